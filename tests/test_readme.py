@@ -97,7 +97,7 @@ def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> st
     places = {
         folder.resolve(): "/home/ann/shop",
         state / "config": "~/.config/quoth",
-        state: "~/.local/quoth",
+        state: "~/.local/share/quoth",
     }
     for place, told in places.items():
         out = out.replace(str(place), told)

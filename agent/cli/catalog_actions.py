@@ -5,11 +5,11 @@ Knows how catalogues are printed; the work is in tools/catalog. It calls no tool
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.options import DONE, Commands, Options, argument, option
+from quoth.agent.cli.options import DONE, CatalogOptions, Commands, OfferOptions, argument
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import StoreError, UsageError
 
@@ -17,24 +17,6 @@ if TYPE_CHECKING:
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.signing import Key
     from quoth.tools.registry.table import ToolTable
-
-
-@dataclass(init=False, repr=False, eq=False)
-class CatalogOptions(Options):
-    redis: str | None = option(
-        "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
-    )
-
-
-@dataclass(init=False, repr=False, eq=False)
-class OfferOptions(CatalogOptions):
-    allow: Sequence[str] = option(
-        "--allow",
-        "TOOL=USER,…",
-        "who alone may call a tool; may be repeated (default: everybody)",
-        action="append",
-        default=(),
-    )
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -76,7 +58,7 @@ def publish(options: OfferOptions) -> int:
             print_line(f"Published v{version} of {prefix}: {', '.join(table.names())}.")
         return DONE
 
-    return _run(work())
+    return asyncio.run(work())
 
 
 def show(options: CatalogShowOptions) -> int:
@@ -112,7 +94,7 @@ def show(options: CatalogShowOptions) -> int:
                 print_line(f"{name} is for {', '.join(users) or 'nobody'}.")
         return DONE
 
-    return _run(work())
+    return asyncio.run(work())
 
 
 def diff(options: OfferOptions) -> int:
@@ -151,7 +133,7 @@ def diff(options: OfferOptions) -> int:
                 print_line(line)
         return DONE
 
-    return _run(work())
+    return asyncio.run(work())
 
 
 def watch(options: CatalogOptions) -> int:
@@ -185,7 +167,7 @@ def watch(options: CatalogOptions) -> int:
             before = found
         return DONE
 
-    return _run(work())
+    return asyncio.run(work())
 
 
 def key(options: KeyOptions) -> int:
@@ -233,9 +215,3 @@ async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict
     if found is None:
         raise StoreError(f"No catalogue of {prefix} is published at {url.shown}.")
     return found
-
-
-def _run(work: Coroutine[Any, Any, int]) -> int:
-    import asyncio
-
-    return asyncio.run(work)

@@ -228,7 +228,7 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, shown, on_event=Progress())  # sub-agents alone tell it anything
+    return with_agent(options, shown, on_event=Progress())  # only sub-agents and workers tell it anything
 
 
 def tools_of(options: Options) -> ToolTable:

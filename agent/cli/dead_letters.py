@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.catalog_actions import CatalogOptions, place_of
-from quoth.agent.cli.options import DONE, Commands, argument
+from quoth.agent.cli.catalog_actions import place_of
+from quoth.agent.cli.options import DONE, CatalogOptions, Commands, argument
 from quoth.agent.terminal.output import print_json, print_line
 
 if TYPE_CHECKING:

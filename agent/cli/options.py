@@ -219,6 +219,26 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
     return RunLimits(**kept | {name: value for name, value in given.items() if value is not None})
 
 
+@dataclass(init=False, repr=False, eq=False)
+class CatalogOptions(Options):
+    redis: str | None = option(
+        "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
+class OfferOptions(CatalogOptions):
+    """For whoever offers tools to other machines: quoth catalog and quoth worker."""
+
+    allow: Sequence[str] = option(
+        "--allow",
+        "TOOL=USER,…",
+        "who alone may call a tool; may be repeated (default: everybody)",
+        action="append",
+        default=(),
+    )
+
+
 # The parser
 
 # Where an option stands that may be repeated: before the command, before its action, or after both.

@@ -5,13 +5,20 @@ Knows its options and how the worker's state is told; the work is in agent/worke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import policy_options
-from quoth.agent.cli.options import DONE, INTERRUPTED, Commands, Options, at_least_one, option
+from quoth.agent.cli.options import (
+    DONE,
+    INTERRUPTED,
+    Commands,
+    OfferOptions,
+    Options,
+    at_least_one,
+    option,
+)
 from quoth.agent.terminal.output import complain, print_json, results_only
 from quoth.tools.errors import StoreError, UsageError
 
@@ -20,17 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class WorkerOptions(Options):
-    redis: str | None = option(
-        "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
-    )
-    allow: Sequence[str] = option(
-        "--allow",
-        "TOOL=USER,…",
-        "who alone may call a tool; may be repeated (default: everybody)",
-        action="append",
-        default=(),
-    )
+class WorkerOptions(OfferOptions):
     jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
     memory: str | None = option(
         "--memory", "MB", "all the memory that the worker may use (default: no limit)"

@@ -170,18 +170,16 @@ class Host:
             self._memory.opened()  # what is wrong with the URL is said now
 
     def _to_user(self, text: str) -> None:
-        """Bring a message to the user: tell the listener, whose errors are ignored, then deliver it."""
-        if self.on_event is not None:
-            with contextlib.suppress(Exception):
-                self.on_event("message", text)
+        """Bring a message to the user: tell the listener, then deliver it."""
+        self._tell(text, "message")
         if self.deliver is not None:
             self.deliver(text)
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str, event: str = "note") -> None:
         """Tell the listener, whose errors are ignored."""
         if self.on_event is not None:
             with contextlib.suppress(Exception):
-                self.on_event("note", text)
+                self.on_event(event, text)
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""

@@ -100,13 +100,10 @@ class ToolOptions:
         if self.remote is None:
             return {}
         from quoth.agent.run.remote_tools import place_of
+        from quoth.tools.catalog.signing import kept_key
 
-        key = {"key-file": str(Path(self.key).expanduser().resolve())} if self.key else {}
-        return (
-            place_of(self.remote)
-            | {"prefix": self.prefix, **key}
-            | ({"local": list(self.local)} if self.local else {})
-        )
+        local = {"local": list(self.local)} if self.local else {}
+        return {**place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
 
     def load(self, *, knowledge: bool = False) -> ToolTable:
         """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
@@ -193,7 +190,7 @@ class PolicyOptions:
             return None
         from quoth.tools.shared.opening import open_shared  # here: most agents share nothing
 
-        return open_shared(self.shared, prefix=self.prefix, key=self.key)
+        return open_shared(self.shared, self.prefix, self.key)
 
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quoth.agent.run.core_memory import is_recorded, with_news
 from quoth.neuro.prompt.belt import BeltCatalog, news_text
@@ -22,15 +22,9 @@ from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import Run
-    from quoth.tools.call.call import Call
-    from quoth.tools.call.context import ToolContext
     from quoth.tools.call.ports import Audit
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog
-    from quoth.tools.catalog.signing import Key
-    from quoth.tools.registry.table import CognitiveTool
-
-    Tell = Callable[[str], None]
 
 
 # What a run tells
@@ -120,48 +114,25 @@ class RemoteTools:
         await self._catalog.aclose()
 
 
-class _Sender:
-    """Sends calls to workers, with a connection that is opened for the first one."""
-
-    def __init__(self, url: RedisUrl, key: Key, prefix: str, audit: Audit | None, tell: Tell) -> None:
-        self._options = (url, key, prefix)
-        self._audit, self._tell = audit, tell
-        self._sender: Any = None
-
-    async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
-        if self._sender is None:
-            from quoth.tools.remote.sender import Sender  # here: most agents call no worker
-
-            self._sender = Sender(
-                *self._options,
-                audit=self._audit,
-                on_progress=lambda call, text: self._tell(f"{call.tool}: {text}"),
-            )
-        return await self._sender(tool, call, context, schema_hash)
-
-    async def aclose(self) -> None:
-        sender, self._sender = self._sender, None
-        if sender is not None:
-            await sender.aclose()
-
-
 def open_catalog(
     remote: str | RedisUrl | LiveCatalog,
     prefix: str,
     key: str | Path | None,
     audit: Audit | None = None,
-    tell: Tell = lambda text: None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> LiveCatalog:
     """Read the catalogue at ``remote`` now. What is not believed of what comes from there is recorded in
     ``audit``; ``tell`` is told of the progress of calls. Raises UsageError and StoreError."""
     from quoth.tools.catalog.connection import checked_prefix
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.catalog.signing import key_path, read_key
+    from quoth.tools.remote.sender import Sender
 
     if isinstance(remote, LiveCatalog):
         return remote
     options = (remote_url(remote, typed=False), read_key(key_path(key)), checked_prefix(prefix))
-    return LiveCatalog(*options, _Sender(*options, audit, tell), partial(_record, audit))
+    sender = Sender(*options, audit=audit, on_progress=lambda call, text: tell(f"{call.tool}: {text}"))
+    return LiveCatalog(*options, sender, partial(_record, audit))
 
 
 def _record(audit: Audit | None, why: str) -> None:
@@ -171,12 +142,12 @@ def _record(audit: Audit | None, why: str) -> None:
             audit.write(row_of_host("catalog", why))
 
 
-def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, Any]:
+def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, str]:
     """Where remote tools are, without user and password."""
     from quoth.tools.catalog.remote_table import LiveCatalog
 
     url = remote.url if isinstance(remote, LiveCatalog) else remote_url(remote, typed=False)
-    return {"remote": url.shown, **({"redis-ca": str(Path(url.ca).resolve())} if url.ca else {})}
+    return url.kept("remote")
 
 
 def remote_url(given: str | RedisUrl, *, ca: str | None = None, typed: bool = True) -> RedisUrl:

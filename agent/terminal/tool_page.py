@@ -24,6 +24,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "gate": f"yes, fails :{tool.gate_failure}" if tool.gate else "no",
         "cooldown": f"{tool.cooldown:g} s" if tool.cooldown else "none",
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
+        **({"made by": f"a worker of {tool.remote}"} if tool.remote else {}),
         "timeout": f"{tool.timeout:g} s",
         **({"tag": tag_line(tool)} if tag else {}),
         **({"pattern": f"{tag.pattern} for {', '.join(tag.groups)}"} if tag and tag.pattern else {}),

@@ -1,10 +1,10 @@
 """Delegated calls in a storm: workers killed, ended and stopped, Redis killed and stopped, tools that change.
 Prints what happened, how the calls ended, and every fault; ends with 1 if there is one.
 
-python tests/bench/storm.py [--calls 500] [--callers 4] [--workers 4] [--fsync always|everysec] [--flush] [--cuts]
+python tests/bench/storm.py [--calls 500] [--callers 4] [--workers 4] [--fsync everysec] [--flush] [--cuts]
 
-What the calls do, and what is looked for afterwards, is in tests/vocabulary/weather.py. Others take over after
-three seconds.
+What the calls do, and what is looked for afterwards, is in tests/vocabulary/weather.py. Others take over
+after three seconds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LONGEST = 900.0  # that all of it may take
 
 
 async def bad_weather(storm: Storm, calls: asyncio.Task[None], given: argparse.Namespace) -> None:
-    """One worker is stopped for a minute, and while there are calls one thing after the other happens, the next
-    often before the last is over."""
+    """One worker is stopped for a minute, and while there are calls one thing after the other happens, the
+    next often before the last is over."""
     happening = {asyncio.create_task(storm.worker_is_stopped(60))}
     while not calls.done():
         kinds = [

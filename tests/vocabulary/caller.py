@@ -23,7 +23,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import to_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.remote import names
-from quoth.tools.remote.broker import CallBroker, make_broker
+from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker
 from quoth.tools.remote.wire import FROM_WORKER, Begin, Begins, Delegated, Message, unpack
 from quoth.tools.remote.worker import Worker
 
@@ -42,7 +42,7 @@ class Caller:
     broker: CallBroker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.broker = make_broker(self.url, self.prefix, consumer="caller")
+        self.broker = CallBroker(self.url, self.prefix, "caller", TAKEOVER_SECONDS)
 
     @property
     def redis(self) -> Any:
@@ -81,7 +81,8 @@ class Caller:
     async def send(self, call: Delegated | bytes, key: Key = KEY) -> str:
         """The number of its entry."""
         packed = call if isinstance(call, bytes) else call.pack(key)
-        return (await self.broker.send(packed)).decode()
+        entry: bytes = await self.redis.xadd(names.queue(self.prefix), {names.FIELD: packed})
+        return entry.decode()
 
     async def tell(self, message: Message, key: Key = KEY) -> None:
         await self.redis.rpush(names.inbox(self.prefix, message.grant), message.pack(key))
@@ -140,7 +141,7 @@ async def at_work(
     caller: Caller, folder: Path | str = ".", jobs: int = 2, **parts: Any
 ) -> AsyncIterator[Worker]:
     """A worker with the same tools, which ends what it does and then stops."""
-    options = {name: parts.pop(name) for name in ("name", "takeover", "tell") if name in parts}
+    options = {name: parts.pop(name) for name in ("takeover", "tell") if name in parts}
     door = Door(caller.table, **{"audit": MemoryAudit(), **parts})
     context = ToolContext(Workspace(folder))
     worker = Worker(

@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+from caller import until as until
 
 from quoth.tools.call.call import ToolResult, Verdict, allow, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.catalog.connection import async_client, redis_url
+from quoth.tools.catalog.connection import async_client, cancelled, redis_url
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import from_model
@@ -91,12 +93,7 @@ class Machines:
         worker = Worker(Door(self.table, **parts), url=self.url, key=KEY, prefix=self.prefix, context=context)
         running = asyncio.create_task(worker.run(8, asyncio.Event()))
 
-        async def end() -> None:
-            while not running.done():  # a client that connects may lose a cancellation
-                running.cancel()
-                await asyncio.wait({running}, timeout=0.1)
-
-        self._ending.push_async_callback(end)
+        self._ending.push_async_callback(cancelled, [running])
         while not await self.redis.zcard(names.workers(self.prefix)):
             await asyncio.sleep(0.005)
         return worker
@@ -191,12 +188,3 @@ def ended(said: Any, value: Any = "done", **fields: Any) -> Ended:
         said.grant, about["key"], said.digest, about["status"], value, about["message"],
         about["told"], about["side_effects"],
     )  # fmt: skip
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    for _ in range(1000):
-        if true():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("It did not become so.")

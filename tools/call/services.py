@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from quoth.tools.call.call import Call, Verdict
@@ -254,7 +255,9 @@ def _missing(protocol: type, lack: str, service: str) -> Any:
     return type(f"No{protocol.__name__}", (), dict.fromkeys(_methods(protocol), method))()
 
 
+@cache
 def _methods(protocol: type) -> list[str]:
+    """Asked at each call of an agent."""
     return [name for name, part in vars(protocol).items() if callable(part) and not name.startswith("_")]
 
 

@@ -340,3 +340,19 @@ def _why(error: BaseException) -> str:
         return "symlink loop"  # the first is what Python up to 3.12 says of it
     text = getattr(error, "strerror", None) or str(error)
     return str(text)[:1].lower() + str(text)[1:]
+
+
+class Elsewhere(Workspace):
+    """The folder of another machine: its paths are only spelt, for its files and links are unknown here."""
+
+    def locate(self, path: str) -> Path:
+        if "\0" in path:
+            raise ToolError("A path cannot contain a NUL character.")
+        return Path(os.path.normpath(self.root / path))
+
+    def canonical(self, path: str) -> WorkspacePath:
+        self.locate(path)
+        return WorkspacePath(os.path.normpath(path), path)
+
+
+ELSEWHERE = Elsewhere("/dev/null/elsewhere")  # nothing can ever be there

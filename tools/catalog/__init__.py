@@ -1,7 +1,30 @@
-"""The catalogue of tools in Redis, signed, and the table that is rebuilt from it. Sends no call."""
+"""The catalogue of tools in Redis, signed, and the table that is rebuilt from it. Sends no call.
 
-from quoth.tools.catalog.payload import build_catalog_payload as build_catalog_payload
-from quoth.tools.catalog.store import load_catalog as load_catalog
-from quoth.tools.catalog.store import publish_catalog as publish_catalog
-from quoth.tools.registry.entry import schema_hash as schema_hash
-from quoth.tools.registry.openai_schema import openai_tool_dict as openai_tool_dict
+What can be imported from here is loaded when it is: every agent asks where the key is (signing.py).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quoth.tools.catalog.payload import build_catalog_payload as build_catalog_payload
+    from quoth.tools.catalog.store import load_catalog as load_catalog
+    from quoth.tools.catalog.store import publish_catalog as publish_catalog
+    from quoth.tools.registry.entry import schema_hash as schema_hash
+    from quoth.tools.registry.openai_schema import openai_tool_dict as openai_tool_dict
+
+_PLACES = {
+    "build_catalog_payload": "catalog.payload",
+    "load_catalog": "catalog.store",
+    "publish_catalog": "catalog.store",
+    "schema_hash": "registry.entry",
+    "openai_tool_dict": "registry.openai_schema",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"quoth.tools.{_PLACES[name]}"), name)

@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -92,6 +92,10 @@ class RedisUrl:
             **({"ssl_ca_certs": self.ca} if self.ca else {}),
         }
 
+    def kept(self, name: str) -> dict[str, str]:
+        """Where it is, under this name, for the opening of a session: without user and password."""
+        return {name: self.shown, **({"redis-ca": str(Path(self.ca).resolve())} if self.ca else {})}
+
     def betrayed_by(self, text: str) -> bool:
         """Whether a text holds a secret of the URL."""
         return any(secret in text for secret in self._secrets)
@@ -105,7 +109,9 @@ def redis_url(
     ``ca`` is the file of a CA. Raises UsageError, which never shows the URL."""
     text = given or os.environ.get(variable) or ""
     if not text:
-        raise UsageError(f"No Redis server is named: set {variable} to {FORMS}.")
+        raise UsageError(
+            f"No Redis server is named: give its URL as an option, or set {variable} to {FORMS}."
+        )
     inside = text.startswith("@")
     files = (Path(text[1:]).expanduser(),) if inside else ()
     for file in files:
@@ -218,10 +224,10 @@ def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
 
 
 @asynccontextmanager
-async def connected(url: RedisUrl, read: float = READ_SECONDS) -> AsyncIterator[redis.asyncio.Redis]:
+async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
     """A client of a server that was looked at (``check``), closed at the end. What goes wrong with the
     server is a StoreError."""
-    client = async_client(url, read)
+    client = async_client(url)
     try:
         with told(url):
             await check(client)
@@ -273,19 +279,18 @@ class _Unfit(Exception):
     """A server that answers but will not do."""
 
 
-async def clock_offset(client: redis.asyncio.Redis) -> float:
+async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they have ended: redis-py loses a cancellation that comes while it connects."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=0.05)
+
+
+def clock_offset(client: redis.Redis) -> float:
     """How many seconds the server's clock is ahead of ours; ``time.time()`` plus it is the server's time."""
     before = time.time()
-    return _offset(await client.time(), before)
-
-
-def clock_offset_sync(client: redis.Redis) -> float:
-    """The same for a client that is not asynchronous."""
-    before = time.time()
-    return _offset(client.time(), before)
-
-
-def _offset(told: Any, before: float) -> float:
+    told: Any = client.time()
     seconds, micros = told
     return float(seconds + micros / 1e6 - (before + time.time()) / 2)
 

@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol, Self, TypeVar
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.connection import RedisUrl, cancelled, connected
 from quoth.tools.catalog.payload import CatalogError, garbage_left
 from quoth.tools.catalog.signing import Key
-from quoth.tools.catalog.store import followed
+from quoth.tools.catalog.store import followed, load_catalog
 from quoth.tools.errors import (
     CatalogStale,
     DuplicateToolError,
@@ -26,11 +26,11 @@ from quoth.tools.errors import (
     UsageError,
     did_you_mean,
 )
+from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
 PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
-CANCELS, CANCEL_SECONDS = 200, 0.01
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
 T = TypeVar("T")
 
@@ -49,8 +49,6 @@ class RemoteToolTable(ToolTable):
     whose tools are here. ``catalog_hash`` is the catalogue's own hash of its tools."""
 
     def __init__(self, payload: Mapping[str, Any], deliver: Deliver, *, name: str = "sg") -> None:
-        from quoth.tools.registry.entry import tool_of  # here: only who has a catalogue rebuilds tools
-
         self.version: int = payload["version"]
         self.catalog_hash: str = payload["schema_hash"]
 
@@ -77,8 +75,6 @@ class RemoteToolTable(ToolTable):
 
 
 async def _current(redis: Any, url: RedisUrl, key: Key, prefix: str) -> Mapping[str, Any]:
-    from quoth.tools.catalog import load_catalog
-
     payload = await load_catalog(redis, key=key, prefix=prefix)
     if payload is None:
         raise UsageError(
@@ -162,12 +158,8 @@ class LiveCatalog:
         task, self._task = self._task, None
         if close := getattr(self._send, "aclose", None):
             await close()
-        if task is None or task.get_loop() is not asyncio.get_running_loop():
-            return
-        for _ in range(CANCELS):  # redis-py loses a cancellation that comes while it connects
-            task.cancel()
-            if (await asyncio.wait({task}, timeout=CANCEL_SECONDS))[0]:
-                break
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            await cancelled([task])
 
 
 def _at_once(work: Awaitable[T]) -> T:

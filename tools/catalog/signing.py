@@ -49,6 +49,11 @@ def key_path(given: str | Path | None = None) -> Path:
     return Path(given or os.environ.get(VARIABLE) or state_dir() / "catalog.key").expanduser()
 
 
+def kept_key(given: str | Path | None) -> dict[str, str]:
+    """The file of the key, if one was given, for the opening of a session."""
+    return {"key-file": str(key_path(given).resolve())} if given else {}
+
+
 def read_key(path: Path) -> Key:
     """Read a key. Raises UsageError where there is none, or where others may read it."""
     try:

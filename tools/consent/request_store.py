@@ -22,7 +22,7 @@ from quoth.tools.consent.rows import RequestRows, Row, Rows, StoreRequests
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.policy.effects import by_effects
+from quoth.tools.policy.effects import by_effects, with_maker
 from quoth.tools.policy.scope import (
     arguments,
     guessed_targets,
@@ -101,7 +101,7 @@ class RequestStore:
             "version": tool.version,
             "form": canonical(call.form),
             "shown": str(hide.form),
-            "reason": encodable(hide.text("; ".join([told, *call.written]))) + history,
+            "reason": encodable(hide.text("; ".join([with_maker(tool, told), *call.written]))) + history,
             "touches": json.dumps([hide.text(path) for path in self._touches(tool, call.form)]),
             "user": call.user,
             "session": call.session,

@@ -19,6 +19,7 @@ from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look
 from quoth.tools.door.state import CallState
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.effects import with_maker
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import guessed_targets, path_arguments, resolved
 from quoth.tools.registry.arguments import bind
@@ -55,6 +56,8 @@ async def preview_call(
         form = state.call.form
     verdict = await _verdict(door, state, tool, holes, guards)
     reason = verdict.reason.rstrip(".")
+    if verdict.kind == "ask":
+        reason = with_maker(tool, reason)
     words = {name: "x" if name in holes else value for name, value in state.args.items()}
     named = path_arguments(tool, words)
     known_all = bool(named) and not any(name in holes for name in named)

@@ -28,7 +28,7 @@ MAX_HITS = 20
 TITLE, TEXT = 200, 500  # characters of a result
 MAX_FILES = 5000
 MAX_BYTES = 1_000_000  # of one file; a longer one is searched so far
-MAXWORDS = 32
+MAX_WORDS = 32
 LINES = 3  # that are shown of a file
 
 _TITLE = re.compile(r"(?im)^#\+title:[ \t]*(\S.*)$|^(?:\*+|#+)[ \t]+(\S.*)$")
@@ -65,7 +65,7 @@ class FolderSearch:
 
     async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
         """The files in which the words stand, those with the rarer words first. Raises ToolError."""
-        words = list(dict.fromkeys(WORD.findall(query.casefold())))[:MAXWORDS]
+        words = list(dict.fromkeys(WORD.findall(query.casefold())))[:MAX_WORDS]
         if not words:
             raise ToolError("There is no word in the query; letters or digits are searched for.")
         return await asyncio.to_thread(self._find, words, min(limit, MAX_HITS))

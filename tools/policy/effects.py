@@ -49,6 +49,11 @@ def by_effects(tool: CognitiveTool) -> Verdict:
     return Verdict("allow", "it only reads" if tool.effects else "it touches nothing")
 
 
+def with_maker(tool: CognitiveTool, reason: str) -> str:
+    """Why a person is asked about a call of this tool, and that it is made elsewhere, if so."""
+    return f"{reason}; a worker of {tool.remote} makes this call" if tool.remote else reason
+
+
 def only_reads(tool: CognitiveTool) -> bool:
     """Whether a dry run may make a call of this tool: it only reads, and is not expensive."""
     return READING.issuperset(tool.effects) and tool.cost != "expensive"

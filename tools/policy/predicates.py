@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.values import UNKNOWN
-from quoth.tools.call.workspace import Workspace
+from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
@@ -46,7 +46,7 @@ class EvaluationContext:
     def __init__(self, tool: CognitiveTool, call: Call, workspace: Workspace) -> None:
         self.tool = tool
         self.call = call
-        self.workspace = workspace
+        self.workspace = workspace = place_of(tool, workspace)
         self.root = str(workspace.root)
         self._deadline = 0.0
         self._root_id: tuple[int, int] | None = None
@@ -74,6 +74,11 @@ class EvaluationContext:
         if found is _MISSING:
             found = trails[path] = _trail(self.workspace, self.root, path)
         return found
+
+
+def place_of(tool: CognitiveTool, workspace: Workspace) -> Workspace:
+    """The folder that the paths of a tool mean: the workspace, or that of the worker who makes its calls."""
+    return ELSEWHERE if tool.remote else workspace
 
 
 def _trail(workspace: Workspace, root: str, path: str) -> ResolvedPath | None:

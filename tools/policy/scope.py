@@ -18,7 +18,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import Rule
-from quoth.tools.policy.predicates import EvaluationContext, paths_in
+from quoth.tools.policy.predicates import EvaluationContext, paths_in, place_of
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
@@ -35,10 +35,11 @@ def resolved(
     of the form is bound to that place. Raises InvalidCallError."""
     found, given = dict(args), dict(form.args)
     seen: dict[str, WorkspacePath] = {}
+    place = place_of(tool, workspace)
 
     def spelt(path: str) -> WorkspacePath:
         if path not in seen:  # looked up once: form and arguments never differ
-            seen[path] = workspace.canonical(path)
+            seen[path] = place.canonical(path)
         return seen[path]
 
     for param in tool.path_params:
@@ -126,6 +127,7 @@ def _link_targets(
 ) -> Iterator[str]:
     """The targets of links that are named in a rule, or in a call as written. A person has granted places,
     and a link may lead to another place by now."""
+    workspace = place_of(tool, workspace)
     paths = path_arguments(tool, args)
     named = [one.text for one in rule.compared if one.argument in paths and one.how != "matches"]
     given = [v for v in paths.values() if isinstance(v, str) and not isinstance(v, WorkspacePath)]
@@ -184,11 +186,11 @@ def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, An
 
 def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> list[str]:
     """The files and folders a call names, links resolved: relative if in the workspace, else absolute."""
-    found = []
+    found, place = [], place_of(tool, workspace)
     for value in path_arguments(tool, args).values():
         for path in paths_in(value):
             with contextlib.suppress(ToolError):
-                found.append(workspace.spelling(workspace.locate(path)))
+                found.append(str(place.canonical(path)))
     return found
 
 
@@ -196,6 +198,7 @@ def guessed_targets(tool: CognitiveTool, args: Mapping[str, Any], workspace: Wor
     """Where the arguments lead that are paths by ``is_path`` only, if their target differs from their
     text. The form does not contain the target, so an approval, also of a plan, is bound to this too."""
     found = {}
+    workspace = place_of(tool, workspace)
     for name, value in path_arguments(tool, args).items():
         if isinstance(value, str) and not isinstance(value, WorkspacePath):
             with contextlib.suppress(ToolError):

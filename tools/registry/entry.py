@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
-from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.arguments import example_of
-from quoth.tools.registry.json_type import core_of
+from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, make_param
 from quoth.tools.registry.tool import CognitiveTool
-from quoth.tools.text import short
 
 # The fields of an entry and what each holds; one in square brackets is a list of such.
 FIELDS: dict[str, Any] = {
@@ -56,7 +54,7 @@ def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience:
     QuothError that names the tool and what is wrong with its entry."""
     name: Any = entry.get("name") if isinstance(entry, dict) else None
     if not _is_name(name):
-        raise QuothError(f"An entry of a catalogue has a tool's name, and this has none: {_shown(entry)}.")
+        raise QuothError(f"An entry of a catalogue has a tool's name, and this has none: {in_short(entry)}.")
     try:
         return _tool_of(entry, body, remote, patience)
     except QuothError as error:
@@ -95,7 +93,7 @@ _AS_THEY_ARE = tuple(key for key in FIELDS if key not in _MADE)
 
 def _param_of(tool: str, data: dict[str, Any]) -> Param:
     if not _is_name(data.get("name")):
-        raise DefinitionError(f"{_shown(data.get('name'))} is no name of a parameter.")
+        raise DefinitionError(f"{in_short(data.get('name'))} is no name of a parameter.")
     try:
         _check_fields(data, PARAM_FIELDS, ("name", "type"))
         spec = {key: value for key, value in data.items() if key != "name"}
@@ -115,9 +113,9 @@ def _check_fields(data: Mapping[str, Any], fields: Mapping[str, Any], needed: It
         if type(value) is kind or kind is object:
             continue
         if kind is None:
-            raise DefinitionError(f"there is no field {_shown(key)}.{did_you_mean(str(key), fields)}")
+            raise DefinitionError(f"there is no field {in_short(key)}.{did_you_mean(str(key), fields)}")
         if not _is(value, kind):
-            raise DefinitionError(f"{key} is {_meaning(kind)}, not {_shown(value)}.")
+            raise DefinitionError(f"{key} is {_meaning(kind)}, not {in_short(value)}.")
     for key in needed:
         if key not in data:
             raise DefinitionError(f"the field {key} is missing.")
@@ -158,7 +156,3 @@ def _check_data(entry: dict[str, Any]) -> None:
 
 
 _DATA = {str, int, float, bool, type(None), list, dict}
-
-
-def _shown(value: Any) -> str:
-    return short(print_value(value), 80)

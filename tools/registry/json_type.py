@@ -76,7 +76,7 @@ def json_type(schema: dict[str, Any]) -> type[JsonType]:
         SchemaValidator(core)
     except SchemaError as error:
         why = short(str(error).splitlines()[-1].strip(), 200)
-        raise DefinitionError(f"the JSON Schema {_shown(schema)} cannot be checked ({why}).") from None
+        raise DefinitionError(f"the JSON Schema {in_short(schema)} cannot be checked ({why}).") from None
     return type("JsonType", (JsonType,), {"schema": schema, "core": core})
 
 
@@ -281,8 +281,9 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _wrong(schema: Any, what: str) -> DefinitionError:
-    return DefinitionError(f"the JSON Schema {_shown(schema)} {what}.")
+    return DefinitionError(f"the JSON Schema {in_short(schema)} {what}.")
 
 
-def _shown(schema: Any) -> str:
-    return short(print_value(schema), 80)
+def in_short(value: Any) -> str:
+    """A value for a sentence about it."""
+    return short(print_value(value), 80)

@@ -14,7 +14,7 @@ from typing import Any
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code, print_value
-from quoth.tools.registry.json_type import JsonType, json_type, words
+from quoth.tools.registry.json_type import JsonType, in_short, json_type, words
 from quoth.tools.text import short
 
 
@@ -186,7 +186,7 @@ def type_of(data: Any) -> Any:
                 return typing.Union[tuple(map(type_of, inner))]  # noqa: UP007
             if kind == "literal" and all(map(_is_scalar, inner)):
                 return typing.Literal[tuple(inner)]
-    raise DefinitionError(f"{short(print_value(data), 80)} is no type for a parameter.")
+    raise DefinitionError(f"{in_short(data)} is no type for a parameter.")
 
 
 def _is_scalar(value: Any) -> bool:

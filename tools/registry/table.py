@@ -67,10 +67,6 @@ class ToolTable:
         users = self.permissions.get(self.get(name).name)
         return users is None or user in users
 
-    def for_user(self, user: str) -> ToolTable:
-        """The same table, hiding the tools that this user may not use."""
-        return self.hiding([name for name in self.permissions if not self.is_allowed(name, user)])
-
     def hiding(self, names: Collection[str]) -> ToolTable:
         """The same table, whose tools with these names no model is shown. They can still be looked up, so
         that the door answers a call of one, and they count in its hash."""

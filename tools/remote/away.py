@@ -18,7 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Consent
+from quoth.tools.call.ports import Consent, Receipts
 from quoth.tools.call.services import Services
 from quoth.tools.call.values import plain
 from quoth.tools.catalog.signing import Key
@@ -279,7 +279,9 @@ class AskTheCaller(Consent):
 class AwayDoor(Door):
     """The door of a worker for one call, whose body's own calls go back to the caller."""
 
-    away: Away
+    def __init__(self, door: Door, away: Away, consent: Consent, receipts: Receipts) -> None:
+        vars(self).update(vars(door))
+        self.away, self.consent, self.receipts = away, consent, receipts
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         state.said = self.away.said

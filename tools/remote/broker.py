@@ -28,12 +28,11 @@ from taskiq.receiver import Receiver
 from taskiq_redis import RedisStreamBroker
 
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
-from quoth.tools.errors import QuothError
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import MAX_MESSAGE
 
 TAKEOVER_SECONDS = 30.0
-BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
+BLOCK_SECONDS = 0.5  # so long a worker that stops may still wait for one more entry
 GONE_SECONDS = 60.0  # a worker that gives no sign of life
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
@@ -123,7 +122,8 @@ class _Bare(TaskiqFormatter):
 
 
 class CallBroker(RedisStreamBroker):
-    """The queue of delegated calls. ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
+    """The queue of the calls under ``prefix``, for the worker ``consumer``; callers send without taskiq
+    (line.py). ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
     Redis while this broker listens, and None when it is well again."""
 
     def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
@@ -143,7 +143,6 @@ class CallBroker(RedisStreamBroker):
         self.paused = False  # it takes nothing, and keeps what it has
         self.on_state: Callable[[Exception | None], None] = lambda error: None
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
-        self._send = self.redis.register_script(names.SEND)
         self._renew = self.redis.register_script(_RENEW)
         self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
@@ -151,16 +150,6 @@ class CallBroker(RedisStreamBroker):
         self._back = self.redis.register_script(_BACK)
         self._declared = self.durable = False
         self._look_at = 0.0  # when to look for what others have left
-
-    async def kick(self, message: BrokerMessage) -> None:
-        await self.send(message.message)
-
-    async def send(self, packed: bytes) -> bytes:
-        """Append a message to the queue; the number of its entry. Raises QuothError for a full queue."""
-        entry = await self._send(keys=[self.queue_name], args=[names.MOST_WAITING, names.FIELD, packed])
-        if entry is None:
-            raise QuothError(names.FULL)
-        return bytes(entry)
 
     async def startup(self) -> None:
         """Nothing yet: Redis may be away, and listen waits for it."""
@@ -318,11 +307,3 @@ def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[Non
     receiver = _Receiver(broker, validate_params=False, max_async_tasks=jobs)
     broker.lent = receiver.lent
     return receiver
-
-
-def make_broker(
-    url: RedisUrl, prefix: str = "sg", *, consumer: str = "", takeover: float = TAKEOVER_SECONDS
-) -> CallBroker:
-    """The queue of the calls under ``prefix``, to send (``send``), or to listen as the worker
-    ``consumer``."""
-    return CallBroker(url, prefix, consumer, takeover)

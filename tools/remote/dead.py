@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.catalog.connection import clock_offset_sync
+from quoth.tools.catalog.connection import clock_offset
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import Asks, Begin, Begins, Delegated, Ended, Stale, WireError, unpack
@@ -86,7 +86,7 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
         raise UsageError(
             f"The call {id} is not signed with the key that is used here; it can be dropped only."
         )
-    call = again(found.call, found.sent, clock_offset_sync(client), prefix)
+    call = again(found.call, found.sent, clock_offset(client), prefix)
     record = names.call(prefix, call.key, call.user)
     kept: Any = client.hget(record, "ended")
     if kept and _went_well(key, kept):
@@ -98,7 +98,7 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
         raise QuothError(names.FULL)
     reply = _reply(client, key, prefix, call, call.expires)
     if reply is None:
-        client.set(names.grant(prefix, call.grant), "revoked", nx=True, ex=3600)
+        client.set(names.grant(prefix, call.grant), names.REVOKED, nx=True, ex=3600)
         raise QuothError(f"No worker has answered in time; the call {id} stays.")
     client.xdel(names.dead(prefix), found.id)
     tool = str(call.form.get("tool"))
@@ -135,7 +135,7 @@ def _reply(
 ) -> Ended | Asks | Stale | None:
     last: Any = b"0"
     begun = ""
-    offset = clock_offset_sync(client)
+    offset = clock_offset(client)
     try:
         while time.time() + offset < until:
             found: Any = client.xread({call.replies: last}, count=1, block=1000)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from hashlib import sha1
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, sentence_of
+from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, cancelled, sentence_of
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import ToolError
 from quoth.tools.remote import names
@@ -26,7 +26,6 @@ BATCH = 100  # commands that go together
 TRIM = 100  # replies that are read before they are deleted
 LAST_SECONDS = 600  # that an answer for a worker is kept
 AWAY_SECONDS = 5.0  # in which workers find Redis again
-REVOKED: Final = b"revoked"  # in the place of an entry: a grant that its caller took back
 
 _SEND = sha1(names.SEND.encode(), usedforsecurity=False).hexdigest()
 
@@ -150,7 +149,7 @@ class Line:
         Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
-        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
+        rest = (names.REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         return bool(taken)
 
@@ -177,12 +176,8 @@ class Line:
             gone = self._command("DEL", self.replies)
             gone.add_done_callback(_forget)
             await asyncio.wait({*self._ending, gone}, timeout=1.0)
-        self._closed = True  # and not cancelled once only: a client that connects may lose that
-        tasks = [*self._tasks.values(), *self._ending]
-        while running := [task for task in tasks if not task.done()]:
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running, timeout=0.05)
+        self._closed = True
+        await cancelled([*self._tasks.values(), *self._ending])
         for client in (self._client, self._reading):
             with contextlib.suppress(Exception):
                 await client.aclose()
@@ -310,7 +305,7 @@ class Line:
     def _look(self, one: Waiting) -> asyncio.Future[Any]:
         prefix, grant = self._prefix, one.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.workers(prefix))
-        look = self._command("EVAL", LOOK, len(keys), *keys, one.entry, REVOKED, self._patience.alive)
+        look = self._command("EVAL", LOOK, len(keys), *keys, one.entry, names.REVOKED, self._patience.alive)
         look.add_done_callback(_forget)
         return look
 

@@ -7,6 +7,7 @@ import hashlib
 TASK = "quoth.call"  # the one task, as taskiq knows it
 GROUP = "workers"  # of those who read the queue
 FIELD = b"m"  # of an entry of a stream: one packed message
+REVOKED = "revoked"  # in the place of an entry: a grant that its caller took back
 
 
 def queue(prefix: str) -> str:
@@ -25,7 +26,7 @@ def replies(prefix: str, caller: str) -> str:
 
 
 def grant(prefix: str, number: str) -> str:
-    """The entry of the queue that has used a grant, or ``revoked``."""
+    """The entry of the queue that has used a grant, or REVOKED."""
     return f"{prefix}:tools:grant:{number}"
 
 

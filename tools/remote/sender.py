@@ -59,7 +59,7 @@ class Sender:
         self,
         url: RedisUrl,
         key: Key,
-        prefix: str = "sg",
+        prefix: str,
         *,
         audit: Audit | None = None,
         on_progress: Callable[[Call, str], None] | None = None,

@@ -45,7 +45,7 @@ end
 """
 
 # queue, grant, call, inbox, server; consumer, entry, deadline, takeover in ms, whether Redis is durable
-_TAKE = f"""{OURS}{_FORGOTTEN}{names.CLEARED}
+_TAKE = f"""{OURS}{names.CLEARED}{_FORGOTTEN}
 cleared(KEYS[2], 'string')
 cleared(KEYS[3], 'hash')
 cleared(KEYS[4], 'list')
@@ -56,7 +56,7 @@ local told = string.format('%.6f', now)
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', told}} end
 local left = math.max(1, math.ceil(tonumber(ARGV[3]) - now + {SHORT_SECONDS}))
 local used = redis.call('GET', KEYS[2])
-if used == 'revoked' then return {{'revoked', told}} end
+if used == '{names.REVOKED}' then return {{'revoked', told}} end
 if used and used ~= ARGV[2] then return {{'replayed', told}} end
 if not used then redis.call('SET', KEYS[2], ARGV[2], 'EX', left) end
 local has = redis.call('HMGET', KEYS[3], 'entry', 'begun', 'ended')
@@ -203,8 +203,8 @@ class CallRecords:
         reply: bytes = b"",
         dead: bytes = b"",
     ) -> bool:
-        """Keep the result, send the reply and take the entry from the queue, at once; False if another worker
-        has taken it over. ``dead`` is the signature of a call that nobody is to try any more."""
+        """Keep the result, send the reply and take the entry from the queue, at once; False if another
+        worker has taken it over. ``dead`` is the signature of a call that nobody tries any more."""
         key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
         done = await self._settle(
             keys=[

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
-from quoth.tools.catalog.connection import RedisUrl, sentence_of, sync_client
+from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
@@ -40,10 +40,9 @@ from quoth.tools.remote.belief import (
     kept_result,
     tool_of,
 )
-from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
+from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker, Delivery, make_receiver
 from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
-from quoth.tools.remote.tasks import end, result_of
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
 MOST_DELIVERIES = 3  # to workers that ended during the call
@@ -89,19 +88,18 @@ class Worker:
         *,
         url: RedisUrl,
         key: Key,
-        prefix: str = "sg",
+        prefix: str,
         context: ToolContext,
-        name: str = "",
         takeover: float = TAKEOVER_SECONDS,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.door = door
-        self.name = f"{name or 'worker'}-{secrets.token_hex(4)}"  # two of one name would share their calls
+        self.name = f"worker-{secrets.token_hex(4)}"
         self.running = 0
         self.trouble = ""
         self._url, self._key, self._prefix = url, key, prefix
         self._context, self._tell = context, tell
-        self._broker = make_broker(url, prefix, consumer=self.name, takeover=takeover)
+        self._broker = CallBroker(url, prefix, self.name, takeover)
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
         self._records = CallRecords(self._broker, self._waiting, url, prefix)
@@ -126,7 +124,7 @@ class Worker:
         try:
             await receiver.listen(asyncio.Event())
         finally:
-            await end(helpers)
+            await cancelled(helpers)
             await self._broker.shutdown()
             self._waiting.close()
 
@@ -288,24 +286,12 @@ class Worker:
         receipts = SharedReceipts(self._records, delivery, begun, ended)
         consent = AskTheCaller(said.approved, begun)
         at_work = _AtWork(said, away, receipts, known is not None and known.no_background)
-        own = AwayDoor(
-            door.table,
-            policy=door.policy,
-            limits=door.limits,
-            gate=door.gate,
-            consent=consent,
-            audit=door.audit,
-            receipts=receipts,
-            log=door.log,
-            together=door.together,
-            max_depth=door.max_depth,
-        )
-        own.away = away
+        own = AwayDoor(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
             call, context = call_of(said, form), context_of(said, self._context)
             at_work.task = asyncio.create_task(own.dispatch(call, context))
-            result = await result_of(at_work.task)
+            result = await _result_of(at_work.task, form.tool)
             if at_work.lost:
                 return
             if not receipts.unreached:
@@ -389,3 +375,14 @@ class Worker:
                 form = CallForm(form.tool)
         call = call_of(said, form) if said is not None else new_call(form, route="remote")
         self.door.refuse(call, self._context, status, message)
+
+
+async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | None:
+    """What the door says of a call; None if the call was cancelled, but not this worker."""
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+    return None if task.cancelled() else task.result()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.catalog.connection import RedisUrl, redis_url
-from quoth.tools.catalog.signing import Key, key_path, read_key
+from quoth.tools.catalog.signing import Key, kept_key, key_path, read_key
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.requests import RedisRequests
@@ -39,19 +39,9 @@ class Shared:
         self.redis.close()
 
 
-def open_shared(
-    given: str | RedisUrl | None,
-    *,
-    prefix: str = "sg",
-    key: str | Path | None = None,
-    ca: str | None = None,
-    typed: bool = False,
-) -> Shared | None:
-    """What is shared at ``given``; None where that is None. The server is asked at the first use. Raises
-    UsageError for a URL, prefix or key that cannot be used."""
-    if given is None:
-        return None
-    url = redis_url(given, VARIABLE, ca=ca, typed=typed) if isinstance(given, str) else given
-    redis, path = SharedRedis(url, prefix), key_path(key)
-    kept = {"shared": url.shown, "prefix": prefix, **({"redis-ca": url.ca} if url.ca else {})}
-    return Shared(redis, read_key(path), kept | ({"key-file": str(path.resolve())} if key else {}))
+def open_shared(given: str | RedisUrl, prefix: str, key: str | Path | None) -> Shared:
+    """What is shared at ``given``. The server is asked at the first use. Raises UsageError for a URL, prefix
+    or key that cannot be used."""
+    url = redis_url(given, VARIABLE, typed=False) if isinstance(given, str) else given
+    kept = {**url.kept("shared"), "prefix": prefix, **kept_key(key)}
+    return Shared(SharedRedis(url, prefix), read_key(key_path(key)), kept)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from far_tools import FarTools, fruit, set_password
 from servers import redis_server
-from words import agent, complaint, files, quoth
+from words import agent, complaint, files, quoth, tool
 
 from quoth import ToolOptions
 from quoth.tools.errors import UsageError
+from quoth.tools.registry.param_types import WorkspacePath
 
 
 @pytest.fixture
@@ -133,3 +134,21 @@ def test_local_names_what_is_remote_too() -> None:
     assert complaint(UsageError, lambda: ToolOptions(local=["read-file"])) == (
         "local keeps a tool here that is remote too; it goes with remote."
     )
+
+
+def test_who_approves_a_remote_call_reads_that_a_worker_makes_it_with_its_own_files(
+    tmp_path: Path, shop: list[str], far: FarTools
+) -> None:
+    path = {"path": {"type": WorkspacePath, "doc": "Which"}}
+    far.publish(tool("weed", lambda path: path, params=path, effects=["writes"]))
+    (tmp_path / "bed").symlink_to("/etc")  # a link here says nothing of the files there
+    asked = quoth("call", '(weed :path "bed/./b.txt")', "--session", "s1", *shop, cwd=tmp_path)
+    assert asked.code == 3
+    one = quoth("pending", cwd=tmp_path).out
+    assert one.splitlines()[0].endswith('  (weed :path "bed/b.txt")')
+    assert f"it writes files; a worker of {far.prefix} makes this call; :path was" in one
+    assert one.splitlines()[1].endswith("; touches bed/b.txt")
+    plan = quoth("eval", '(weed "a.txt")', "--dry-run", *shop, cwd=tmp_path).out
+    assert f"; ask: it writes files; a worker of {far.prefix} makes this call; :writes" in plan
+    page = quoth("tools", "weed", *shop, cwd=tmp_path).out
+    assert f"made by      a worker of {far.prefix}\n" in page

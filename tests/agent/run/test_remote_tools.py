@@ -21,7 +21,7 @@ from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.catalog.connection import RedisUrl
-from quoth.tools.catalog.payload import CatalogError
+from quoth.tools.catalog.payload import ForeignCatalog
 from quoth.tools.catalog.signing import key_path, new_key
 from quoth.tools.registry.table import CognitiveTool
 
@@ -350,7 +350,7 @@ def test_a_catalogue_that_is_not_believed_leaves_a_row_in_the_audit(tmp_path: Pa
     far.publish(tool("steal"), key=new_key(tmp_path / "other.key"))
     options = ToolOptions(remote=RedisUrl(far.url.full, far.url.shown), prefix=far.prefix)
     audit = MemoryAudit()
-    why = complaint(CatalogError, lambda: agent(tmp_path, tools=options, audit=audit))
+    why = complaint(ForeignCatalog, lambda: agent(tmp_path, tools=options, audit=audit))
     (row,) = audit.rows()
     assert (row["status"], row["stage"], row["message"]) == ("denied", "catalog", why)
 

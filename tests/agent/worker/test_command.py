@@ -17,11 +17,12 @@ from words import Running, Said, files, quoth, started, wait_until
 from quoth.tools.catalog.connection import redis_url, sync_client
 
 SHOP = """(require quoth [def-cognitive-tool])
-(import time)
-(def-cognitive-tool nap "Sleep." :parameters [seconds {:type float}] :effects [:memory]
-  :body (do (time.sleep seconds) "slept"))
+(import os time)
+(def-cognitive-tool nap "Sleep." :parameters [until {:type str}] :effects [:memory]
+  :body (do (while (not (os.path.exists until)) (time.sleep 0.01)) "slept"))
 (def-cognitive-tool eat "Eat memory." :parameters [mb {:type int}] :body (len (bytearray (* mb 1048576))))
 """
+NIGHT, NOON = '(nap :until "morning")', '(nap :until ".")'
 
 
 @pytest.fixture
@@ -52,6 +53,10 @@ class Shop:
         with started("call", form, *self.remote, cwd=till) as running:
             yield running
 
+    def morning(self) -> None:
+        """Who naps until morning wakes up."""
+        files(self.folder, {"morning": ""})
+
     def ask(self, form: str) -> Said:
         with self.asked(form) as running:
             return running.ended()
@@ -68,18 +73,19 @@ def health(said: str) -> Any:
 
 
 def test_who_is_told_to_end_ends_what_it_does_first(shop: Shop) -> None:
-    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 1.5)") as call:
+    with shop.opened("--health", "0") as worker, shop.asked(NIGHT) as call:
         wait_until(lambda: health(worker.heard)["running"] == 1)
         worker.process.send_signal(signal.SIGTERM)
         worker.says("Ending after 1 call in work; a second signal ends it at once.\n")
         assert health(worker.heard)["why"] == "it is ending"
+        shop.morning()
         assert call.ended().out == "slept\n"
         said = worker.ended()
     assert (said.code, said.err.splitlines()[-1]) == (0, "quoth: Ended.")
 
 
 def test_the_second_signal_ends_it_at_once(shop: Shop) -> None:
-    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 60)"):
+    with shop.opened("--health", "0") as worker, shop.asked(NIGHT):
         wait_until(lambda: health(worker.heard)["running"] == 1)
         worker.interrupt()
         worker.says("Ending")
@@ -117,11 +123,12 @@ def test_changes_are_lines_of_json(shop: Shop) -> None:
 
 
 def test_a_call_in_work_ends_with_the_tools_it_began_with(shop: Shop) -> None:
-    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 1.5)") as call:
+    with shop.opened("--health", "0") as worker, shop.asked(NIGHT) as call:
         wait_until(lambda: health(worker.heard)["running"] == 1)
         files(shop.folder, {"shop.hy": SHOP.replace('"slept"', '"dozed"')})
         worker.says("Reloaded: 2 tools, version 2")  # the hash is the same, the version of the code is not
-        assert shop.ask("(nap :seconds 0)").out == "dozed\n"
+        assert shop.ask(NOON).out == "dozed\n"
+        shop.morning()
         assert call.ended().out == "slept\n"
 
 
@@ -131,11 +138,11 @@ def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
         with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
             new.says("Started with 2 tools, version 2")
             old.says("Another worker has published other tools, version 2, and has the calls now.")
-            assert shop.ask("(nap :seconds 0)") == Said(0, "slept\n", "")
+            assert shop.ask(NOON) == Said(0, "slept\n", "")
         old.process.send_signal(signal.SIGHUP)
         old.says("Reloaded: 2 tools, version 3")
         old.says("Back at work: 2 tools, version 3")
-        assert shop.ask("(nap :seconds 0)").out == "slept\n"
+        assert shop.ask(NOON).out == "slept\n"
 
 
 def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: str) -> None:
@@ -144,7 +151,7 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
         there.delete(*there.scan_iter(f"{prefix}:*"))
         there.publish(f"{prefix}:pubsub:tools:catalog", b"")
         worker.says("Published again: 2 tools, version 1")
-        assert shop.ask("(nap :seconds 0)").out == "slept\n"
+        assert shop.ask(NOON).out == "slept\n"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class Laptop:
         return running.ended().err[before:]
 
     def _in_readme(self, text: str) -> str:
-        text = text.replace(self._redis, URL).replace(str(self._place / "state"), "~/.local/quoth")
+        text = text.replace(self._redis, URL).replace(str(self._place / "state"), "~/.local/share/quoth")
         text = text.replace(str(self._place), "/home/ann")
         for pattern, fixed in PASSING:
             text = re.sub(pattern, fixed, text)

@@ -31,8 +31,10 @@ from quoth.tools.policy.offer import always_denied, permissions_of
 from quoth.tools.policy.places import workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
+from quoth.tools.policy.scope import checked
 from quoth.tools.policy.trust import Trust
 from quoth.tools.registry.arguments import bind, validate
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool
 
 FREE = tool(
@@ -961,3 +963,29 @@ def test_the_policys_own_parts_are_typed() -> None:
     assert isinstance(Door(table_of(FREE), policy=RulesPolicy()).policy, RulesPolicy)
     assert isinstance(FREE, CognitiveTool)
     assert isinstance(new_call(form("(free)")), Call)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("secret/a.txt", "deny"),
+        ("./b/../secret/a.txt", "deny"),
+        ("link/a.txt", "allow"),  # to secret here; where it leads there is not known here
+        ("key.txt", "deny"),
+        ("/key.txt", "ask"),
+        ("../key.txt", "ask"),
+    ],
+)
+def test_the_paths_of_a_remote_tool_are_judged_as_they_are_spelt(
+    tmp_path: Path, path: str, expected: str
+) -> None:
+    (tmp_path / "link").symlink_to("secret")
+    (tmp_path / "key.txt").symlink_to("other.txt")
+    far = replace(tool("far", params={"path": {"type": WorkspacePath}}, effects=["writes"]), remote="sg")
+    rules = policy(
+        '(deny (far :path (under "secret"))) (deny (far :path "./key.txt")) (allow (far :path (under ".")))'
+    )
+    call = new_call(form(f'(far :path "{path}")'))
+    seen, args = checked(far, call.form, Workspace(tmp_path))
+    assert seen.args == {"path": os.path.normpath(path)}
+    assert rules.judge(far, call, args, ToolContext(Workspace(tmp_path))).kind == expected

@@ -25,7 +25,7 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.remote import belief, names
 from quoth.tools.remote.away import SERVICES
-from quoth.tools.remote.broker import Delivery, make_broker
+from quoth.tools.remote.broker import CallBroker, Delivery
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
 from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
 from quoth.tools.remote.worker import MOST_ROWS
@@ -440,7 +440,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
     from quoth.tools.catalog.connection import sync_client
 
     for number in range(times):
-        broker = make_broker(caller.url, caller.prefix, consumer=f"gone-{number}", takeover=TAKEOVER / 3)
+        broker = CallBroker(caller.url, caller.prefix, f"gone-{number}", TAKEOVER / 3)
         delivery: Any = await anext(broker.listen())
         if begun is not None:
             client = sync_client(caller.url)
@@ -678,7 +678,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         client = sync_client(caller.url)
         found: list[tuple[CallRecords, Delivery]] = []
         for name in ("stopped", "other"):
-            broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
+            broker = CallBroker(caller.url, caller.prefix, name, 0.05)
             records = CallRecords(broker, client, caller.url, caller.prefix)
             delivery: Any = await anext(broker.listen())
             assert (await records.take(delivery, call)).how == "ours"
