@@ -42,6 +42,7 @@ MEANINGS: Final = (
     (r"WRONGPASS|invalid username-password|invalid password", "its user or password is wrong"),
     (r"without any password configured", "the URL has a password, and the server wants none"),
     (r"NOAUTH|Authentication required|unauthenticated", "it wants a user or password, and the URL has none"),
+    (r"WRONGTYPE", "somebody has put something else in the place of a key of quoth's"),
     (r"LOADING", "it is still loading its data"),
     (r"READONLY|read only replica", "it is a replica, which cannot be written; name the primary"),
     (r"OOM |used memory > ", "its memory is full (maxmemory)"),

@@ -92,6 +92,9 @@ SAID = {
         "SET": "-READONLY You can't write against a read only replica."
     },
     "its memory is full (maxmemory)": {"SET": "-OOM command not allowed when used memory > 'maxmemory'."},
+    "somebody has put something else in the place of a key of quoth's": {
+        "SET": "-WRONGTYPE Operation against a key holding the wrong kind of value"
+    },
     "it cannot write to its disk": {
         "SET": "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist."
     },
