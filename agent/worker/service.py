@@ -67,6 +67,8 @@ class Service:
         self._version = 0
         self._published = ""  # the hash of what was published last
         self._left = ""  # why the calls are left to others
+        self._alone = 0.0  # seconds in which there was none of these
+        self._takeover = takeover
         self._unread = ""  # why the catalogue cannot be read
         self._trouble = ""
         self._at_terminal = os.isatty(0)
@@ -203,6 +205,19 @@ class Service:
             if asked or self._reloader.changed():
                 with contextlib.suppress(StoreError):  # published when Redis is back, which is heard of
                     await self._reload(asked=asked)
+            if self._left:
+                with contextlib.suppress(StoreError):
+                    await self._come_back()
+
+    async def _come_back(self) -> None:
+        """Publish what this worker offers where those to whom it left the calls are gone: somebody may have
+        started one with other files by mistake."""
+        self._alone = 0.0 if await self._worker.others() else self._alone + POLL_SECONDS
+        if self._alone >= self._takeover:
+            await self._publish()
+            self._left, self._worker.paused, self._alone = "", False, 0.0
+            self._say("published", self._told("Published again:"), **self._data())
+            self._see()
 
     # Signals
 

@@ -34,6 +34,7 @@ from quoth.tools.remote.wire import MAX_MESSAGE
 TAKEOVER_SECONDS = 30.0
 BLOCK_SECONDS = 0.5  # so long a worker that stops may still wait for one more entry
 GONE_SECONDS = 60.0  # a worker that gives no sign of life
+SIGN_SECONDS = 10.0  # within them each that is well gives one
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
 OURS = f"""
@@ -172,6 +173,11 @@ class CallBroker(RedisStreamBroker):
             await self.redis.zrem(self._workers, self.consumer_name)
         else:
             await self._alive(keys=[self._workers], args=[self.consumer_name])
+
+    async def takers(self) -> int:
+        """How many workers take calls just now."""
+        seconds, _ = await self.redis.time()
+        return int(await self.redis.zcount(self._workers, seconds - SIGN_SECONDS, "+inf"))
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
         """The entries for this worker, one when it is asked for, until ``stopping``."""

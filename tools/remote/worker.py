@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
-from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client
+from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client, told
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
@@ -115,6 +115,11 @@ class Worker:
     @paused.setter
     def paused(self, paused: bool) -> None:
         self._broker.paused = paused
+
+    async def others(self) -> bool:
+        """Whether a worker takes calls, while this one is paused. Raises StoreError."""
+        with told(self._url):
+            return await self._broker.takers() > 0
 
     async def run(self, jobs: int, stop: asyncio.Event) -> None:
         """Make calls, at most ``jobs`` at once, until ``stop`` is set and what runs has ended. Raises

@@ -134,7 +134,7 @@ def test_a_call_in_work_ends_with_the_tools_it_began_with(shop: Shop) -> None:
 
 def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
     files(shop.folder, {"other.hy": SHOP.replace("Sleep.", "Sleep well.")})
-    with shop.opened() as old:
+    with shop.opened("--takeover", "1") as old:
         with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
             new.says("Started with 2 tools, version 2")
             old.says("Another worker has published other tools, version 2, and has the calls now.")
@@ -142,6 +142,10 @@ def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
         old.process.send_signal(signal.SIGHUP)
         old.says("Reloaded: 2 tools, version 3")
         old.says("Back at work: 2 tools, version 3")
+        with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
+            old.says("Another worker has published other tools, version 4, and has the calls now.")
+        old.says("Published again: 2 tools, version 5")  # the other is gone, and nobody else is there
+        old.says("Back at work: 2 tools, version 5")
         assert shop.ask(NOON).out == "slept\n"
 
 
