@@ -138,8 +138,9 @@ def diff(options: OfferOptions) -> int:
 
 def watch(options: CatalogOptions) -> int:
     """Print what is published now, and a line for each change, until Ctrl-C."""
-    from quoth.tools.catalog.changes import changes, counted
+    from quoth.tools.catalog.changes import changes
     from quoth.tools.catalog.store import followed
+    from quoth.tools.text import number_of
 
     url, seal, prefix = place_of(options)
     last = ""
@@ -162,7 +163,7 @@ def watch(options: CatalogOptions) -> int:
                     told = {"version": found["version"], "schema_hash": found["schema_hash"]}
                     print_json(told | (made.names() if made is not None else {}))
                 else:
-                    what = made.summary() if made is not None else counted(found["tools"])
+                    what = made.summary() if made is not None else number_of(len(found["tools"]), "tool")
                     print_line(f"v{found['version']}  {what}")
             before = found
         return DONE

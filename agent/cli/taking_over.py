@@ -40,7 +40,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
             *("model", "base_url", "policy", "gate", "dialect", "belt"),
             *("search", "search_keys", "after_tags"),
             *(("remote", "prefix", "key", "redis_ca") if not options.remote else ()),
-            *(() if options.shares else ("shared", "prefix", "key", "redis_ca")),
+            *(("shared", "prefix", "key", "redis_ca") if given.get("shared") and not options.shares else ()),
         )
         if (value := given.get(KEPT.get(name, name.replace("_", "-")))) and vars(options)[name] is None
     }

@@ -68,6 +68,9 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
 
+MOST_OFFERED = 100  # tables for users and routes that are kept
+
+
 class Stoppable(Protocol):
     """Work that an interrupt stops at its next safe point: a run, or a flight."""
 
@@ -363,6 +366,8 @@ class Host:
         made = self._offered.get(kind)
         if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
             routes = ways(table, self.policy, user, route, programs=programs)
+            if len(self._offered) >= MOST_OFFERED:  # a chat may have any number of speakers
+                self._offered.clear()
             made = self._offered[kind] = offered(table, self.policy, user, routes)
         return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
 

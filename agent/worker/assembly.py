@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ class Files:
     policy: str | None = None
     gate: str | None = None
     allow: Sequence[str] = ()
-    secret: Sequence[Path] = field(default=())  # the key, and where the URL stands
+    secret: Sequence[Path] = ()  # the key, and where the URL stands
 
     def paths(self) -> list[Path]:
         """The files that decide what is offered."""

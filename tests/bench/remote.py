@@ -169,7 +169,7 @@ async def calls(place: Place, rounds: int, count: int) -> None:
 
 async def workers(place: Place, rounds: int, count: int, at_once: int = 50) -> None:
     """Calls a second with some workers of ten jobs each."""
-    state = place.folder / "state"
+    state, fast = place.folder / "state", place.fast / "state"
     numbers = (1, 2, 4)
     rates: dict[tuple[str, int], list[float]] = {}
     ways: dict[tuple[str, int], Way] = {}
@@ -183,9 +183,15 @@ async def workers(place: Place, rounds: int, count: int, at_once: int = 50) -> N
                 for _ in range(number)
             ]
             agent = await stack.enter_async_context(place.agent(f"ours{number}", state))
+            quick = [
+                await stack.enter_async_context(place.worker(f"quick{number}", 10, fast))
+                for _ in range(number)
+            ]
+            quick_agent = await stack.enter_async_context(place.agent(f"quick{number}", fast))
             for kind, once, at in (
                 ("plain taskiq", lambda taskiq=taskiq: taskiq.call("bounce"), pids),
                 ("delegated", called(agent, "bounce"), ours),
+                ("delegated, records in memory", called(quick_agent, "bounce"), quick),
                 ("plain taskiq, 50 ms of waiting", lambda taskiq=taskiq: taskiq.call("rest", 0.05), pids),
                 ("delegated, 50 ms of waiting", called(agent, "rest", seconds=0.05), ours),
             ):

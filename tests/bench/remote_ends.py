@@ -178,8 +178,9 @@ class Place:
         async with connected(self.url) as redis:
             before = await redis.zcard(names.workers(prefix))
             with running(*words, "--workspace", str(home), QUOTH_STATE=str(state)) as pid:
-                while await redis.zcard(names.workers(prefix)) == before:
-                    await asyncio.sleep(0.02)
+                async with asyncio.timeout(60):
+                    while await redis.zcard(names.workers(prefix)) == before:
+                        await asyncio.sleep(0.02)
                 yield pid
 
     @asynccontextmanager

@@ -52,7 +52,7 @@ def table_of(size: int) -> Any:
     with registering_in(table):
         for number in range(size):
             about = f"Order fruit of sort {number} for a shop. It is delivered on the next day."
-            tag = {"prefix": f"ORDER-{number}", "pattern": r"(\S+) (\S+)", "groups": ["place", "kind"]}
+            tag = {"prefix": f"ORDER-{number}"}
             define_tool(
                 f"order-fruit-{number}", about, parameters=params, body=body, effects=["net"], tag=tag
             )

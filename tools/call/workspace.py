@@ -348,11 +348,14 @@ class Elsewhere(Workspace):
     def locate(self, path: str) -> Path:
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
-        return Path(os.path.normpath(self.root / path))
+        outside = "/" if path.startswith("~") else ""  # a home is outside of every workspace
+        return Path(os.path.normpath(self.root / (outside + path)))
 
     def canonical(self, path: str) -> WorkspacePath:
         self.locate(path)
-        return WorkspacePath(os.path.normpath(path), path)
+        plain = os.path.normpath(path)
+        like_home = plain.startswith("~") and not path.startswith("~")
+        return WorkspacePath(f"./{plain}" if like_home else plain, path)
 
 
 ELSEWHERE = Elsewhere("/dev/null/elsewhere")  # nothing can ever be there

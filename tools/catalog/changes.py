@@ -11,7 +11,7 @@ from typing import Any
 
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.entry import tool_of
-from quoth.tools.text import number_of, one_line
+from quoth.tools.text import one_line
 
 Entry = dict[str, Any]
 UNTOLD = ("name", "parameters")  # the schema follows from the parameters
@@ -105,7 +105,3 @@ def _both(what: str, old: Any, new: Any) -> Iterator[str]:
     else:
         yield f"- {what}: {texts[0]}"
         yield f"+ {what}: {texts[1]}"
-
-
-def counted(entries: Sequence[Entry]) -> str:
-    return number_of(len(entries), "tool")

@@ -205,7 +205,9 @@ class Broker(Decisions):
                 row = min(found, key=lambda row: (row.used_by == "", row.decided or 0))
                 rows.put(replace(row, state="used", used=rows.now, used_by=call.id, edited=""))
                 return self._used(rows, tool, call, row)
-            known = rows.where(tool=tool.name, version=tool.version, state="decided")
+            of = {"tool": tool.name, "version": tool.version, "state": "decided"}
+            lasting = rows.where(**of, decision="duration", digest=digest)
+            known = [*lasting, *rows.where(**of, decision="scope")]
             return [row for row in known if row.granted is not None and row.expires > rows.now]
 
         settled = self._rows.change(call.session, call.user, act)

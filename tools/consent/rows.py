@@ -129,6 +129,7 @@ _SELECT = (
     f"SELECT {_ALL} FROM requests LEFT JOIN grants ON grants.request = requests.id"  # noqa: S608
     " LEFT JOIN plans ON plans.request = requests.id"
 )
+_FEW = ("id", "digest", "used_by", "program")  # each with an index, and few rows for a value
 _PLACES = {"granted": "grants.rule", "plan": "text", "program": "program", "shapes": "shapes"}
 
 
@@ -180,7 +181,11 @@ class _StoredRows:
 
     def where(self, **equal: Any) -> list[Row]:
         wanted = self._of | equal
-        marks = " AND ".join(f"{_PLACES.get(name) or f'requests.{name}'} = ?" for name in wanted)
+        # With a + SQLite does not search by it: a session may have thousands of requests.
+        not_by = self._of if any(name in equal for name in _FEW) else ()
+        marks = " AND ".join(
+            f"{'+' * (name in not_by)}{_PLACES.get(name) or f'requests.{name}'} = ?" for name in wanted
+        )
         return _rows(self._run(f"{_SELECT} WHERE {marks} ORDER BY requests.seq", list(wanted.values())))
 
     def add(self, row: Row) -> None:

@@ -37,10 +37,15 @@ def permissions_for(
 ) -> dict[str, tuple[str, ...]]:
     """The users of each tool that not everybody may call: those whom ``allow`` and the rules let call it.
     Raises UsageError for a tool that is not in the table."""
-    for name in allow:
+    for name, users in allow.items():
         if name not in table:
             hint = did_you_mean(name, table.names()) or f" The tools are {', '.join(table.names())}."
             raise UsageError(f"--allow names {name}, and there is no such tool.{hint}")
+        for user in users:
+            if "=" in user and user.split("=")[0].strip() in table:
+                raise UsageError(
+                    f"--allow {name}=… names another tool, too: give {user} an --allow of its own."
+                )
     found = {table.get(name).name: users for name, users in allow.items() if EVERYBODY not in users}
     for name, users in permissions_of(policy, table).items():
         found[name] = tuple(user for user in found.get(name, users) if user in users)

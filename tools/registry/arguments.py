@@ -106,7 +106,8 @@ def validate(
                 values[param.name] = param.own_type.validate_python(values[param.name])
             except ValidationError as error:
                 details = error.errors(include_url=False)
-                faults += _faults([{**one, "loc": (param.name, *one["loc"])} for one in details], by_name)
+                told = [{**one, "loc": (param.name, *one["loc"])} for one in details]
+                faults += _faults(told, by_name, own=True)
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     return values
@@ -153,8 +154,9 @@ def _sentence(tool: str, faults: Sequence[str]) -> str:
     return f"{tool}: " + "; ".join([*faults[:MAX_FAULTS], *more]) + "."
 
 
-def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
-    """Each pydantic error as a clause about the argument, in the order of the call."""
+def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool = False) -> list[str]:
+    """Each pydantic error as a clause about the argument, in the order of the call. What the author's ``own``
+    class refuses has the type that is shown, so that its name would say nothing."""
     faults: list[str] = []
     for detail in details:
         if len(faults) > MAX_FAULTS:
@@ -175,7 +177,7 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
             secret = param is not None and param.secret  # is not repeated even to who gave it
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
             about, should, wanted = detail["msg"].partition(" should ")
-            if param and not inside and not detail["type"].endswith(_OF_VALUES):
+            if param and not (inside or own or detail["type"].endswith(_OF_VALUES)):
                 wanted = f"be {param.kind}"
             if should:
                 said = f" should {wanted}, not {given}{_meant(detail, param)}"

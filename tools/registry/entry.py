@@ -43,10 +43,13 @@ MAX_DEPTH = 60  # of lists and dictionaries in one another
 def schema_hash(entries: Iterable[Mapping[str, Any]]) -> str:
     """SHA-256 over all that the tools show: equal tools have equal hashes, in any order. The version of a
     tool, which changes with its code, is none of it."""
-    by_name = sorted(entries, key=lambda entry: str(entry["name"]))
-    # The order of an entry's fields is nothing, that of a parameter's properties or default is shown.
-    shown = [[(key, entry[key]) for key in sorted(entry) if key != "version"] for entry in by_name]
-    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+    hashed = hashlib.sha256()
+    # One by one: with all of thousands at hand, Python looks for garbage more than anything else.
+    for entry in sorted(entries, key=lambda entry: str(entry["name"])):
+        # The order of an entry's fields is nothing, that of a parameter's properties or default is shown.
+        shown = {key: entry[key] for key in sorted(entry) if key != "version"}
+        hashed.update(json.dumps(shown).encode() + b"\n")
+    return hashed.hexdigest()
 
 
 def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0) -> CognitiveTool:
@@ -141,18 +144,24 @@ def _check_data(entry: dict[str, Any]) -> None:
     count = 0
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []
+        keys: set[type] = set()
         for item in level:
-            inner += item.values() if isinstance(item, dict) else item
+            if isinstance(item, dict):
+                inner += item.values()
+                keys.update(map(type, item))
+            else:
+                inner += item
         count += len(inner)
         if count > MAX_VALUES:
             raise DefinitionError(f"it holds more than {MAX_VALUES:,} values.")
-        keys = {type(key) for item in level if isinstance(item, dict) for key in item}
-        if not keys <= {str} or not set(map(type, inner)) <= _DATA:
+        kinds = set(map(type, inner))
+        if not keys <= {str} or not kinds <= _DATA:
             raise DefinitionError("it holds what is no JSON data.")
-        level = [item for item in inner if isinstance(item, (dict, list))]
-        if not level:
+        if kinds.isdisjoint(_HOLDING):
             return
+        level = [item for item in inner if type(item) in _HOLDING]
     raise DefinitionError(f"it is nested deeper than {MAX_DEPTH}.")
 
 
-_DATA = {str, int, float, bool, type(None), list, dict}
+_HOLDING = {list, dict}
+_DATA = {str, int, float, bool, type(None), *_HOLDING}

@@ -121,8 +121,6 @@ def _values(schema: Mapping[str, Any]) -> list[Any]:
 
 def core_of(schema: Any) -> Any:
     """The schema for pydantic-core. Raises DefinitionError for one with other words or values."""
-    from pydantic_core import core_schema
-
     if not isinstance(schema, dict):
         raise _wrong(schema, "is no JSON Schema")
     if "const" in schema or "enum" in schema:
@@ -130,6 +128,8 @@ def core_of(schema: Any) -> Any:
         values = _values(schema)
         if not isinstance(values, list) or not values or not all(map(_is_scalar, values)):
             raise _wrong(schema, "has values that are no texts or numbers")
+        from pydantic_core import core_schema
+
         return core_schema.literal_schema(values)
     for key in ("anyOf", "oneOf"):
         if key in schema:
@@ -140,7 +140,7 @@ def core_of(schema: Any) -> Any:
     kind = schema.get("type")
     if kind is None:
         _only(schema, set())
-        return core_schema.any_schema()
+        return {"type": "any"}
     if not isinstance(kind, str) or kind not in BOUNDS:
         raise _wrong(schema, "has an unknown type")
     _only(schema, {"type", *BOUNDS[kind]})
@@ -165,11 +165,11 @@ def _union(branches: list[Any], schema: dict[str, Any]) -> Any:
 
 
 def _string(schema: dict[str, Any], given: dict[str, Any]) -> Any:
-    from pydantic_core import PydanticKnownError, SchemaError, SchemaValidator, core_schema
-
-    core: Any = core_schema.str_schema(strict=True, **given)
+    core: Any = {"type": "str", "strict": True, **given}
     if "pattern" not in schema:
         return core
+    from pydantic_core import PydanticKnownError, SchemaError, SchemaValidator, core_schema
+
     text = schema["pattern"]
     if not isinstance(text, str):
         raise _wrong(schema, "has a pattern that is no text")
@@ -237,19 +237,14 @@ def _object(schema: dict[str, Any], given: dict[str, Any]) -> Any:
 
 
 def _number(kind: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
-    def make(schema: dict[str, Any], given: dict[str, Any]) -> Any:
-        from pydantic_core import core_schema
-
-        return getattr(core_schema, kind)(strict=True, **given)
-
-    return make
+    return lambda schema, given: {"type": kind, "strict": True, **given}
 
 
 _MAKERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "string": _string,
-    "integer": _number("int_schema"),
-    "number": _number("float_schema"),
-    "boolean": _number("bool_schema"),
+    "integer": _number("int"),
+    "number": _number("float"),
+    "boolean": _number("bool"),
     "null": lambda *_: {"type": "none"},
     "array": _array,
     "object": _object,

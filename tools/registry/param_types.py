@@ -24,6 +24,7 @@ class WorkspacePath(str):
     keeps the original text."""
 
     written: str
+    __module__ = "quoth.tools.registry.parameters"  # where it stood: its name is part of outlines (tool.py)
 
     def __new__(cls, text: str, written: str | None = None) -> WorkspacePath:
         made = super().__new__(cls, text)
@@ -131,7 +132,8 @@ def portable(hint: Any) -> Any:
     if origin is dict:
         return dict[portable(args[0]), portable(args[1])]  # type: ignore[misc]
     if origin in UNIONS:
-        return typing.Union[tuple(map(portable, args))]  # noqa: UP007
+        kinds = tuple(map(portable, args))
+        return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
     if origin is typing.Annotated and all(isinstance(note, str) for note in args[1:]):
@@ -148,6 +150,21 @@ def is_json(hint: Any) -> bool:
 def has_json(hint: Any) -> bool:
     """Whether a portable type is, or contains, one that is known by its JSON Schema."""
     return is_json(hint) or any(map(has_json, typing.get_args(hint)))
+
+
+def hides_values(hint: Any) -> bool:
+    """Whether a portable type is, or contains, one whose values nobody should read: pydantic's SecretStr."""
+    if is_json(hint):
+        return _is_write_only(hint.schema)
+    return any(map(hides_values, typing.get_args(hint)))
+
+
+def _is_write_only(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_is_write_only, node))
+    return isinstance(node, dict) and (
+        node.get("writeOnly") is True or any(map(_is_write_only, node.values()))
+    )
 
 
 def has_form(hint: Any) -> bool:

@@ -10,7 +10,7 @@ import keyword
 import re
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from quoth.tools.registry.param_types import (
     has_json,
     has_paths,
     hides_paths,
+    hides_values,
     inline,
     is_known,
     portable,
@@ -67,7 +68,7 @@ class Param:
     max: float | None = None
     secret: bool = False
     hidden: bool = False
-    own: Any = None
+    own: Any = field(default=None, repr=False)
 
     @property
     def required(self) -> bool:
@@ -111,7 +112,7 @@ class Param:
         return f"[{text}]" if self.default is None else f"[{text} = {print_value(self.default)}]"
 
 
-_DEFAULTS = {field.name: field.default for field in fields(Param)}
+_DEFAULTS = {one.name: one.default for one in fields(Param)}
 
 
 def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
@@ -143,6 +144,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
     given = {**spec, "type": kind, "doc": str(spec.get("doc", "")), "choices": choices}
+    if hides_values(kind):
+        given["secret"] = True
     param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
     if (default := _checked_default(where, param)) is not param.default:
         param = replace(param, default=default)
@@ -215,6 +218,8 @@ def _checked_default(where: str, param: Param) -> Any:
 
 def _plain_default(where: str, param: Param) -> Any:
     """The default of a class as plain data, which makes such a class again."""
+    if hides_values(param.type):
+        raise DefinitionError(f"{where}: a secret of its own type can have no :default but None.")
     from pydantic import ValidationError
     from pydantic_core import PydanticSerializationError
 

@@ -199,8 +199,10 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """16 hex digits that change with the definition; unlike ``version``, no input model is compiled."""
-        params = [param.to_data() for param in self.params]
+        """16 hex digits that change with the definition; unlike ``version``, no input model is compiled. They
+        stand in the openings of sessions: if others come of the same definition, a model that goes on with an
+        older session is told that all tools have changed."""
+        params = [repr(param) if param.own is None else param.to_data() for param in self.params]
         data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 

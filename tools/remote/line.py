@@ -25,6 +25,7 @@ BLOCK = 2.0  # seconds that one command waits for replies
 BATCH = 100  # commands that go together
 TRIM = 100  # replies that are read before they are deleted
 LAST_SECONDS = 600  # that an answer for a worker is kept
+CLOCK_SECONDS = 1.0  # that our clock may drift before that of Redis is asked again
 AWAY_SECONDS = 5.0  # in which workers find Redis again
 
 _SEND = sha1(names.SEND.encode(), usedforsecurity=False).hexdigest()
@@ -101,6 +102,7 @@ class Line:
         self.loop = asyncio.get_running_loop()
         self.trouble = ""  # why Redis cannot be reached now, in a sentence
         self._offset: float | None = None  # of the clock of Redis
+        self._ran = 0.0  # our clock against the one that only runs, when that was measured
         self._waiting: dict[str, Waiting] = {}
         self._used = 0.0  # when it was last used
         self._last = b"0"  # the last reply that was read
@@ -116,8 +118,8 @@ class Line:
     # Sending
 
     async def now(self) -> float:
-        """The time by the clock of Redis."""
-        if self._offset is None:
+        """The time by the clock of Redis. It is asked again after ours was set, or this machine slept."""
+        if self._offset is None or abs(time.time() - time.monotonic() - self._ran) > CLOCK_SECONDS:
             self._set_clock(await self._surely("TIME"))
         return time.time() + (self._offset or 0.0)
 
@@ -320,7 +322,8 @@ class Line:
 
     def _set_clock(self, told: Any) -> None:
         seconds, micros = told
-        self._offset = int(seconds) + int(micros) / 1e6 - time.time()
+        ours = time.time()
+        self._offset, self._ran = int(seconds) + int(micros) / 1e6 - ours, ours - time.monotonic()
 
     def _start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a task, unless it runs. It belongs to no call."""

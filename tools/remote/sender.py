@@ -227,7 +227,9 @@ class _Sending:
                 await self._send_again()
             elif news == "nobody":
                 if not await self._line.take_back(waiting, stop=False):
-                    nobody = f"{name} was not run: no worker is there; start one with quoth worker."
+                    nobody = (
+                        f"{name} was not run: no worker offers these tools now; start one with quoth worker."
+                    )
                     raise _Over(ToolFailure("error", nobody))
             elif news == "late":
                 await self._give_up()

@@ -8,7 +8,7 @@ it does nothing. Knows Redis and the names in it; it must not know doors or tool
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.call.call import Call, ToolResult
@@ -141,7 +141,7 @@ class Taken:
     now: float
     ended: bytes = b""
     begun: str = ""
-    inbox: tuple[bytes, ...] = field(default=())
+    inbox: tuple[bytes, ...] = ()
 
 
 class CallRecords:

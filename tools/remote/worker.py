@@ -43,6 +43,7 @@ from quoth.tools.remote.belief import (
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker, Delivery, make_receiver
 from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
+from quoth.tools.remote.tasks import result_of
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
 MOST_DELIVERIES = 3  # to workers that ended during the call
@@ -291,7 +292,7 @@ class Worker:
         try:
             call, context = call_of(said, form), context_of(said, self._context)
             at_work.task = asyncio.create_task(own.dispatch(call, context))
-            result = await _result_of(at_work.task, form.tool)
+            result = await result_of(at_work.task)
             if at_work.lost:
                 return
             if not receipts.unreached:
@@ -375,14 +376,3 @@ class Worker:
                 form = CallForm(form.tool)
         call = call_of(said, form) if said is not None else new_call(form, route="remote")
         self.door.refuse(call, self._context, status, message)
-
-
-async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | None:
-    """What the door says of a call; None if the call was cancelled, but not this worker."""
-    try:
-        await asyncio.wait({task})
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait({task})
-        raise
-    return None if task.cancelled() else task.result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +373,22 @@ def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(store: Store) -
     options = {session: take_over(Options(), store, session, "ann") for session in ("s", "t")}
     assert limits_of(options["s"], options["s"].limits) == RunLimits(steps=7)
     assert limits_of(options["t"], options["t"].limits) == RunLimits()
+
+
+@pytest.mark.parametrize(
+    ("now", "taken"),
+    [
+        ({}, ("redis://a", "shop", "a.key")),
+        ({"remote": "redis://b"}, ("redis://b", None, None)),  # which has a prefix and a key of its own
+    ],
+)
+def test_prefix_and_key_of_a_session_go_with_its_own_catalogue(
+    store: Store, now: dict[str, Any], taken: tuple[Any, ...]
+) -> None:
+    place = {"remote": "redis://a", "prefix": "shop", "key-file": "a.key"}
+    Transcript(lambda: store).add("s", "session", {"user": "ann", **place})
+    options = take_over(replace(Options(), **now), store, "s", "ann")
+    assert (options.remote, options.prefix, options.key) == taken
 
 
 def test_a_session_written_by_hand_breaks_no_command(here: Path, store: Store) -> None:

@@ -25,7 +25,7 @@ from quoth.tools.consent.decisions import (
 )
 from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import Decision, SayYes
-from quoth.tools.consent.rows import KEPT_SECONDS
+from quoth.tools.consent.rows import KEPT_SECONDS, StoreRequests
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
@@ -1291,3 +1291,23 @@ def test_an_edit_is_kept_as_the_answer_to_the_call_it_replaced(store: Store) -> 
     assert (first.message, first.value) == (again.message, again.value)
     assert body.calls == 1
     assert isinstance(here.door.receipts, StoreReceipts)
+
+
+@pytest.mark.parametrize("few", ["id", "digest", "used_by", "program"])
+def test_one_request_is_found_among_thousands_of_its_session(tmp_path: Path, few: str) -> None:
+    store = Store(tmp_path / "s.sqlite")
+    ways: list[str] = []
+
+    def explained(sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        ways.extend(str(way) for *_, way in store.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+        return []
+
+    rows: Any = StoreRequests(lambda: store, lambda: 0.0).look("monday", "ann")
+    rows._run = explained
+    rows.where(state="decided", **{few: "x"})
+    assert ways
+    assert not [way for way in ways if "requests_session" in way or "SCAN" in way]
+    ways.clear()
+    rows.where(tool="probe")  # what many have is searched for in the session
+    assert "requests_session" in ways[0]
+    store.close()

@@ -240,6 +240,13 @@ def test_allow_of_an_unknown_tool_names_the_nearest() -> None:
     assert allow("zzz", table_of(BUY)) == ("--allow names zzz, and there is no such tool. The tools are buy.")
 
 
+def test_one_allow_is_of_one_tool() -> None:
+    allowed = read_allow([f"{BUY.name}=ann,{FETCH.name}=ben"])
+    assert complaint(UsageError, lambda: permissions_for(policy(""), TOOLS, allowed)) == (
+        f"--allow {BUY.name}=… names another tool, too: give {FETCH.name}=ben an --allow of its own."
+    )
+
+
 def test_always_denied_is_asked_of_one_tool() -> None:
     rules = policy('(deny (buy) (user "ann") (route "chat"))')
     assert always_denied(rules, BUY, "ann", "chat")

@@ -966,18 +966,21 @@ def test_the_policys_own_parts_are_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "expected"),
+    ("path", "spelt", "expected"),
     [
-        ("secret/a.txt", "deny"),
-        ("./b/../secret/a.txt", "deny"),
-        ("link/a.txt", "allow"),  # to secret here; where it leads there is not known here
-        ("key.txt", "deny"),
-        ("/key.txt", "ask"),
-        ("../key.txt", "ask"),
+        ("secret/a.txt", "secret/a.txt", "deny"),
+        ("./b/../secret/a.txt", "secret/a.txt", "deny"),
+        ("link/a.txt", "link/a.txt", "allow"),  # to secret here; where it leads there is not known here
+        ("key.txt", "key.txt", "deny"),
+        ("", ".", "allow"),
+        ("/key.txt", "/key.txt", "ask"),
+        ("../key.txt", "../key.txt", "ask"),
+        ("~/key.txt", "~/key.txt", "ask"),  # in the home of the worker
+        ("./~/key.txt", "./~/key.txt", "allow"),
     ],
 )
 def test_the_paths_of_a_remote_tool_are_judged_as_they_are_spelt(
-    tmp_path: Path, path: str, expected: str
+    tmp_path: Path, path: str, spelt: str, expected: str
 ) -> None:
     (tmp_path / "link").symlink_to("secret")
     (tmp_path / "key.txt").symlink_to("other.txt")
@@ -987,5 +990,5 @@ def test_the_paths_of_a_remote_tool_are_judged_as_they_are_spelt(
     )
     call = new_call(form(f'(far :path "{path}")'))
     seen, args = checked(far, call.form, Workspace(tmp_path))
-    assert seen.args == {"path": os.path.normpath(path)}
+    assert seen.args == {"path": spelt}
     assert rules.judge(far, call, args, ToolContext(Workspace(tmp_path))).kind == expected

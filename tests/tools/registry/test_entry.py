@@ -18,7 +18,7 @@ from examples import examples
 from generated_tools import a_call, a_tool, a_value
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, Json, SecretStr, field_validator
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, Json, SecretStr, field_validator
 from words import complaint, form, gateway, tool
 
 from quoth.neuro.prompt.belt import VIEWS
@@ -164,8 +164,8 @@ def test_fields_of_any_kind_are_checked_as_they_are_written_and_made_by_the_clas
     said = complaint(InvalidCallError, lambda: made.checked(odd))
     assert said == complaint(InvalidCallError, lambda: elsewhere(made).checked(odd))
     assert said == (
-        'probe: :data["tags"] should be a valid list, not "a"; '
-        ':data["pair"][0] should be a valid integer, not "1".'
+        'probe: :data["tags"] should be a valid list, not [secret]; '  # one of its fields is a SecretStr
+        ':data["pair"][0] should be a valid integer, not [secret].'
     )
 
 
@@ -271,6 +271,35 @@ def test_a_class_without_a_json_schema_is_refused() -> None:
 
     said = complaint(DefinitionError, lambda: tool(params={"x": {"type": Odd}}))
     assert said.startswith("probe, parameter x: the type Odd has no JSON Schema (")
+
+
+class Login(BaseModel):
+    name: str
+    passwords: list[SecretStr] = []
+
+
+@pytest.mark.parametrize("kind", [SecretStr, SecretStr | None, Login, dict[str, list[Login]]])
+def test_a_type_that_hides_its_values_makes_a_secret(kind: Any) -> None:
+    assert tool(params={"x": {"type": kind}}).entry["params"][0]["secret"] is True
+    assert "secret" not in tool(params={"x": {"type": Basket}}).entry["params"][0]
+
+
+def test_a_type_that_hides_its_values_is_not_written_down() -> None:
+    gate = gateway(tool(body=lambda x: x.get_secret_value() == "xyzzy", params={"x": {"type": SecretStr}}))
+    assert gate.pass_through('(probe :x "xyzzy")').value is True
+    assert gate.rows[0]["form"] == '(probe :x "[secret]")'
+
+
+def test_a_type_that_hides_its_values_has_no_default_to_show() -> None:
+    said = complaint(DefinitionError, lambda: tool(params={"x": {"type": Login, "default": Login(name="a")}}))
+    assert said == "probe, parameter x: a secret of its own type can have no :default but None."
+    assert tool(params={"x": {"type": SecretStr | None, "default": None}}).params[0].default is None
+
+
+def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
+    made = tool(params={"x": {"type": AnyUrl}})
+    said = complaint(InvalidCallError, lambda: made.checked(form('(probe :x "y")')))
+    assert said == 'probe: :x should be a valid URL, relative URL without a base, not "y".'
 
 
 # Entries that are wrong

@@ -13,6 +13,8 @@ from words import complaint, form, gateway, tool
 
 from quoth import cognitive_tools
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError, nearest
+from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 
@@ -225,3 +227,15 @@ def test_a_name_is_accepted_just_when_it_is_canonical(name: str) -> None:
     except DefinitionError:
         return
     assert form(f"({name})").tool == made.name == name
+
+
+def test_a_tool_has_the_outline_that_older_sessions_were_opened_with() -> None:
+    params: dict[str, dict[str, Any]] = {
+        "path": {"type": WorkspacePath, "default": "."},
+        "paths": {"type": list[WorkspacePath]},
+        "limit": {"type": int | None, "default": None},
+        "sort": {"choices": ["a", "b"]},
+        "code": {"type": Code},
+        "data": {"type": dict[str, Any], "secret": True},
+    }
+    assert tool(params=params, body=lambda **given: 1).outline == "e3d5e38116e2e933"

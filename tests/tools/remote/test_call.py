@@ -58,6 +58,8 @@ async def test_a_clock_that_is_wrong_is_no_matter(
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours)
     assert (await machines.call('(count-fruit :fruit "pears")')).status == "ok"
+    monkeypatch.setattr(time, "time", lambda: real() - 3600 * hours)  # somebody sets it
+    assert (await machines.call('(count-fruit :fruit "plums")')).status == "ok"
 
 
 async def test_a_guard_of_the_worker_is_asked_there(machines: Machines) -> None:
@@ -357,7 +359,9 @@ async def test_no_worker_is_there(machines: Machines) -> None:
     ByHand(machines, tool("probe"))
     result = await machines.call("(probe)")
     assert result.status == "error"
-    assert result.message == "probe was not run: no worker is there; start one with quoth worker."
+    assert (
+        result.message == "probe was not run: no worker offers these tools now; start one with quoth worker."
+    )
     assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
 
 

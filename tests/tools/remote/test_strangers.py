@@ -130,7 +130,7 @@ async def test_an_inbox_that_is_none_lets_no_worker_lose_its_calls(redis: str) -
 
     async def body(fruit: str) -> int:
         begun.append(fruit)
-        await asyncio.sleep(4 * TAKEOVER)
+        await asyncio.sleep(2.5 * TAKEOVER)
         return 30
 
     async with calling(redis, count(body)) as caller, at_work(caller) as one, at_work(caller) as other:

@@ -468,13 +468,13 @@ async def test_a_call_that_runs_is_not_taken_over(redis: str) -> None:
 
     async def body(fruit: str) -> int:
         calls.append(fruit)
-        await asyncio.sleep(1.3)
+        await asyncio.sleep(2.5 * TAKEOVER)
         return 30
 
     async with (
         calling(redis, count(body, effects=["reads"])) as caller,
-        at_work(caller, takeover=1.0),
-        at_work(caller, takeover=1.0),
+        at_work(caller),
+        at_work(caller),
     ):
         assert (await caller.ask(COUNT)).value == 30
     assert calls == ["pears"]
