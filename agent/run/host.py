@@ -67,7 +67,6 @@ from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
-
 MOST_OFFERED = 100  # tables for users and routes that are kept
 
 
