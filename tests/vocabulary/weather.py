@@ -120,6 +120,14 @@ class Storm:
     # People
 
     async def __aenter__(self) -> Storm:
+        try:
+            await self._begin()
+        except BaseException:  # no worker outlives a test that could not begin
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         self._change_files()
         self._workers = [self._started(number) for number in self._numbers]
         await self._until(lambda: self._count_workers() == len(self._workers), "all workers are there")
@@ -128,7 +136,6 @@ class Storm:
             here = tool("enter-here", self._enter, params={"order": {"type": int}}, effects=["memory"])
             tools = ToolOptions(ToolTable((here,)), remote=self.url, prefix=PREFIX, key=self._place / "key")
             self.callers.append(AsyncAgent(workspace=self._place / name, tools=tools, user=name))
-        return self
 
     async def close_callers(self) -> None:
         for one in self.callers:
