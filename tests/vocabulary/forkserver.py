@@ -24,6 +24,7 @@ from typing import Any
 
 MOST = 1 << 20  # bytes of one request
 SIZE = struct.Struct("I")
+EXTRAS = ("redis", "taskiq", "taskiq_redis")  # an environment may be without them
 
 
 def serve(requests: socket.socket) -> None:
@@ -121,7 +122,11 @@ def prepare() -> None:
         for path in sorted(room.rglob("*.py")):
             module = ".".join([name, *path.relative_to(room).with_suffix("").parts]).removesuffix(".__init__")
             if "public" not in module and "__main__" not in path.read_text():  # no script
-                import_module(f"quoth.{module}")
+                try:
+                    import_module(f"quoth.{module}")
+                except ModuleNotFoundError as error:
+                    if str(error.name).partition(".")[0] not in EXTRAS:
+                        raise
     for name in (
         "quoth.agent.loop",
         "quoth.neuro.think",

@@ -211,8 +211,11 @@ class _Sending:
             elif isinstance(news, Progress):
                 self._sender.progressed(self._call, news.text)
             elif isinstance(news, Stale):
+                run = "was not run"
+                if self._begun:  # Redis has lost that a worker was let begin
+                    run = "was begun by a worker that ended, and whether it was run is not known"
                 raise CatalogStale(
-                    f"{name} was not run (CATALOG_STALE): the workers have other tools by now than those"
+                    f"{name} {run} (CATALOG_STALE): the workers have other tools by now than those"
                     " shown here. Look at its parameters again before the next call.",
                     news.schema_hash,
                 )

@@ -19,7 +19,7 @@ from quoth.tools.catalog.connection import redis_url
 from quoth.tools.errors import CatalogStale
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.remote import line, names
-from quoth.tools.remote.wire import Answer, Asks, Cancel, Nested, Stale
+from quoth.tools.remote.wire import Answer, Asks, Begin, Begins, Cancel, Nested, Stale
 from quoth.tools.storage.database import Store
 
 FRUIT = {"fruit": {"type": str}}
@@ -498,3 +498,14 @@ async def test_stale_is_for_the_table_to_know(machines: Machines) -> None:
     assert (await call).status == "error"
     assert isinstance(machines.raised, CatalogStale)
     assert machines.raised.schema_hash == "of today"
+    assert str(machines.raised).startswith("probe was not run (CATALOG_STALE)")
+
+
+async def test_of_one_that_a_worker_was_let_begin_nobody_says_that_it_was_not_run(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, Begins(said.grant, "first"))
+    assert (await hand.hears(said, Begin)).first
+    await hand.tells(said, Stale(said.grant, "of today"))  # of another, after Redis has lost the record
+    assert "was begun by a worker that ended, and whether it was run is not known" in (await call).message
