@@ -259,8 +259,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (
         ["xyz"],
         "There is no command xyz. The commands are run, chat, call, read, tools, belt, eval, fly, audit, "
-        "policy, trust, pending, approve, deny, memory, knowledge, remind, sessions, log, fork, export, "
-        "import, rm, resume, replay, lift.",
+        "policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, fork, "
+        "export, import, rm, resume, replay, lift, worker.",
     ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
