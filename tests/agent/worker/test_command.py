@@ -144,6 +144,8 @@ def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
         old.says("Back at work: 2 tools, version 3")
         with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
             old.says("Another worker has published other tools, version 4, and has the calls now.")
+            new.process.send_signal(signal.SIGTERM)
+            new.says("Ended.")
         old.says("Published again: 2 tools, version 5")  # the other is gone, and nobody else is there
         old.says("Back at work: 2 tools, version 5")
         assert shop.ask(NOON).out == "slept\n"
