@@ -139,6 +139,8 @@ def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
             new.says("Started with 2 tools, version 2")
             old.says("Another worker has published other tools, version 2, and has the calls now.")
             assert shop.ask(NOON) == Said(0, "slept\n", "")
+            new.process.send_signal(signal.SIGTERM)
+            new.says("Ended.")
         old.process.send_signal(signal.SIGHUP)
         old.says("Reloaded: 2 tools, version 3")
         old.says("Back at work: 2 tools, version 3")
