@@ -193,9 +193,8 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     """The server, the key and the prefix that the options name."""
     from quoth.tools.catalog.connection import checked_prefix, redis_url
     from quoth.tools.catalog.signing import key_path, read_key
-    from quoth.tools.catalog.store import PREFIX
 
-    prefix = checked_prefix(options.prefix or PREFIX)
+    prefix = checked_prefix(options.key_prefix)
     url = redis_url(options.redis or options.remote, ca=options.redis_ca)
     return url, read_key(key_path(options.key)), prefix
 

@@ -113,7 +113,7 @@ def remote_options(options: Options) -> ToolOptions:
     from quoth.agent.run.remote_tools import remote_url  # here: most commands have none
 
     url = remote_url(options.remote, ca=options.redis_ca)
-    return ToolOptions(remote=url, local=options.local, prefix=options.prefix or "sg", key=options.key)
+    return ToolOptions(remote=url, local=options.local, prefix=options.key_prefix, key=options.key)
 
 
 def policy_options(options: Options) -> PolicyOptions:
@@ -125,7 +125,7 @@ def policy_options(options: Options) -> PolicyOptions:
     from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
 
     url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
-    prefix = options.prefix or "sg"
+    prefix = options.key_prefix
     return PolicyOptions(options.policy, options.gate, shared=url, prefix=prefix, key=options.key)
 
 

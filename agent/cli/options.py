@@ -164,6 +164,13 @@ class Options:
         return bool(self.shared or os.environ.get("QUOTH_SHARED"))
 
     @property
+    def key_prefix(self) -> str:
+        """What the keys in Redis begin with."""
+        from quoth.tools.catalog.store import PREFIX
+
+        return self.prefix or PREFIX
+
+    @property
     def asker(self) -> str:
         """The user's name; the login name by default."""
         from quoth.agent.terminal.person import user_name

@@ -60,7 +60,6 @@ def worker(options: WorkerOptions) -> int:
     from quoth.tools.catalog.connection import checked_prefix, needed, redis_url
     from quoth.tools.catalog.payload import ForeignCatalog
     from quoth.tools.catalog.signing import key_path
-    from quoth.tools.catalog.store import PREFIX
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
@@ -68,7 +67,7 @@ def worker(options: WorkerOptions) -> int:
         raise UsageError("A worker is told of its Redis with --redis URL; --remote is for those who call it.")
     if options.without:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
-    url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix or PREFIX)
+    url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
     needed("taskiq", "taskiq_redis")
     secret = (key_path(options.key), *url.files)
     files = Files(options.tools, options.folder, options.policy, options.gate, options.allow, secret)

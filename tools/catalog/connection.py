@@ -207,11 +207,17 @@ def async_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.asyncio.Red
     """A client that opens connections when it needs them. It repeats no command by itself: the server may
     have done what it did not answer. ``read`` is the deadline of an answer. Close it (``aclose``)."""
     from redis.asyncio import Redis
+
+    client: redis.asyncio.Redis = Redis.from_url(url.full, **async_options(url, read))
+    return client
+
+
+def async_options(url: RedisUrl, read: float) -> dict[str, Any]:
+    """The options of such a client, or of its pool of connections."""
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
 
-    client: redis.asyncio.Redis = Redis.from_url(url.full, retry=Retry(NoBackoff(), 0), **url.options(read))
-    return client
+    return {"retry": Retry(NoBackoff(), 0), **url.options(read)}
 
 
 def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:

@@ -54,6 +54,11 @@ def with_maker(tool: CognitiveTool, reason: str) -> str:
     return f"{reason}; a worker of {tool.remote} makes this call" if tool.remote else reason
 
 
+def changes_nothing(tool: CognitiveTool) -> bool:
+    """Whether its effects are at most to read: made twice, its call does no harm."""
+    return READING.issuperset(tool.effects)
+
+
 def only_reads(tool: CognitiveTool) -> bool:
     """Whether a dry run may make a call of this tool: it only reads, and is not expensive."""
-    return READING.issuperset(tool.effects) and tool.cost != "expensive"
+    return changes_nothing(tool) and tool.cost != "expensive"

@@ -18,8 +18,6 @@ from secrets import token_hex
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 from taskiq.abc.formatter import TaskiqFormatter
 from taskiq.acks import AckableMessage
@@ -27,7 +25,7 @@ from taskiq.message import BrokerMessage, TaskiqMessage
 from taskiq.receiver import Receiver
 from taskiq_redis import RedisStreamBroker
 
-from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
+from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_options
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import MAX_MESSAGE
 
@@ -124,8 +122,8 @@ class _Bare(TaskiqFormatter):
 
 class CallBroker(RedisStreamBroker):
     """The queue of the calls under ``prefix``, for the worker ``consumer``; callers send without taskiq
-    (line.py). ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
-    Redis while this broker listens, and None when it is well again."""
+    (line.py). ``takeover`` is in seconds. ``on_state`` is told what goes wrong with Redis while this broker
+    listens, and None when it is well again."""
 
     def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
         super().__init__(
@@ -133,8 +131,7 @@ class CallBroker(RedisStreamBroker):
             queue_name=names.queue(prefix),
             consumer_group_name=names.GROUP,
             consumer_name=consumer,
-            retry=Retry(NoBackoff(), 0),
-            **url.options(READ_SECONDS + BLOCK_SECONDS),
+            **async_options(url, READ_SECONDS + BLOCK_SECONDS),
         )
         self.formatter = _Bare()
         self._workers = names.workers(prefix)

@@ -15,7 +15,7 @@ from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Receipt, Receipts
 from quoth.tools.catalog.connection import RedisUrl, told
 from quoth.tools.errors import QuothError, Status, StoreError
-from quoth.tools.policy.effects import READING
+from quoth.tools.policy.effects import changes_nothing
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
 from quoth.tools.remote.broker import OURS, CallBroker, Delivery
@@ -246,7 +246,7 @@ class SharedReceipts(Receipts):
         return Receipt(call.id, status, ended.value, ended.message)
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        if not READING.issuperset(tool.effects):
+        if not changes_nothing(tool):
             try:
                 self._records.begin(self._delivery, call)
             except QuothError as error:
@@ -255,7 +255,7 @@ class SharedReceipts(Receipts):
         self.started = True
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        return bool(self._begun) and not READING.issuperset(tool.effects)
+        return bool(self._begun) and not changes_nothing(tool)
 
     def keep(
         self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False

@@ -28,7 +28,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
-from quoth.tools.policy.effects import READING
+from quoth.tools.policy.effects import changes_nothing
 from quoth.tools.remote import names
 from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
 from quoth.tools.remote.belief import (
@@ -280,7 +280,7 @@ class Worker:
         self._receive(said, away, taken.inbox)
         known = door.table.get(form.tool) if form.tool in door.table else None
         begun = taken.begun
-        if ended is None and known is not None and not READING.issuperset(known.effects):
+        if ended is None and known is not None and not changes_nothing(known):
             first = await away.begins(delivery.by)
             if first is None and not away.cancelled.is_set():
                 why = "its caller does not say that it may begin; it may have been made before."
@@ -315,7 +315,7 @@ class Worker:
         """Reply to a call from a caller that believes in other tools. Only of one that never began is it said
         that it was not run: its caller makes it anew, with other parameters and under another key."""
         question = begun_question(BEGUN_BEFORE, taken.begun)
-        reads = tool_of(said) in door.table and READING.issuperset(door.table.get(tool_of(said)).effects)
+        reads = tool_of(said) in door.table and changes_nothing(door.table.get(tool_of(said)))
         left: Left = "open"
         if ended is not None:
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
