@@ -150,6 +150,7 @@ def test_calls_that_were_left_to_another_worker_are_taken_again_when_it_is_gone(
     # One that has just started has so long to give its first sign of life.
     with shop.opened("--takeover", "3") as old:
         with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
+            new.says("Started with 2 tools, version 2")
             old.says("Another worker has published other tools, version 2, and has the calls now.")
             new.process.send_signal(signal.SIGTERM)
             new.says("Ended.")
