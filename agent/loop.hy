@@ -91,7 +91,8 @@ thousand turns use no more stack than ten."
                                 :without (| run.avoided (unlooked run))
                                 :lead (if (may-remember? run) FROM-MEMORY "")
                                 :max-tokens (reply-tokens run)
-                                :on-text (when run.listener (hearing run)))))))
+                                :on-text (when run.listener (hearing run))
+                                :options run.options)))))
   (try
     (setv thought (await run.thinking))
     (.spend run thought.usage)

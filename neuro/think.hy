@@ -33,9 +33,10 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
   messages)
 
 (defn :async ask-neuro [messages backend * [grammar None] [max-tokens 1024] [on-text None]
-                        [tools None] [tool-choice "auto"]]
+                        [tools None] [tool-choice "auto"] [options None]]
   "The model's completion of MESSAGES; raises ModelError with a sentence."
-  (setv native (if (is tools None)  {}  {"tools" tools  "tool_choice" tool-choice}))
+  (setv native (if (is tools None)  {}  {"tools" tools  "tool_choice" tool-choice})
+        native (if options  {#** native  "options" options}  native))
   (await (.complete backend messages
                     :grammar (when backend.takes-grammar grammar)
                     :max-tokens max-tokens
@@ -43,7 +44,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                     #** native)))
 
 (defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
-                    [must-answer False] [without #()] [lead ""] [max-tokens 1024] [on-text None]]
+                    [must-answer False] [without #()] [lead ""] [max-tokens 1024] [on-text None]
+                    [options None]]
   "One turn of the model over MESSAGES, which grow by its reply.
 
   MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER forbids
@@ -67,7 +69,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                       :tools (.tools dialect table backend.tool-view)
                       :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
                       :max-tokens max-tokens
-                      :on-text on-text)))
+                      :on-text on-text
+                      :options options)))
   (when (and dialect.native (not backend.tool-view))
     (fall-back f"{backend.name} takes no native tools."))
   (try

@@ -79,7 +79,7 @@ class Options:
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
     base_url: str | None = option("--base-url", "URL", "an OpenAI-compatible server")
-    tokens: int | None = option(
+    reply_tokens: int | None = option(
         "--max-reply-tokens",
         "N",
         "tokens one reply of the model may have (default: by what it can read)",
@@ -220,7 +220,7 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
     from quoth.agent.run.run import RunLimits
 
     typed = vars(options)
-    given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "tokens")}
+    given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "reply_tokens")}
     known = {one.name for one in fields(RunLimits)}
     kept = {name: value for name, value in (before or {}).items() if name in known}
     return RunLimits(**kept | {name: value for name, value in given.items() if value is not None})

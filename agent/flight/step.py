@@ -345,8 +345,8 @@ class _Attempt:
         if budget.steps is not None:
             limits = replace(limits, steps=min(limits.steps, budget.steps))
         if budget.tokens is not None and backend is not None:
-            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
-            limits = replace(limits, tokens=min(wanted, budget.tokens))
+            wanted = limits.reply_tokens or longest_reply(backend.name, window_of(backend, limits.context))
+            limits = replace(limits, reply_tokens=min(wanted, budget.tokens))
         return limits
 
     @property

@@ -101,7 +101,7 @@ async def make_room(run: Run) -> bool:
     window = gauge.window.tokens
     if before <= window * FULL // 100:
         return False
-    wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
+    wanted = run.limits.reply_tokens or longest_reply(run.backend.name, gauge.window)
     most = max(window - min(wanted, window // 4), 1)  # the reply has to find room too
     turns = _turns(run.messages)
     old = turns[-KEPT_TURNS] if len(turns) > KEPT_TURNS else 0
@@ -127,7 +127,7 @@ async def make_room(run: Run) -> bool:
 def reply_tokens(run: Run) -> int:
     """The maximal tokens of the next reply: the wanted number, as far as a known window has room for it."""
     gauge = gauge_of(run)
-    wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
+    wanted = run.limits.reply_tokens or longest_reply(run.backend.name, gauge.window)
     left = gauge.window.tokens - gauge.tokens(run.messages)
     run.reply_tokens = max(min(wanted, left), 1) if gauge.window.known else wanted
     return run.reply_tokens

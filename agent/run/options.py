@@ -345,6 +345,6 @@ def run_limits(given: RunLimits | None) -> RunLimits:
     limits = RunLimits() if given is None else given
     if not isinstance(limits, RunLimits):
         raise UsageError(f"limits are RunLimits(steps=10, …), not {given!r}.")
-    if limits.tokens is not None and (type(limits.tokens) is not int or limits.tokens < 1):
-        raise UsageError(f"tokens of RunLimits is a whole number from 1, not {limits.tokens!r}.")
+    if limits.reply_tokens is not None and (type(limits.reply_tokens) is not int or limits.reply_tokens < 1):
+        raise UsageError(f"reply_tokens of RunLimits is a whole number from 1, not {limits.reply_tokens!r}.")
     return limits

@@ -18,10 +18,12 @@ from quoth.agent.run.run import Run
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
+    NO_OPTIONS,
     Backend,
     Completion,
     ContextFullError,
     ModelError,
+    RequestOptions,
     ToolsRefusedError,
     Usage,
 )
@@ -107,6 +109,7 @@ class RecordedBackend:
         on_text: Callable[[str], None] | None = None,
         tools: bytes | None = None,
         tool_choice: Any = "auto",
+        options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         if (exchange := self._past.next()) is not None:
             return self._recalled(messages, *exchange, _told(tools, tool_choice))
@@ -121,6 +124,8 @@ class RecordedBackend:
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
+        if options != NO_OPTIONS:
+            more["options"] = options
         live = self._live()
         try:
             completion = await live.complete(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted, stands
-from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
@@ -47,9 +47,10 @@ class RunLimits:
     ``steps`` is the number of replies of the model, ``calls`` of the calls in them, ``repeats`` how often the
     same call may be made before the run is stopped, ``window`` the seconds within which a repeated call is
     answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
-    ``result_chars`` how many characters of one result the model is shown at once, ``tokens`` the longest
-    reply (None: depending on the model), ``context`` the model's context window in tokens (None: as far as it
-    is known, neuro/backends/context_window.py).
+    ``result_chars`` how many characters of one result the model is shown at once, ``reply_tokens`` the
+    longest reply (None: depending on the model), ``context`` the model's context window in tokens
+    (None: as far as it is known, neuro/backends/context_window.py). ``tokens`` (in and out), ``cost`` (US
+    dollars) and ``seconds`` bound the whole run (None: no bound).
     """
 
     steps: int = 25
@@ -58,8 +59,11 @@ class RunLimits:
     window: float = WINDOW_SECONDS
     faults: int = 3
     result_chars: int = 6000
-    tokens: int | None = None
+    reply_tokens: int | None = None
     context: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
 
 
 class RunDoor(Protocol):
@@ -115,6 +119,7 @@ class Run:
     dialect: Dialect = CALL_FORM
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
+    options: RequestOptions | None = None  # of each request
     listener: Listener | None = None
     name: str = ""  # within its session
     turn: str = ""  # tells a message of a conversation from another in the same words

@@ -5,6 +5,7 @@ Knows nothing of tools, forms or the loop; a backend only carries text, and nati
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -32,25 +33,23 @@ class ContextFullError(ModelError):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens billed for one completion (0 when the server does not say) and wall seconds."""
+    """Tokens billed for one completion (0 when the server does not say) and wall seconds. The cached tokens
+    are among those of the input, those of reasoning among those of the output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0
+    reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.seconds + other.seconds,
-        )
+        return Usage(*(mine + vars(other)[name] for name, mine in vars(self).items()))
 
 
 @dataclass(frozen=True)
 class Completion:
-    """One reply. ``finish`` is ``stop`` (complete) or ``length`` (cut at ``max_tokens``).
+    """One reply. ``finish`` is ``stop`` (complete), ``length`` (cut at ``max_tokens``) or ``refused`` (the
+    model will not do it; ``text`` is what it says of that).
 
     ``calls`` are the native calls, in order; ``kept`` is data of the provider that must be sent back with
     this reply in later requests.
@@ -64,6 +63,22 @@ class Completion:
 
 
 ToolChoice = Literal["auto", "required", "none"]
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """What one request wants beyond the conversation. ``temperature`` is that of sampling (None: the
+    backend's own); ``schema`` is the JSON Schema that an answer without calls has to follow; ``seconds``
+    bounds the reply with all its tries; ``on_wait`` is told how many seconds a backend waits before it tries
+    again, and why. A backend ignores what it cannot do."""
+
+    temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
+    seconds: float | None = None
+    on_wait: Callable[[float, str], None] | None = None
+
+
+NO_OPTIONS = RequestOptions()
 
 
 class PlainBackend(Protocol):
@@ -118,6 +133,7 @@ class Backend(PlainBackend, Protocol):
         on_text: Callable[[str], None] | None = None,
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
+        options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         """As for PlainBackend; ``tools`` is the JSON array of the tools in ``tool_view``. Raises
         ToolsRefusedError when the server does not accept them."""
@@ -126,8 +142,14 @@ class Backend(PlainBackend, Protocol):
 
 def as_backend(given: PlainBackend) -> Backend:
     """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools, without ``context``
-    the size of its context window is unknown."""
-    return given if isinstance(given, Backend) else _Adapted(given)
+    the size of its context window is unknown; it need not take ``options``."""
+    return given if isinstance(given, Backend) and takes_options(given) else _Adapted(given)
+
+
+def takes_options(given: PlainBackend) -> bool:
+    """Whether a model of a caller's own can be told the options of a request."""
+    taken = inspect.signature(given.complete).parameters
+    return "options" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values())
 
 
 class _Adapted:
@@ -156,7 +178,10 @@ class _Adapted:
         *,
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
+        options: RequestOptions = NO_OPTIONS,
         **asked: Any,
     ) -> Completion:
         native: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
+        if options != NO_OPTIONS and takes_options(self._given):
+            native["options"] = options
         return await self._given.complete(messages, **asked, **native)

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
-from quoth.neuro.backends.base import Completion, ModelError, ToolChoice
+from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
@@ -109,14 +109,17 @@ class HttpBackend(Server):
         on_text: Callable[[str], None] | None = None,
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
+        options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
-        options, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
+        asked, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
-            options["grammar"] = grammar
+            asked["grammar"] = grammar
+        if options.temperature is not None:
+            asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
-            if self._most is not None and name in options:
-                options[name] = min(options[name], self._most)
-        request = Request(options, parts, tools is not None, on_text, messages.turn)
+            if self._most is not None and name in asked:
+                asked[name] = min(asked[name], self._most)
+        request = Request(asked, parts, tools is not None, on_text, messages.turn)
         try:
             async with asyncio.timeout(self._total):
                 return await self._answer(request)

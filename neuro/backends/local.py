@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Completion, ContextFullError, ModelError, Usage
+from quoth.neuro.backends.base import (
+    NO_OPTIONS,
+    Completion,
+    ContextFullError,
+    ModelError,
+    RequestOptions,
+    Usage,
+)
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.weights import KNOWN, explicit_weights, find_weights
 
@@ -82,10 +89,11 @@ class LocalBackend:
         on_text: Callable[[str], None] | None = None,
         tools: bytes | None = None,
         tool_choice: str = "auto",
+        options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         request: dict[str, Any] = {
             "max_tokens": max_tokens,
-            "temperature": self._temperature,
+            "temperature": self._temperature if options.temperature is None else options.temperature,
             "seed": SEED,
             "cache_prompt": True,
             "stream": True,

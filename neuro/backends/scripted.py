@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from quoth.neuro.backends.base import Completion, ModelError, ToolChoice
+from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.messages import Message, Messages, NativeCall, Sent
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -52,6 +52,7 @@ class ScriptedBackend:
         on_text: Callable[[str], None] | None = None,
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
+        options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         self.seen.add(messages)
         self.tools.append(tools)

@@ -35,6 +35,7 @@ ORDER = {
         "reply plan",
         "terminal",
         "session",
+        "config trace",
         "run",
         "chat flight worker",
         "replay",

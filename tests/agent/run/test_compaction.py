@@ -110,7 +110,7 @@ def told(
     **more: Any,
 ) -> tuple[Any, Heard]:
     heard = Heard()
-    limits = RunLimits(steps=500, calls=1000, context=context, tokens=100, **more)
+    limits = RunLimits(steps=500, calls=1000, context=context, reply_tokens=100, **more)
     with Agent(
         workspace=workspace,
         model=model,
@@ -368,7 +368,7 @@ def test_an_interrupt_while_a_summary_is_written_ends_the_run(tmp_path: Path) ->
                 await asyncio.sleep(60)
             return said
 
-    limits = RunLimits(steps=500, context=2000, tokens=100)
+    limits = RunLimits(steps=500, context=2000, reply_tokens=100)
     with Agent(
         workspace=tmp_path,
         model=Slow(60),
@@ -491,7 +491,7 @@ def test_a_window_that_is_only_guessed_ends_no_run(tmp_path: Path) -> None:
 def test_a_conversation_goes_on_with_what_was_kept(tmp_path: Path) -> None:
     model = Patient(10_000)
     heard = Heard()
-    limits = RunLimits(context=3000, tokens=100)
+    limits = RunLimits(context=3000, reply_tokens=100)
     with Agent(
         workspace=tmp_path,
         model=model,
@@ -523,7 +523,7 @@ def a_run(workspace: Path, store: Store, model: Any, context: int, native: bool 
         backend=model,
         messages=begin_conversation(table, dialect=NATIVE if native else CALL_FORM),
         dialect=NATIVE if native else CALL_FORM,
-        limits=RunLimits(context=context, tokens=100),
+        limits=RunLimits(context=context, reply_tokens=100),
         pages=StorePages(lambda: store, "s1", "ann", 500),
     )
 

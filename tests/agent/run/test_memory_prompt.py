@@ -338,7 +338,7 @@ def test_compaction_keeps_the_blocks_as_they_are_now(tmp_path: Path, person: Per
                      " its place:")  # fmt: skip
         return "word " * 200
 
-    limits = RunLimits(context=1600, tokens=100)
+    limits = RunLimits(context=1600, reply_tokens=100)
     model = scripted(*["(probe)"] * 4, "Light.")
     tools = table_of(tool("probe", change, allow_repeat=True))
     events: list[str] = []

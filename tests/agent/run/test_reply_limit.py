@@ -47,8 +47,8 @@ def asked(workspace: Path, model: Asked, limits: RunLimits | None, **options: An
         ("local-small", RunLimits(context=4_096), 1_024),
         ("local:/a.gguf", RunLimits(), 2_048),
         ("localhost", RunLimits(), 8_192),
-        ("ollama:qwen3", RunLimits(tokens=5_000), 5_000),  # its window is a guess
-        ("openai:gpt-5-mini", RunLimits(tokens=7), 7),
+        ("ollama:qwen3", RunLimits(reply_tokens=5_000), 5_000),  # its window is a guess
+        ("openai:gpt-5-mini", RunLimits(reply_tokens=7), 7),
     ],
 )
 def test_the_limit_is_what_is_said_or_by_what_the_model_can_read(
@@ -61,15 +61,15 @@ def test_the_limit_is_what_is_said_or_by_what_the_model_can_read(
 
 def test_no_more_is_asked_for_than_there_is_room_for(tmp_path: Path) -> None:
     model = Asked("(echo)", "Done.")
-    asked(tmp_path, model, RunLimits(tokens=90_000, context=10_000))
+    asked(tmp_path, model, RunLimits(reply_tokens=90_000, context=10_000))
     first, second = model.limits
     assert 5_000 < second < first < 10_000
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "7", True])
 def test_what_is_no_number_of_tokens_is_a_sentence(tmp_path: Path, wrong: Any) -> None:
-    said = complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(tokens=wrong)))
-    assert said == f"tokens of RunLimits is a whole number from 1, not {wrong!r}."
+    said = complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(reply_tokens=wrong)))
+    assert said == f"reply_tokens of RunLimits is a whole number from 1, not {wrong!r}."
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def cut(text: str = "", *calls: NativeCall) -> Completion:
 
 
 def test_model_and_person_are_told_by_which_limit_an_answer_was_cut_off(tmp_path: Path) -> None:
-    told = story(tmp_path, cut("Long"), cut("Longer"), cut("Longest"), limits=RunLimits(tokens=600))
+    told = story(tmp_path, cut("Long"), cut("Longer"), cut("Longest"), limits=RunLimits(reply_tokens=600))
     assert "Your reply was cut off by the limit of 600 tokens. Be brief." in told.shown(2)
     assert told.reply.text == (
         "The run was stopped: 3 replies in a row could not be used. The last fault: Your reply was cut off "
@@ -140,7 +140,7 @@ def test_the_calls_before_the_cut_are_done_and_the_rest_is_said_to_be_lost(tmp_p
         tmp_path,
         cut('(echo :text "a")\n(echo :text "b'),
         "Done.",
-        limits=RunLimits(tokens=600),
+        limits=RunLimits(reply_tokens=600),
         on_event=lambda event, data: notes.append(data) if event == "note" else None,
     )
     assert [str(call.form) for call in told.reply.calls] == ['(echo :text "a")']
@@ -156,7 +156,7 @@ def test_a_native_call_that_was_cut_off_is_answered_with_the_limit(tmp_path: Pat
         tmp_path,
         cut("", broken),
         "Done.",
-        limits=RunLimits(tokens=600),
+        limits=RunLimits(reply_tokens=600),
         dialect="native",
     )
     assert "cut off by the limit of 600 tokens" in told.shown(2)

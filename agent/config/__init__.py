@@ -1,0 +1,1 @@
+"""The user's settings: config.hy, read as data and never evaluated."""

@@ -1,0 +1,1 @@
+"""Traces of a run: spans and metrics of what happened, for a file or for OpenTelemetry."""
