@@ -27,7 +27,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.storage.addresses import proxied, verified
 from quoth.tools.storage.inflate import UnknownEncodingError
 
-REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
+REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 MOST_CALLS = 1_000  # native ones, in one reply
 
 
@@ -40,7 +40,7 @@ class Request:
     parts: dict[str, list[bytes]]
     has_tools: bool
     on_text: Callable[[str], None] | None
-    turn: int  # which request of the conversation it is
+    messages: Messages
     shortened: bool = False  # whether fewer tokens are asked for than were at first
     start: float = field(default_factory=time.monotonic)
 
@@ -119,7 +119,7 @@ class HttpBackend(Server):
         for name in REPLY_TOKENS:
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
-        request = Request(asked, parts, tools is not None, on_text, messages.turn)
+        request = Request(asked, parts, tools is not None, on_text, messages)
         try:
             async with asyncio.timeout(self._total):
                 return await self._answer(request)
@@ -259,7 +259,7 @@ class HttpBackend(Server):
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:
             self._garbage(f"{len(answer.calls):,} calls in one reply")
-        return answer.completion(request.turn, request.start)
+        return answer.completion(request.messages.turn, request.start)
 
     @contextmanager
     def _failing(self, answered: Callable[[], httpx.Response | None]) -> Iterator[None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import Answer
+from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend, Request, endpoint
@@ -24,6 +24,8 @@ class OpenAIBackend(HttpBackend):
     default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids."""
 
     kind = "an OpenAI-compatible server"
+    path = "/chat/completions"
+    provider = "openai"
 
     def __init__(
         self,
@@ -40,9 +42,9 @@ class OpenAIBackend(HttpBackend):
     ) -> None:
         super().__init__(
             model,
-            endpoint(base_url, "/chat/completions"),
+            endpoint(base_url, self.path),
             api_key,
-            name or f"openai:{model}",
+            name or f"{self.provider}:{model}",
             key_variable=key_variable,
             options={"temperature": 0, **(extra or {})},
             **more,
@@ -75,7 +77,8 @@ class OpenAIBackend(HttpBackend):
         if error.get("code") not in ("unsupported_parameter", "unsupported_value"):
             return False
         if error.get("param") == "temperature":
-            return self._options.pop("temperature", None) is not None
+            given = [options.pop("temperature", None) for options in (self._options, request.options)]
+            return given != [None, None]
         if error.get("param") == "tool_choice":
             return request.options.pop("tool_choice", None) is not None
         if error.get("param") == "max_tokens" and "max_tokens" in request.options:
@@ -94,7 +97,7 @@ class OpenAIBackend(HttpBackend):
         usage = _usage(reply.get("usage"))
         return Answer([_text(message)], calls.made(), finish=_finish(choice), usage=usage)
 
-    def _stream(self) -> _Stream:
+    def _stream(self) -> Stream:
         return _Stream(self)
 
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
@@ -193,9 +196,10 @@ def _finish(choice: dict[str, Any]) -> str:
 
 
 def _usage(usage: Any) -> Usage:
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    told = usage if isinstance(usage, dict) else {}
     return Usage(
-        count_in(usage, "prompt_tokens"),
-        count_in(usage, "completion_tokens"),
-        count_in(details, "cached_tokens"),
+        count_in(told, "prompt_tokens"),
+        count_in(told, "completion_tokens"),
+        cached_tokens=count_in(told.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count_in(told.get("completion_tokens_details"), "reasoning_tokens"),
     )
