@@ -68,10 +68,16 @@ class AnthropicBackend(HttpBackend):
         parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this server refuses: one that only resembles Anthropic's may not cache by
         itself, and a model that always thinks may not let a call be forced."""
         words = str(error.get("message"))
+        if "temperature" in words:
+            given = [options.pop("temperature", None) for options in (self._options, request.options)]
+            return given != [None, None]
         if "cache_control" in words and self._options.pop("cache_control", None) is not None:
             return True
         return "tool_choice" in words and request.options.pop("tool_choice", None) is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -23,11 +24,14 @@ from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, Reques
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
+from quoth.neuro.backends.output_schema import portable_schema
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.addresses import proxied, verified
 from quoth.tools.storage.inflate import UnknownEncodingError
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+SCHEMA_FIELDS = ("response_format", "text", "output_config")
+_OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
 
 
@@ -92,6 +96,7 @@ class HttpBackend(Server):
         self._timeout = timeout
         self._total = total
         self._most: int | None = None  # tokens of a reply, if the server has told
+        self._takes_schema = True  # until the server refuses one
         self._connect_timeout = connect_timeout
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
@@ -114,6 +119,8 @@ class HttpBackend(Server):
         asked, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
+        elif options.schema is not None and self._takes_schema:
+            asked |= self._schema_fields(portable_schema(options.schema), tools is not None)
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
@@ -156,6 +163,10 @@ class HttpBackend(Server):
 
     def _headers(self) -> dict[str, str]:
         raise NotImplementedError
+
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        """The options by which the model has to answer by ``schema``; none where that would forbid calls."""
+        return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this model does not know; false if there is none."""
@@ -236,9 +247,9 @@ class HttpBackend(Server):
                 if response.status_code == 200:
                     return await self._answered(response, request, deadline)
                 refusal = await whole_of(response)
-        if response.status_code == 400:
+        if response.status_code in (400, 422):
             fault = error_of(parsed(refusal))
-            if self._adapt(fault, request) or self._shorten(fault, request):
+            if self._loosen(fault, request) or self._adapt(fault, request) or self._shorten(fault, request):
                 return await self._attempt(request)
         raise self._refused(response, refusal, request.has_tools)
 
@@ -285,6 +296,15 @@ class HttpBackend(Server):
             self._garbage(f"a reply compressed as {self._quote(error)}, which it was not asked for")
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
+
+    def _loosen(self, error: dict[str, Any], request: Request) -> bool:
+        """Ask without the schema of the answer, from now on, if the server refuses it."""
+        field = next((name for name in SCHEMA_FIELDS if name in request.options), "")
+        if not field or not _OF_SCHEMAS.search(f"{error.get('param')} {error.get('message')}"):
+            return False
+        del request.options[field]
+        self._takes_schema = False
+        return True
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
         """Ask for no more reply tokens than the server allows, from now on; false for any other error."""

@@ -15,6 +15,7 @@ from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend, Request, endpoint
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
+from quoth.neuro.backends.output_schema import is_strict
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -71,6 +72,13 @@ class OpenAIBackend(HttpBackend):
             options["tool_choice"] = choice
         return options, {"tools": [tools], "messages": messages.pieces(wire.openai)}
 
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
+        seen)."""
+        if beside_tools and self._url.host != "api.openai.com":
+            return {}
+        return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
+
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """OpenAI's reasoning models refuse ``temperature``, and take ``max_completion_tokens`` for
         ``max_tokens``."""
@@ -113,6 +121,10 @@ class OpenAIBackend(HttpBackend):
             self._failed(reply)
         choices = reply.get("choices")
         return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+
+
+def named_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
 class _Stream:

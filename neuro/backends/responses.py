@@ -14,7 +14,7 @@ from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import Request
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.openai import THINKING, OpenAIBackend
+from quoth.neuro.backends.openai import THINKING, OpenAIBackend, named_schema
 
 ENCRYPTED = "reasoning.encrypted_content"
 
@@ -44,6 +44,9 @@ class ResponsesBackend(OpenAIBackend):
         if choice != "auto":
             options["tool_choice"] = choice
         return options, {"tools": [tools], "input": messages.pieces(self._thoughts)}
+
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Models that do not think have nothing to encrypt, those that do refuse ``temperature``. Thoughts

@@ -1,6 +1,6 @@
 """The Responses backend against a real server on loopback: what is asked, heard, and what goes wrong.
 
-The streams that OpenAI documents are played in test_recorded_streams.py, a real model in test_llama_server.py.
+The streams that OpenAI documents are in test_recorded_streams.py, a real model in test_llama_server.py.
 """
 
 from __future__ import annotations
