@@ -30,6 +30,7 @@ from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM
@@ -228,7 +229,7 @@ class _Attempt:
         """Let the model work on the step's objective, with its tools and within its budget."""
         if self.past.end is not None and self.past.end.status == "done":
             return StepOutcome("done")
-        backend = self._backend()
+        backend = for_run(self._backend())
         if self.step.budget.cost is not None:
             cost_of(backend.name, Usage())  # refused where it cannot be told
         run = self._run(self._tools(), backend)
@@ -290,7 +291,7 @@ class _Attempt:
         log.reply = self.context.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
-        messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
+        messages, dialect, search, must_act, may_force = Messages(), CALL_FORM, False, False, False
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
@@ -299,7 +300,8 @@ class _Attempt:
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
             table = offers(table)
-            must_act = len(table.visible) > 0 and agent.models.must_act(backend)
+            looks = len(table.visible) > 0
+            must_act, may_force = looks and agent.models.must_act(backend), looks and agent.models.forces
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
                 hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
@@ -313,7 +315,7 @@ class _Attempt:
             past.without_failures(),
             task,
             door=agent.door.narrowed(table),
-            backend=self._backend,
+            backend=self._backend if backend is None else lambda: backend,
             context=self._context(table, task),
             services=lambda run: services_for(agent, run),
             messages=messages,
@@ -322,6 +324,7 @@ class _Attempt:
             data=said.get("data", ""),
             turn=name,
             must_act=must_act,
+            may_force=may_force,
             dialect=dialect,
             search=search,
             listener=self._heard,

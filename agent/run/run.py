@@ -82,6 +82,8 @@ class RunDoor(Protocol):
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> Any: ...
 
+    def record(self, stage: str, message: str, **marks: Any) -> None: ...
+
 
 @dataclass
 class Turn:
@@ -116,6 +118,7 @@ class Run:
     route: Route = "reply"
     after_tags: AfterTags = "continue"
     must_act: bool = False
+    may_force: bool = False  # whether a cascade's next model must act if it takes a grammar
     dialect: Dialect = CALL_FORM
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)

@@ -27,6 +27,7 @@ from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.neuro.prompt.belt import BeltCatalog
@@ -159,7 +160,7 @@ class Team:
         calls: int | None = None,
     ) -> str:
         """Run a sub-agent with a task; see tools/call/services.py."""
-        run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
+        run = self._sub_run(task, call, context, data, tools, for_run(self.backend_of(model)))
         try:
             async with self._budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
@@ -197,11 +198,12 @@ class Team:
         answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
+        looks = not data and len(table.visible) > 0
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
-        must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
+        must_act = looks and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
@@ -230,6 +232,7 @@ class Team:
             data=data,
             turn=key,
             must_act=must_act,
+            may_force=looks and self._agent.models.forces,
             dialect=dialect,
             search=search,
             caller=call,
