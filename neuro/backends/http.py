@@ -41,8 +41,16 @@ class Request:
     has_tools: bool
     on_text: Callable[[str], None] | None
     turn: int  # which request of the conversation it is
+    wants: RequestOptions
+    seconds: float  # that the reply may take, with all its tries
     shortened: bool = False  # whether fewer tokens are asked for than were at first
+    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
     start: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left of it."""
+        return self.start + self.seconds - time.monotonic()
 
 
 class Payload:
@@ -63,7 +71,7 @@ class HttpBackend(Server):
     out.
 
     ``timeout`` (seconds) bounds each try or, once a reply streams, each pause in it; ``total`` bounds a reply
-    with all its tries.
+    with all its tries and waits; None is ten minutes, or more for a longer ``timeout``.
     """
 
     takes_grammar = False
@@ -79,7 +87,7 @@ class HttpBackend(Server):
         *,
         key_variable: str,
         timeout: float = 120.0,
-        total: float = 600.0,
+        total: float | None = None,
         connect_timeout: float = 10.0,
         retries: int = 2,
         options: Mapping[str, Any] | None = None,
@@ -90,7 +98,7 @@ class HttpBackend(Server):
         self.name = name
         self._url, self._auth = url
         self._timeout = timeout
-        self._total = total
+        self._total = max(600.0, 2 * timeout) if total is None else total
         self._most: int | None = None  # tokens of a reply, if the server has told
         self._connect_timeout = connect_timeout
         self._retries = retries
@@ -119,27 +127,41 @@ class HttpBackend(Server):
         for name in REPLY_TOKENS:
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
-        request = Request(asked, parts, tools is not None, on_text, messages.turn)
+        seconds = self._total if options.seconds is None else min(self._total, options.seconds)
+        request = Request(asked, parts, tools is not None, on_text, messages.turn, options, seconds)
         try:
-            async with asyncio.timeout(self._total):
+            async with asyncio.timeout(seconds):
                 return await self._answer(request)
         except TimeoutError as error:
-            raise ModelError(f"{self._shown} did not come to an end within {self._total:g} s.") from error
+            raise ModelError(f"{self._shown} did not come to an end within {seconds:g} s.", "slow") from error
 
     async def _answer(self, request: Request) -> Completion:
-        """The answer, after as many tries as it takes."""
+        """The answer, after as many tries as it takes; none once a part of it has been shown."""
         tries = 0
         while True:
             tries += 1
             try:
                 return await self._attempt(request)
             except TransientError as failure:
-                if tries > self._retries:
-                    after = f" (tried {tries} times)" if tries > 1 else ""
-                    raise ModelError(f"{failure}{after}") from failure.__cause__
                 # Jitter keeps clients from knocking in step; it guards no secret.
                 backoff = 0.5 * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311
-                await self._sleep(max(failure.wait, backoff))
+                pause = max(failure.wait, backoff)
+                impatient = request.wants.patience is not None and pause > request.wants.patience
+                if tries > self._retries or request.shown or impatient:
+                    after = f" (tried {tries} times)" if tries > 1 else ""
+                    raise ModelError(f"{failure}{after}", failure.why) from failure.__cause__
+                await self._wait(pause, str(failure), request.wants.on_wait)
+
+    async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
+        """Wait before the next try, and count down."""
+        if on_wait is None:
+            await self._sleep(seconds)
+            return
+        while seconds > 0:
+            on_wait(seconds, why)
+            await self._sleep(min(seconds, 1.0))
+            seconds -= 1.0
+        on_wait(0.0, why)
 
     async def aclose(self) -> None:
         carrier, self._carrier = self._carrier, None
@@ -240,7 +262,7 @@ class HttpBackend(Server):
             fault = error_of(parsed(refusal))
             if self._adapt(fault, request) or self._shorten(fault, request):
                 return await self._attempt(request)
-        raise self._refused(response, refusal, request.has_tools)
+        raise self._refused(response, refusal, request.has_tools, request.left)
 
     async def _answered(
         self, response: httpx.Response, request: Request, deadline: asyncio.Timeout
@@ -248,17 +270,17 @@ class HttpBackend(Server):
         on_text = request.on_text
         if on_text is not None and "text/event-stream" in response.headers.get("content-type", ""):
             deadline.reschedule(None)  # from here on each silence is timed instead
-            answer = await self._listen(response, on_text)
+            answer = await self._listen(response, on_text, request)
         else:
             reply = self._json(await whole_of(response))
             with self._shaped():
                 answer = self._whole(reply)
-            if on_text is not None:  # a server that cannot stream
-                on_text("".join(answer.pieces))
         if answer.length > LONGEST:
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:
             self._garbage(f"{len(answer.calls):,} calls in one reply")
+        if on_text is not None and not request.shown and answer.finish != "refused":
+            on_text("".join(answer.pieces))  # of a server that cannot stream
         return answer.completion(request.turn, request.start)
 
     @contextmanager
@@ -268,16 +290,16 @@ class HttpBackend(Server):
             yield
         except httpx.ConnectTimeout as error:
             raise TransientError(
-                self._unreachable(f"no connection in {self._connect_timeout:g} s")
+                self._unreachable(f"no connection in {self._connect_timeout:g} s"), "down"
             ) from error
         except (TimeoutError, httpx.TimeoutException) as error:
             raise ModelError(
-                f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded."
+                f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded.", "slow"
             ) from error
         except httpx.RequestError as error:
             if answered() is not None:
                 raise self._cut_off() from error
-            raise TransientError(self._unreachable(str(error) or type(error).__name__)) from error
+            raise self._no_way(error) from error
         except TooLongError:
             response = answered()
             self._too_long(response.status_code if response is not None else 200)
@@ -296,7 +318,9 @@ class HttpBackend(Server):
         self._most = most
         return True
 
-    async def _listen(self, response: httpx.Response, on_text: Callable[[str], None]) -> Answer:
+    async def _listen(
+        self, response: httpx.Response, on_text: Callable[[str], None], request: Request
+    ) -> Answer:
         loop = asyncio.get_running_loop()
         stream, length = self._stream(), 0
         try:
@@ -310,6 +334,7 @@ class HttpBackend(Server):
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
+                        request.shown = True
                         on_text(piece)
                     # At its end it is read on, so that the connection can serve again; but not for long.
                     silence.reschedule(loop.time() + (1.0 if stream.done else self._timeout))
@@ -327,7 +352,8 @@ def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tu
     """The address to post to, and the user and password that it contained: they are split off because httpx
     logs URLs.
 
-    ``default`` is the path to use when ``base_url`` has none. Raises UsageError.
+    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
+    Raises UsageError.
     """
     try:
         url = httpx.URL(base_url)
@@ -336,7 +362,8 @@ def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tu
     if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
         raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
     auth = (url.username, url.password) if url.userinfo else None
-    return url.copy_with(userinfo=b"", path=(url.path.rstrip("/") or default) + path), auth
+    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
+    return url.copy_with(userinfo=b"", path=whole), auth
 
 
 def header_safe(key: str | None, variable: str) -> str | None:
