@@ -20,6 +20,7 @@ import httpx
 from quoth.neuro.backends.answers import LONGEST
 from quoth.neuro.backends.base import ContextFullError, ModelError, ToolsRefusedError, Why
 from quoth.neuro.backends.context_window import overflow
+from quoth.neuro.backends.pool import PLACES
 from quoth.tools.text import printable, short
 
 LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not waited for
@@ -172,6 +173,14 @@ class Server:
         """Not one of the failures that are worth another try."""
         code = "" if status == 200 else f"status {status} and "
         self._garbage(f"{code}more than {LONGEST:,} bytes; it was stopped there")
+
+    def _out_of_time(self, seconds: float, queued: bool) -> str:
+        if queued:
+            return (
+                f"No request was sent to {self._shown} within {seconds:g} s: "
+                f"{PLACES} others of this process were under way there all the time."
+            )
+        return f"{self._shown} did not come to an end within {seconds:g} s."
 
     def _cut_off(self) -> TransientError:
         return TransientError(f"The answer from {self._shown} was cut off in the middle.", "down")

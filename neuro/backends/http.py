@@ -15,6 +15,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import httpx
 
@@ -23,8 +24,8 @@ from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, Reques
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
+from quoth.neuro.backends.pool import Pool, join
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.addresses import proxied, verified
 from quoth.tools.storage.inflate import UnknownEncodingError
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
@@ -44,6 +45,7 @@ class Request:
     wants: RequestOptions
     seconds: float  # that the reply may take, with all its tries
     shortened: bool = False  # whether fewer tokens are asked for than were at first
+    queues: bool = False  # whether it waits for a place among the requests to its server
     shown: bool = False  # whether on_text was told something: from then on nothing is tried again
     start: float = field(default_factory=time.monotonic)
 
@@ -105,8 +107,7 @@ class HttpBackend(Server):
         self._options: dict[str, Any] = dict(options or {})
         self._transport = transport
         self._sleep = sleep
-        self._carrier: httpx.AsyncBaseTransport | httpx.AsyncClient | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 
     async def complete(
         self,
@@ -133,7 +134,7 @@ class HttpBackend(Server):
             async with asyncio.timeout(seconds):
                 return await self._answer(request)
         except TimeoutError as error:
-            raise ModelError(f"{self._shown} did not come to an end within {seconds:g} s.", "slow") from error
+            raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -164,9 +165,8 @@ class HttpBackend(Server):
         on_wait(0.0, why)
 
     async def aclose(self) -> None:
-        carrier, self._carrier = self._carrier, None
-        if carrier is not None and self._loop is asyncio.get_running_loop():
-            await carrier.aclose()
+        if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
+            await pool.leave()
 
     # What each kind of server does its own way
 
@@ -192,17 +192,12 @@ class HttpBackend(Server):
 
     # One try
 
-    def _http(self) -> httpx.AsyncBaseTransport | httpx.AsyncClient:
-        """The carrier of requests: a transport, or httpx's client where proxies are configured."""
+    def _pool(self) -> Pool:
+        """The connections that it shares with others in this event loop."""
         loop = asyncio.get_running_loop()
-        if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
-            self._carrier = self._transport or (
-                httpx.AsyncClient()
-                if proxied()
-                else httpx.AsyncHTTPTransport(verify=verified(self._url.scheme))
-            )
-            self._loop = loop
-        return self._carrier
+        if (pool := self._pools.get(loop)) is None:
+            pool = self._pools[loop] = join(self._url) if self._transport is None else Pool(self._transport)
+        return pool
 
     @cached_property
     def _sent_headers(self) -> httpx.Headers:
@@ -222,18 +217,14 @@ class HttpBackend(Server):
         return httpx.Headers(known)
 
     @asynccontextmanager
-    async def _sent(self, payload: Payload) -> AsyncIterator[httpx.Response]:
+    async def _sent(self, payload: Payload, pool: Pool) -> AsyncIterator[httpx.Response]:
         """The reply to a request; closed when it has been read, or will not be."""
-        waits = {"connect": self._connect_timeout, **dict.fromkeys(("read", "write", "pool"), self._timeout)}
+        waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
         headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
         request = httpx.Request(
             "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
         )
-        http = self._http()
-        if isinstance(http, httpx.AsyncClient):
-            response = await http.send(request, stream=True)
-        else:
-            response = await http.handle_async_request(request)
+        response = await pool.transport.handle_async_request(request)
         try:
             yield response
         finally:
@@ -250,14 +241,17 @@ class HttpBackend(Server):
     async def _attempt(self, request: Request) -> Completion:
         payload = self._payload(request)
         response: httpx.Response | None = None
-        with self._failing(lambda: response):
-            async with (
-                asyncio.timeout(self._timeout) as deadline,
-                self._sent(payload) as response,
-            ):
-                if response.status_code == 200:
-                    return await self._answered(response, request, deadline)
-                refusal = await whole_of(response)
+        pool, request.queues = self._pool(), True
+        async with pool.place(self._url):
+            request.queues = False
+            with self._failing(lambda: response):
+                async with (
+                    asyncio.timeout(self._timeout) as deadline,
+                    self._sent(payload, pool) as response,
+                ):
+                    if response.status_code == 200:
+                        return await self._answered(response, request, deadline)
+                    refusal = await whole_of(response)
         if response.status_code == 400:
             fault = error_of(parsed(refusal))
             if self._adapt(fault, request) or self._shorten(fault, request):
