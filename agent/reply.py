@@ -79,6 +79,15 @@ class Reply:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """A model is asked again in so many ``seconds``; ``why`` is the sentence of the failure. 0 seconds: the
+    wait is over."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True)
 class SubAgent:
     """Names a sub-agent to a listener: the id of the call that started it, and its task."""
 

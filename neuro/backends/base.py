@@ -14,13 +14,14 @@ from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.tools.errors import QuothError, UsageError
 
 # What kept a model from answering, as far as another one might answer in its place: there is no way to it, it
-# is slow, it limits requests, it waits for its bill to be paid, it refuses the key, or it fails.
-Why = Literal["", "down", "slow", "limited", "bill", "key", "failed"]
+# is slow, it limits requests, it waits for its bill to be paid, it refuses the key, it fails, or what came is
+# no answer of a model.
+Why = Literal["", "down", "slow", "limited", "bill", "key", "failed", "garbage"]
 
 
 class ModelError(QuothError):
     """The model could not answer; the text says why and what to do. ``why`` is empty where the request itself
-    was at fault, or the answer was of no use."""
+    was at fault."""
 
     def __init__(self, sentence: str, why: Why = "") -> None:
         super().__init__(sentence)
@@ -92,8 +93,8 @@ class RequestOptions:
     """What one request wants beyond the conversation. ``temperature`` is that of sampling (None: the
     backend's own); ``schema`` is the JSON Schema that an answer without calls has to follow; ``seconds``
     bounds the reply with all its tries; ``on_wait`` is told how many seconds a backend waits before it tries
-    again, and why. Where the server asks for a longer wait than ``patience``, the request has failed. A
-    backend ignores what it cannot do."""
+    again, and why; a pause longer than ``patience`` is not waited for. A backend ignores what it cannot
+    do."""
 
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
