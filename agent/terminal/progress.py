@@ -84,7 +84,7 @@ class Progress:
         elif event in ("fault", "note", "cleared", "summary"):
             self._line("!", "yellow", str(data))
         elif event == "end" and isinstance(data, Reply) and data.status != "done":
-            self._line("■", "yellow", f"{data.status}: {data.text}")
+            self._line("■", "yellow", f"{data.status}: {data.said}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
         """Print the tasks on ``path`` that the last event did not have; sub-agents may run concurrently."""
