@@ -52,7 +52,7 @@ class ResponsesBackend(OpenAIBackend):
         """Models that do not think have nothing to encrypt, those that do refuse ``temperature``. Thoughts
         that were encrypted for another account, or too long ago, are left out from now on."""
         if error.get("param") == "include" or "ncrypted content is not supported" in error.get("message", ""):
-            return self._options.pop("include", None) is not None
+            return self._drop("include", request)
         if error.get("code") == "invalid_encrypted_content" and self._thoughts is wire.responses:
             self._thoughts = wire.responses_without_thoughts
             request.parts["input"] = request.messages.pieces(self._thoughts)

@@ -266,7 +266,7 @@ FAILURES: list[tuple[str, Answer, bool, str]] = [
         "a failed reply",
         status(200, reply(state="failed") | {"error": {"code": "server_error", "message": f"oh {KEY}"}}),
         False,
-        "{url} failed: oh ***",
+        "{url} failed: oh *** (tried 3 times)",
     ),
     (
         "another shape",
@@ -278,7 +278,7 @@ FAILURES: list[tuple[str, Answer, bool, str]] = [
         "a stream that fails",
         sse({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "oh"}}}),
         True,
-        "{url} failed: oh",
+        "{url} failed: oh (tried 3 times)",
     ),
     (
         "an error in the stream",
@@ -290,13 +290,13 @@ FAILURES: list[tuple[str, Answer, bool, str]] = [
         "an error in an error in the stream",
         sse({"type": "error", "error": {"type": "server_error", "message": "oh"}}),
         True,
-        "{url} failed: oh",
+        "{url} failed: oh (tried 3 times)",
     ),
     (
         "a stream that is cut off in a call",
         sse(*words("I look."), {"type": "response.function_call_arguments.delta", "delta": '{"pa'}),
         True,
-        "The answer from {url} was cut off in the middle; try again.",
+        "The answer from {url} was cut off in the middle.",
     ),
     ("a stream of lists", sse("[1]"), True, f"{{url}} answered with JSON without output. {KIND}"),
     (
