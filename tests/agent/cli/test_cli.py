@@ -286,8 +286,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "ecko"], "There is no tool named ecko. Did you mean echo?"),
     (
         ["belt", "--view", "lips"],
-        "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, anthropic, mcp. "
-        "Did you mean lisp?",
+        "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, responses, "
+        "anthropic, mcp. Did you mean lisp?",
     ),
     (["call", "(ecko)"], "unknown: There is no tool named ecko. Did you mean echo?"),
     (["call", "(echo)"], "invalid: echo: :text is missing. It is called as (echo :text str)."),
