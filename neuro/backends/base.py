@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from quoth.neuro.backends.messages import Messages, NativeCall
-from quoth.tools.errors import QuothError
+from quoth.tools.errors import QuothError, UsageError
 
 # What kept a model from answering, as far as another one might answer in its place: there is no way to it, it
 # is slow, it limits requests, it waits for its bill to be paid, it refuses the key, it fails, or what came is
@@ -26,6 +26,19 @@ class ModelError(QuothError):
     def __init__(self, sentence: str, why: Why = "") -> None:
         super().__init__(sentence)
         self.why: Why = why
+
+
+class MovedError(ModelError):
+    """A model did not answer, and a cascade has gone on to its next one: the request is to be made anew, for
+    the name, tools and window that the backend has now. ``place`` is that of the model in the list."""
+
+    def __init__(self, sentence: str, place: int = 0) -> None:
+        super().__init__(sentence)
+        self.place = place
+
+
+class NoKeyError(UsageError):
+    """A model cannot be asked because there is no key for its server."""
 
 
 class ToolsRefusedError(ModelError):

@@ -21,6 +21,7 @@ import httpx
 
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
+from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
@@ -106,6 +107,8 @@ class HttpBackend(Server):
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
         self._transport = transport
+        server = f"{self._url.scheme}://{self._url.netloc.decode()}"
+        self._breaker = Breaker(server) if transport else breaker_of(server)
         self._sleep = sleep
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 
@@ -130,11 +133,12 @@ class HttpBackend(Server):
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
         request = Request(asked, parts, tools is not None, on_text, messages.turn, options, seconds)
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._answer(request)
-        except TimeoutError as error:
-            raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
+        with self._breaker.asking():
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._answer(request)
+            except TimeoutError as error:
+                raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
