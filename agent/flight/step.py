@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from quoth.agent.events import RunEvent, SubAgent
 from quoth.agent.flight.approval import Approval, approval_of, approves, cover
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
@@ -22,7 +23,7 @@ from quoth.agent.flight.results import StepAttempt, _key, result_of
 from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
-from quoth.agent.reply import Inner, Reply, SubAgent
+from quoth.agent.reply import Reply
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.prices import cost_of
 from quoth.agent.run.run import Run, RunLimits
@@ -366,12 +367,9 @@ class _Attempt:
             clocks=(self.clock,),
         )
 
-    def _heard(self, event: str, data: Any) -> None:
+    def _heard(self, event: RunEvent) -> None:
         """Pass an event on to the agent's listener, as an event of this step."""
-        if self.agent.on_event is not None:
-            inner = data if event == "inner" else Inner((), event, data)
-            who = SubAgent(self.name, self.step.title or self.step.id)
-            self.agent.on_event("inner", replace(inner, path=(who, *inner.path)))
+        self.agent.tell(event.within(SubAgent(self.name, self.step.title or self.step.id)))
 
     def _spent(self, run: Run, usage: Usage) -> None:
         """Add up what models have used; end the run if the step is over its budget."""

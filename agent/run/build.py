@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from quoth.agent.reply import Listener
+from quoth.agent.events import Listener
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past

@@ -66,6 +66,10 @@ class Compaction:
     after: int
     text: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        told = {"how": self.kind, "replaced": self.replaced, "before": self.before, "after": self.after}
+        return told | ({"text": self.text} if self.text else {})
+
     def __str__(self) -> str:
         room = f"the request takes about {self.after:,} tokens instead of {self.before:,}."
         if self.kind == "cleared":
@@ -173,7 +177,7 @@ def _replace(run: Run, done: Compaction) -> None:
     if run.log is not None and not run.recalling:
         said = {"replaced": done.replaced, "before": done.before, "after": done.after}
         run.log.add(done.kind, {**said, "text": done.text} if done.text else said, parent=run.log.reply)
-    run.tell(done.kind, done)
+    run.tell("compaction", done)
 
 
 def _turns(messages: Messages) -> list[int]:

@@ -175,8 +175,8 @@ class Conversations(Host):
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         dialect, note = self.models.dialect()
-        if note and self.on_event is not None:
-            self.on_event("note", note)
+        if note:
+            self._tell_note(note)
         return dialect
 
     async def _first(
@@ -278,8 +278,7 @@ class Conversations(Host):
             return ""
         from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
 
-        say = (lambda text: None) if self.on_event is None else partial(self.on_event, "note")
-        return await knowledge_for(base, text, say=say)
+        return await knowledge_for(base, text, say=self._tell_note)
 
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
@@ -371,7 +370,7 @@ class Conversations(Host):
             may_force=self.models.forces and "chat" not in told,
             dialect=dialect,
             search=told["search"],
-            listener=None if ends else self.on_event,
+            listener=None if ends or self.on_event is None else self.tell,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,

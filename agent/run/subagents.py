@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from quoth.agent.reply import Inner, Listener, Reply, SubAgent
+from quoth.agent.events import Listener, RunEvent, SubAgent
+from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
@@ -60,9 +61,10 @@ class TeamHost(Protocol):
     transcript: Transcript
     call_log: StoreCallLog
     pages: StorePages
-    on_event: Listener | None
     models: Models
     catalog: BeltCatalog
+
+    def tell(self, event: RunEvent) -> None: ...
 
     async def renew(self) -> ToolTable: ...
 
@@ -264,19 +266,13 @@ class Team:
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
         call it works for."""
-        agent, caller = self._agent, self._run
+        tell = self._agent.tell if self._run is None else self._run.pass_on
 
-        def listen(event: str, data: Any) -> None:
-            if event == "result":
-                context.side_effects.extend(data.result.side_effects)
-            if run.recalling:
-                return
-            inner = data if event == "inner" else Inner((), event, data)
-            told = replace(inner, path=(who, *inner.path))
-            if caller is not None:
-                caller.tell("inner", told)
-            elif agent.on_event is not None:
-                agent.on_event("inner", told)
+        def listen(event: RunEvent) -> None:
+            if event.kind == "result" and not event.path:
+                context.side_effects.extend(event.data.result.side_effects)
+            if not run.recalling:
+                tell(event.within(who))
 
         return listen
 
