@@ -286,7 +286,7 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
         return Outgoing(message.id, message.chat, kind, text, **more)
 
     made = tuple(_call(record) for record in reply.calls)
-    first = line("error" if reply.status == "failed" else "reply", reply.text, calls=made)
+    first = line("error" if reply.status == "failed" else "reply", reply.said, calls=made)
     lines = [(_name(first), first)]
     lines += [(f"follow-up {one.call}", line("followup", one.text)) for one in reply.follow_ups]
     lines += [(f"message {place}", line("followup", text)) for place, text in enumerate(reply.messages)]

@@ -243,7 +243,7 @@ class _Attempt:
         if reply.status == "failed" and self.over:
             return StepOutcome("failed", self.over)
         return StepOutcome(
-            status.get(reply.status, "interrupted"), "" if reply.status == "done" else reply.text
+            status.get(reply.status, "interrupted"), "" if reply.ok else reply.said
         )
 
     def _aside(self, text: str, head: int) -> str:

@@ -212,16 +212,18 @@ class Run:
             self.listener(event)
 
     def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+        answered = status in ("done", "pending")
         reply = Reply(
             self.session,
             status,
-            text,
+            text if answered else "",
             tuple(self.calls),
             self.usage,
             self.budget.steps_taken,
             tuple(one.text for one in self.sent if one.to == USER and (self.chats or not one.told)),
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
+            error="" if answered else text,
         )
         if self.log is not None:
             try:

@@ -171,10 +171,10 @@ class Team:
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
-        if reply.status == "done":
+        if reply.ok:
             return answer_of(run, reply.text)
         waits = reply.status == "pending"
-        raise ToolFailure(STATUS_OF[reply.status], reply.text if waits else answer_of(run, reply.text))
+        raise ToolFailure(STATUS_OF[reply.status], reply.text if waits else answer_of(run, reply.error))
 
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:

@@ -89,7 +89,7 @@ class Progress:
         elif kind in ("fault", "note", "compaction"):
             self._line("!", "yellow", str(data))
         elif kind == "end" and isinstance(data, Reply) and data.status != "done":
-            self._line("■", "yellow", f"{data.status}: {data.text}")
+            self._line("■", "yellow", f"{data.status}: {data.said}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
         """Print the tasks on ``path`` that the last event did not have; sub-agents may run concurrently."""

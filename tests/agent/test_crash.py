@@ -199,7 +199,7 @@ def test_a_run_on_a_full_disk_ends_with_a_sentence_and_goes_on_when_there_is_roo
     tmp_path: Path, disk: disks.FullDisk, when: str, said: str
 ) -> None:
     reply = story(tmp_path, disk, when)
-    assert (reply.status, reply.text) == ("failed", said)
+    assert (reply.status, reply.error) == ("failed", said)
     disk.room = None
     table = ToolTable((tool("mark", lambda: "marked", effects=["writes"]),))
     model = scripted("Done.") if when != "while the model answers" else scripted("(mark)", "Done.")

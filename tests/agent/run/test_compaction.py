@@ -379,7 +379,7 @@ def test_an_interrupt_while_a_summary_is_written_ends_the_run(tmp_path: Path) ->
     ) as agent:
         agents.append(agent)
         reply = agent.run("Count.")
-    assert (reply.status, reply.text) == ("interrupted", "The run was interrupted.")
+    assert (reply.status, reply.error) == ("interrupted", "The run was interrupted.")
 
 
 # A call that comes back
@@ -433,7 +433,7 @@ def test_one_that_is_refused_again_ends_the_run(tmp_path: Path) -> None:
 
     model = Stubborn(30)
     reply, heard = told(tmp_path, model, None)
-    assert (reply.status, reply.text) == ("failed", "That is too long.")
+    assert (reply.status, reply.error) == ("failed", "That is too long.")
     assert len(heard) == 1
 
 
@@ -467,7 +467,7 @@ def test_what_cannot_be_spared_and_is_too_long_ends_the_run_with_a_sentence(
     model = TalkingFunction(lambda messages: '(probe :text "a")' if len(messages) < 4 else "Done.")
     reply, _ = told(tmp_path, model, 3000, talking(chars), task, result_chars=20_000)
     assert reply.status == "failed"
-    assert re.fullmatch(said, reply.text), reply.text
+    assert re.fullmatch(said, reply.error), reply.error
 
 
 def test_tools_that_take_all_the_room_are_told_too(tmp_path: Path) -> None:
@@ -476,7 +476,7 @@ def test_tools_that_take_all_the_room_are_told_too(tmp_path: Path) -> None:
     assert re.match(
         r"function can read 200 tokens, and the tools, which cannot be left out, take about \d+ of \d+\. "
         r"Show them with one line each \(--belt search\), or give fewer; ",
-        reply.text,
+        reply.error,
     )
 
 

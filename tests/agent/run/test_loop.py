@@ -157,7 +157,7 @@ def test_three_bad_replies_in_a_row_stop_the_run_with_a_sentence(tmp_path: Path,
         reply = "(echo " + reply
     told = story(tmp_path, reply, reply, reply, "never asked")
     assert (told.reply.status, told.reply.steps) == ("failed", 3)
-    assert told.reply.text.startswith("The run was stopped: 3 replies in a row could not be used.")
+    assert told.reply.error.startswith("The run was stopped: 3 replies in a row could not be used.")
 
 
 def test_bad_replies_that_are_not_in_a_row_do_not_stop_it(tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ def test_a_repeated_call_is_not_done_again_but_told_and_then_the_run_is_stopped(
     body = Spy("the same")
     told = story(tmp_path, *["(probe)"] * 10, tools=table_of(tool(body=body)))
     assert told.reply.status == "failed"
-    assert "(probe)" in told.reply.text
-    assert told.reply.text.startswith("The run was stopped: ")
+    assert "(probe)" in told.reply.error
+    assert told.reply.error.startswith("The run was stopped: ")
     assert body.calls == 1
     assert told.reply.steps < 10
     assert told.shown(3) != told.shown(2)
@@ -260,7 +260,7 @@ def test_the_step_limit_ends_a_run_and_the_last_turn_is_told_to_answer(tmp_path:
     replies = [f'(echo :text "{n}")' for n in range(9)]
     told = story(tmp_path, *replies, limits=RunLimits(steps=4))
     assert (told.reply.status, told.reply.steps) == ("failed", 4)
-    assert told.reply.text == "The run was stopped after 4 steps without an answer."
+    assert told.reply.error == "The run was stopped after 4 steps without an answer."
     assert len(told.rows) == 4
     assert told.shown(4).splitlines()[-1] != told.shown(3).splitlines()[-1]
     assert "nswer" in told.shown(4).splitlines()[-1]
@@ -291,7 +291,7 @@ def test_a_call_that_waits_for_a_person_ends_the_run_as_pending(tmp_path: Path) 
 def test_a_model_that_fails_ends_the_run_with_its_own_sentence(tmp_path: Path) -> None:
     told = story(tmp_path, '(echo :text "a")')
     assert told.reply.status == "failed"
-    assert told.reply.text == "The script is exhausted: it held 1 reply and one more was asked for."
+    assert told.reply.error == "The script is exhausted: it held 1 reply and one more was asked for."
     assert told.statuses == ["ok"]
 
 
@@ -348,7 +348,7 @@ async def test_an_interrupt_while_the_model_thinks_ends_the_run_at_once(tmp_path
         assert agent.interrupt()
         assert not agent.interrupt()
         ended = await run
-        assert (ended.status, ended.text) == ("interrupted", "The run was interrupted.")
+        assert (ended.status, ended.error) == ("interrupted", "The run was interrupted.")
         assert [row["status"] for row in audit.rows()] == ["ok"]
         assert not agent.running
         assert not agent.interrupt()

@@ -430,7 +430,7 @@ def test_a_conversation_does_not_begin_without_its_memory(
     with Agent(workspace=tmp_path, model=model, services=Services(memory=memory)) as one:
         reply = one.run("What do I prefer?")
         said = f"The memory could not be read, so the model was not asked. {reason}"
-        assert (reply.status, reply.text, list(model.seen)) == ("failed", said, [])
+        assert (reply.status, reply.error, list(model.seen)) == ("failed", said, [])
         assert one.replay().same
         memory.error = None
         (resumed,) = one.resume()

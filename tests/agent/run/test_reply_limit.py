@@ -128,7 +128,7 @@ def cut(text: str = "", *calls: NativeCall) -> Completion:
 def test_model_and_person_are_told_by_which_limit_an_answer_was_cut_off(tmp_path: Path) -> None:
     told = story(tmp_path, cut("Long"), cut("Longer"), cut("Longest"), limits=RunLimits(reply_tokens=600))
     assert "Your reply was cut off by the limit of 600 tokens. Be brief." in told.shown(2)
-    assert told.reply.text == (
+    assert told.reply.error == (
         "The run was stopped: 3 replies in a row could not be used. The last fault: Your reply was cut off "
         "by the limit of 600 tokens. Be brief. --max-reply-tokens N allows longer ones."
     )
