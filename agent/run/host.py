@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
+from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.model_service import OwnModel
@@ -123,8 +124,9 @@ class Host:
         policies, tooling = policy_options(policy), tool_options(tools)
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies, tooling)
+        self.config = load_config(self.workspace.root)
+        self.limits = run_limits(limits, self.config)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -136,7 +138,7 @@ class Host:
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), search=tooling.searched)
+        self.models = Models(model_options(model), self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
