@@ -1,11 +1,10 @@
-"""The result of a run: the Reply and its calls; and the events of sub-agents that a listener gets.
+"""The result of a run: the Reply and its calls.
 
 Data only; it knows no door, no session and no loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.lisp.forms import CallForm
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
-Listener = Callable[[str, Any], None]
 
 
 @dataclass(frozen=True)
@@ -89,21 +87,3 @@ class Reply:
             **({"messages": list(self.messages)} if self.messages else {}),
             **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),
         }
-
-
-@dataclass(frozen=True)
-class SubAgent:
-    """Names a sub-agent to a listener: the id of the call that started it, and its task."""
-
-    call: str
-    task: str
-
-
-@dataclass(frozen=True)
-class Inner:
-    """An event of a sub-agent; the listener of its caller gets it as an event named ``inner``. ``path`` holds
-    the sub-agents from the outermost to the one with the event."""
-
-    path: tuple[SubAgent, ...]
-    event: str
-    data: Any

@@ -180,8 +180,8 @@ class Conversations(SideBySide):
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         dialect, note = self.models.dialect()
-        if note and self.on_event is not None:
-            self.on_event("note", note)
+        if note:
+            self._tell_note(note)
         return dialect
 
     async def _first(
@@ -283,8 +283,7 @@ class Conversations(SideBySide):
             return ""
         from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
 
-        say = (lambda text: None) if self.on_event is None else partial(self.on_event, "note")
-        return await knowledge_for(base, text, say=say)
+        return await knowledge_for(base, text, say=self._tell_note)
 
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
@@ -361,7 +360,7 @@ class Conversations(SideBySide):
             past,
             told["text"],
             door=self.door.narrowed(table),
-            backend=self.models.backend if live else None,
+            backend=self.models.for_run() if live else None,
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
@@ -373,9 +372,10 @@ class Conversations(SideBySide):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
+            may_force=self.models.forces and "chat" not in told,
             dialect=dialect,
             search=told["search"],
-            listener=None if ends else self.on_event,
+            listener=None if ends or self.on_event is None else self.tell,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,

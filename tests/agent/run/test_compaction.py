@@ -18,6 +18,7 @@ from loopback import KEY, failure, loopback, status
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
+from quoth.agent.events import RunEvent
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room, task_text
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.terminal.progress import Progress
@@ -52,9 +53,9 @@ def talking(chars: int = 900) -> ToolTable:
 class Heard(list[tuple[str, Any]]):
     """A listener that remembers how the conversation was shortened."""
 
-    def __call__(self, event: str, data: Any) -> None:
-        if event in ("cleared", "summary"):
-            self.append((event, data))
+    def __call__(self, event: RunEvent) -> None:
+        if event.kind == "compaction":
+            self.append((event.data.kind, event.data))
 
     @property
     def kinds(self) -> list[str]:
@@ -667,9 +668,10 @@ def test_a_run_that_is_told_again_sends_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_person_sees_that_the_conversation_was_shortened() -> None:
     out = io.StringIO()
-    Progress(out)("cleared", Compaction("cleared", Messages(), 1, 3000, 1400))
-    Progress(out)("summary", Compaction("summary", Messages(), 12, 3000, 900, "All is well."))
-    Progress(out)("summary", Compaction("summary", Messages(), 1, 3000, 900))
+    see = Progress(out)
+    see(RunEvent("compaction", Compaction("cleared", Messages(), 1, 3000, 1400)))
+    see(RunEvent("compaction", Compaction("summary", Messages(), 12, 3000, 900, "All is well.")))
+    see(RunEvent("compaction", Compaction("summary", Messages(), 1, 3000, 900)))
     room = "the request takes about {} tokens instead of 3,000."
     assert out.getvalue().splitlines() == [
         "! 1 old result cleared; " + room.format("1,400"),

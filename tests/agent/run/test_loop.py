@@ -18,6 +18,7 @@ from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, 
 
 from quoth import Agent, HostServices
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import RunEvent
 from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion
@@ -378,7 +379,7 @@ async def test_an_interrupt_while_a_tool_runs_waits_for_it_and_the_audit_is_whol
 
 async def test_an_interrupted_agent_can_run_again(tmp_path: Path) -> None:
     async with async_agent(tmp_path, "One.", "Two.") as agent:
-        agent.on_event = lambda event, data: event == "thought" and agent.interrupt()
+        agent.on_event = lambda event: event.kind == "thought" and agent.interrupt()
         assert (await agent.run("Do it.")).status == "interrupted"
         agent.on_event = None
         assert (await agent.run("Do it.")).text == "Two."
@@ -407,7 +408,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
 
 def test_a_listener_hears_the_run_in_order(tmp_path: Path) -> None:
     heard: list[str] = []
-    story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event, data: heard.append(event))
+    story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event: heard.append(event.kind))
     assert [event for event in heard if event not in ("text", "turn")] == (
         ["written", "thought", "call", "result", "thought", "fault", "thought", "end"]
     )
@@ -436,7 +437,7 @@ def test_each_call_is_told_when_it_is_whole_and_none_is_made_before_the_reply_ha
         workspace=tmp_path,
         model=model,
         tools=[made],
-        on_event=lambda event, data: heard.append(data if event in ("text", "written") else event),
+        on_event=lambda event: heard.append(event.data if event.kind in ("text", "written") else event.kind),
     ) as agent:
         agent.run("Do it.")
     first = [data for data in heard[: heard.index("thought")] if data != "turn"]
@@ -454,9 +455,9 @@ def test_a_person_sees_a_call_when_it_is_written_and_once(tmp_path: Path) -> Non
     see = Progress(shown, color=False)
     written: list[str] = []
 
-    def listen(event: str, data: Any) -> None:
-        see(event, data)
-        if event == "written":
+    def listen(event: RunEvent) -> None:
+        see(event)
+        if event.kind == "written":
             written.append(shown.getvalue())
 
     twice = TWO_CALLS + '\n(probe :text "a")'
@@ -472,7 +473,7 @@ def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) ->
     heard: list[str] = []
     secretive = tool("probe", lambda text: "x", params={"text": {"type": str, "secret": True}})
     model = scripted('(probe :text "hush")', "Done.")
-    listener = lambda event, data: event == "written" and heard.append(data)  # noqa: E731
+    listener = lambda event: event.kind == "written" and heard.append(event.data)  # noqa: E731
     with Agent(workspace=tmp_path, model=model, tools=[secretive], on_event=listener) as agent:
         agent.run("Do it.")
     assert len(heard) == 1
@@ -480,8 +481,8 @@ def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) ->
 
 
 def test_a_listener_that_fails_does_not_hurt_the_run(tmp_path: Path) -> None:
-    def broken(event: str, data: Any) -> None:
-        raise ValueError(event)
+    def broken(event: RunEvent) -> None:
+        raise ValueError(event.kind)
 
     assert story(tmp_path, '(echo :text "a")', "Done.", on_event=broken).reply.status == "done"
 
