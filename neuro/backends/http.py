@@ -161,8 +161,8 @@ class HttpBackend(Server):
                 pause = max(failure.wait, backoff)
                 impatient = request.wants.patience is not None and pause > request.wants.patience
                 if tries > self._retries or request.shown or impatient:
-                    after = f" (tried {tries} times)" if tries > 1 else ""
-                    raise ModelError(f"{failure}{after}", failure.why) from failure.__cause__
+                    after = f"After {tries} tries: " if tries > 1 else ""
+                    raise ModelError(f"{after}{failure}", failure.why) from failure.__cause__
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
