@@ -5,7 +5,7 @@ Data only; it knows no door, no session and no loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -47,7 +47,9 @@ class Reply:
     reply of calls alone ends the run. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
-    its calls."""
+    its calls. ``cost`` is what its models took, in US dollars, where that is bounded, and ``left`` what is
+    left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
+    the user's day under ``today``."""
 
     session: str
     status: RunStatus
@@ -58,14 +60,22 @@ class Reply:
     messages: tuple[str, ...] = ()
     unsent: str | None = None
     follow_ups: tuple[FollowUp, ...] = ()
+    cost: float | None = None
+    left: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether more than steps and calls were bounded."""
+        return bool(self.left.keys() - {"steps", "calls"})
 
     def to_json(self) -> dict[str, Any]:
-        usage = {
+        usage: dict[str, Any] = {
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
             "cached_tokens": self.usage.cached_tokens,
             "seconds": round(self.usage.seconds, 3),
             "steps": self.steps,
+            **({} if self.cost is None else {"cost": round(self.cost, 6)}),
         }
         return {
             "session": self.session,
@@ -73,9 +83,15 @@ class Reply:
             "reply": self.text,
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
+            **({"left": _rounded(self.left)} if self.bounded else {}),
             **({"messages": list(self.messages)} if self.messages else {}),
             **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),
         }
+
+
+def _rounded(left: Mapping[str, Any]) -> dict[str, Any]:
+    """Seconds and US dollars to as many places as anybody reads."""
+    return {name: _rounded(one) if isinstance(one, Mapping) else round(one, 6) for name, one in left.items()}
 
 
 @dataclass(frozen=True)

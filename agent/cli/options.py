@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
@@ -49,6 +50,12 @@ def at_least_one(text: str) -> int:
 def _seconds(text: str) -> float:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a whole number of seconds is needed, not {text}")
+    return float(text)
+
+
+def _dollars(text: str) -> float:
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"a number of US dollars above 0 is needed, as in 0.25, not {text}")
     return float(text)
 
 
@@ -194,6 +201,24 @@ class RunOptions(Options):
         "--max-steps", "N", "at most so many turns of the model (default: 25)", type=at_least_one
     )
     calls: int | None = option("--max-calls", "N", "at most so many calls (default: 100)", type=at_least_one)
+    tokens: int | None = option(
+        "--max-tokens",
+        "N",
+        "stop before a request that may take more tokens, in and out (default: no bound)",
+        type=at_least_one,
+    )
+    cost: float | None = option(
+        "--max-cost",
+        "USD",
+        "stop before a request that may cost more (default: no bound; needs quoth[prices])",
+        type=_dollars,
+    )
+    seconds: float | None = option(
+        "--max-seconds",
+        "N",
+        "stop after so many seconds, without those in which you are asked (default: no bound)",
+        type=at_least_one,
+    )
     repeats: int | None = option(
         "--max-repeats", "N", "stop when one call has come back so often (default: 3)", type=at_least_one
     )
@@ -221,9 +246,9 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
     typed = vars(options)
     given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "reply_tokens")}
-    known = {one.name for one in fields(RunLimits)}
-    kept = {name: value for name, value in (before or {}).items() if name in known}
-    return RunLimits(**kept | {name: value for name, value in given.items() if value is not None})
+    return replace(
+        RunLimits.of(before or {}), **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.agent.reply import Listener
+from quoth.agent.run.budget import Budget
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
@@ -22,6 +23,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
+from quoth.tools.policy.spending import NO_SPENDING, Spending
 from quoth.tools.registry.table import ToolTable
 
 
@@ -56,6 +58,8 @@ def build_run(
     renew: Callable[[], Awaitable[ToolTable]] | None = None,
     offers: Callable[[ToolTable], ToolTable] = lambda table: table,
     whole: ToolTable | None = None,
+    budget: Budget | None = None,
+    daily: Spending = NO_SPENDING,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
@@ -97,9 +101,17 @@ def build_run(
         renew=renew if live else None,
         offers=offers,
         whole=whole,
+        given=budget,
+        daily=daily,
     )
     recorded.run = recorded_door.run = run
-    run.context = replace(context, services=services(run), talk=lambda: log.session.talk(log.run))
+    run.context = replace(
+        context,
+        services=services(run),
+        talk=lambda: log.session.talk(log.run),
+        clocks=(*context.clocks, run.budget.clock),
+        seconds_left=lambda: run.budget.seconds_left,
+    )
     return run
 
 

@@ -19,7 +19,7 @@ from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
-from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.run.subagents import begin, chosen, purse_of, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -196,6 +196,7 @@ class Conversations(Host):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
+        purse_of(self).require_price(backend.name)
         said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
         if speaker not in ("", self.user):
             said["speaker"] = speaker
@@ -360,7 +361,7 @@ class Conversations(Host):
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
-            limits=self.limits if live else RunLimits(**told["limits"]),
+            limits=self.limits if live else RunLimits.of(told["limits"]),
             pages=self.pages if live else OnlyNames(),
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
@@ -379,6 +380,7 @@ class Conversations(Host):
             renew=None if self._remote is None else self.renew,
             offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
+            daily=self.spending,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)

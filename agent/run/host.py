@@ -61,6 +61,7 @@ from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
+from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -148,6 +149,7 @@ class Host:
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
+        self.spending = Spending(self._opened_store, policies.budgets, zone=policies.zone)
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)

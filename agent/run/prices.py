@@ -1,7 +1,7 @@
 """What a model's tokens cost, in US dollars, from the price list of genai-prices, without any request.
 
-Knows names of models, and genai-prices, which is loaded only for a step with a cost budget, because loading
-takes most of a second. Embedded and scripted models cost nothing.
+Knows names of models, and genai-prices, which is loaded only where cost is bounded, because loading takes
+half a second. Embedded and scripted models cost nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def cost_of(model: str, usage: Usage) -> float:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.written_tokens,
     )
     try:
         return float(calc_price(tokens, model_ref=name, provider_id=provider).total_price)

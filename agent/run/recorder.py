@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.observation import BEGUN, NOT_MADE
+from quoth.agent.run.purse import BudgetError, Purse
 from quoth.agent.run.run import Run
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
@@ -124,23 +127,45 @@ class RecordedBackend:
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
+        live, purse = self._live(), self._purse
+        if (left := purse.budget.seconds_left) != math.inf:
+            options = replace(options, seconds=min(left, options.seconds or left))
         if options != NO_OPTIONS:
             more["options"] = options
-        live = self._live()
         try:
-            completion = await live.complete(
-                messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
-            )
+            async with purse.paying(live.name, lambda: self._size(messages), max_tokens) as payment:
+                most = payment.reply_tokens
+                completion = await live.complete(
+                    messages, grammar=grammar, max_tokens=most, on_text=payment.hearing(on_text), **more
+                )
+                purse.settle(payment, completion)
         except ModelError as error:
             self._log.reply = self._log.add("reply", _raised(error), parent=request)
             raise
+        data = reply_data(completion) | payment.record(max_tokens)
+        self._limited(data)
         reading = self._read(completion)
         with self._log.session.transcript.together():
-            self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+            self._log.reply = self._log.add("reply", data, parent=request)
             self._keep_tags(completion.text, reading)
         self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
+
+    @property
+    def _purse(self) -> Purse:
+        """What pays for the requests."""
+        assert self.run is not None, "who asks the model is known"
+        return self.run.purse
+
+    def _size(self, messages: Messages) -> int:
+        assert self.run is not None, "who asks the model is known"
+        return gauge_of(self.run).tokens(messages)
+
+    def _limited(self, reply: Mapping[str, Any]) -> None:
+        """Let the run know of a reply that was shorter than it wanted, because no more could be paid."""
+        if self.run is not None and "limit" in reply:
+            self.run.reply_tokens = reply["limit"]
 
     def live(self) -> Backend:
         """The real model. Raises UsageError in a run without one."""
@@ -217,6 +242,9 @@ class RecordedBackend:
                 raise ContextFullError(said["text"], said["window"])
             raise ModelError(said["text"])
         completion = completion_of(said)
+        if self.run is not None:
+            self.run.purse.recall(self.name, completion, said.get("cost"), live=self._live is not None)
+        self._limited(said)
         self._read(completion)
         self._answered(messages, completion.text)
         return completion
@@ -226,6 +254,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
     """The data of a ``reply`` event for a request that failed."""
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
+    if isinstance(error, BudgetError):
+        return {"raised": "budget", "text": str(error)}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
@@ -268,24 +298,27 @@ class RecordedDoor:
         marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         run = self.run
         assert run is not None, "a door is the door of a run"
-        usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
+        usage, budget, before = run.usage, run.budget, replace(run.budget)
 
-        def spent() -> str:
+        def written() -> str:
             """What the call cost is written with its receipt: whoever finds that need not count again."""
-            if run.usage != usage or run.budget.steps_taken != steps:
-                cost = {
+            if run.usage != usage or budget.steps_taken != before.steps_taken:
+                spent = {
                     "usage": {
                         name: value - getattr(usage, name)
                         for name, value in vars(run.usage).items()
                         if value != getattr(usage, name)
                     },
-                    "steps": run.budget.steps_taken - steps,
-                    "calls": run.budget.calls_taken - calls,
+                    "steps": budget.steps_taken - before.steps_taken,
+                    "calls": budget.calls_taken - before.calls_taken,
                 }
-                self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
+                if budget.bounded:
+                    spent["tokens"] = budget.tokens_taken - before.tokens_taken
+                    spent["cost"] = budget.cost_taken - before.cost_taken
+                self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
             return ""
 
-        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        result = await self._door.dispatch(marked, replace(context, written=[written]))
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result
@@ -309,9 +342,11 @@ class RecordedDoor:
         self._past.unused -= 1
         if (spent := self._past.spent.get(key_in(call))) is not None and self.run is not None:
             data = spent.data
-            self.run.spend(Usage(**data["usage"]))
-            self.run.budget.steps_taken += data["steps"]
-            self.run.budget.calls_taken += data["calls"]
+            usage, budget = Usage(**data["usage"]), self.run.budget
+            self.run.spend(usage)
+            budget.steps_taken += data["steps"]
+            budget.calls_taken += data["calls"]
+            budget.take(data.get("tokens", usage.tokens), data.get("cost", 0.0), usage.seconds)
         if self._differs is not None:
             self._differs(past.begun, call)
         return past.result()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.purse import Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.context_window import Gauge
@@ -23,6 +24,7 @@ from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
 from quoth.tools.history.receipts import WINDOW_SECONDS
+from quoth.tools.policy.spending import NO_SPENDING, Spending
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
@@ -64,6 +66,14 @@ class RunLimits:
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Self:
+        """The limits that a session has kept; those that this version does not know are left out."""
+        known = {one.name for one in fields(cls)}
+        if "tokens" in kept and "reply_tokens" not in kept:  # so it was called in older sessions
+            kept = {**kept, "reply_tokens": kept["tokens"], "tokens": None}
+        return cls(**{name: value for name, value in kept.items() if name in known})
 
 
 class RunDoor(Protocol):
@@ -151,9 +161,16 @@ class Run:
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
+    given: Budget | None = None  # in place of one of its own
+    daily: Spending = NO_SPENDING  # what its user may spend on models in a day
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+        self.budget = self.given or Budget.of(self.limits, kept=1)
+
+    @property
+    def purse(self) -> Purse:
+        """What pays for its requests."""
+        return Purse(self.budget, self.daily, self.user, self.session)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
@@ -215,6 +232,7 @@ class Run:
             tuple(one.text for one in self.sent if one.to == USER and (self.chats or not one.told)),
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
+            **self._spent(),
         )
         if self.log is not None:
             try:
@@ -223,6 +241,11 @@ class Run:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
+
+    def _spent(self) -> dict[str, Any]:
+        """What the Reply tells of the budget."""
+        purse = self.purse if self.log is not None else replace(self.purse, daily=NO_SPENDING)
+        return {"cost": self.budget.cost_taken if purse.priced else None, "left": purse.left()}
 
     def _stops_otherwise(self) -> bool:
         """Whether the run ends with its first reply that has calls, and was not begun so."""

@@ -33,14 +33,21 @@ class ContextFullError(ModelError):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens billed for one completion (0 when the server does not say) and wall seconds. The cached tokens
-    are among those of the input, those of reasoning among those of the output."""
+    """Tokens billed for one completion (0 when the server does not say) and wall seconds. Those read from a
+    cache and those written to one are among those of the input, those of reasoning among those of the
+    output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0
     reasoning_tokens: int = 0
+    written_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, in and out."""
+        return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(mine + vars(other)[name] for name, mine in vars(self).items()))

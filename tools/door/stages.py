@@ -290,6 +290,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
     if tool.name == PROGRAMS and state.call.parent is None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, state.call)
+    own, rest = tool.timeout + tool.patience, max(0.0, state.context.seconds_left())
     try:
         record_begin(door, state)
         decided: list[str] = []
@@ -302,7 +303,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         kept = len(state.context.written)
         while True:
             try:
-                wait = tool.timeout + tool.patience
+                wait = min(own, rest)
                 made = await run_function(body, _bindings(body, state), state.context, wait, state.clock)
                 break
             except Pending as needed:
@@ -318,7 +319,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             state.notes.append(left)
         return Outcome("ok", value)
     except TimeoutError:
-        return _failed(state, "timeout", f"{tool.name} did not finish within {tool.timeout:g} s.")
+        within = f"within {tool.timeout:g} s" if own <= rest else "in the time that was left to the run"
+        return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
     except ToolFailure as failure:
         return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:
