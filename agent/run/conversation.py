@@ -175,8 +175,8 @@ class Conversations(Host):
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         dialect, note = self.models.dialect()
-        if note and self.on_event is not None:
-            self.on_event("note", note)
+        if note:
+            self._tell_note(note)
         return dialect
 
     async def _first(
@@ -196,7 +196,7 @@ class Conversations(Host):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
-        purse_of(self).require_price(backend.name)
+        purse_of(self).require_price(backend)
         said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
         if speaker not in ("", self.user):
             said["speaker"] = speaker
@@ -279,8 +279,7 @@ class Conversations(Host):
             return ""
         from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
 
-        say = (lambda text: None) if self.on_event is None else partial(self.on_event, "note")
-        return await knowledge_for(base, text, say=say)
+        return await knowledge_for(base, text, say=self._tell_note)
 
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
@@ -357,7 +356,7 @@ class Conversations(Host):
             past,
             told["text"],
             door=self.door.narrowed(table),
-            backend=self.models.backend if live else None,
+            backend=self.models.for_run() if live else None,
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
@@ -369,9 +368,10 @@ class Conversations(Host):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
+            may_force=self.models.forces and "chat" not in told,
             dialect=dialect,
             search=told["search"],
-            listener=None if ends else self.on_event,
+            listener=None if ends or self.on_event is None else self.tell,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
@@ -386,7 +386,10 @@ class Conversations(Host):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
-            log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
+            log.ended(
+                replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),
+                run.messages,
+            )
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
         talk = self._session.talk_of(run.messages)

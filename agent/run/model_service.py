@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quoth.agent.run.purse import BudgetError, Purse
-from quoth.neuro.backends.base import Backend, Completion, Usage
+from quoth.neuro.backends.base import Backend, Completion, MovedError, Usage
+from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.errors import ToolError, ToolFailure, UsageError
@@ -33,17 +34,21 @@ class OwnModel:
 
         It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation."""
         try:
-            backend = self._backend()
+            backend = for_run(self._backend())
         except UsageError as error:
             raise ToolError(f"There is no model to ask. {error}") from None
         messages = Messages()
         if system:
             messages.append("system", system)
         messages.append("user", prompt)
-        try:
-            completion = await self._asked(backend, messages, max_tokens)
-        except BudgetError as error:
-            raise ToolFailure("limited", str(error)) from None
+        while True:
+            try:
+                completion = await self._asked(backend, messages, max_tokens)
+                break
+            except MovedError:  # a cascade's next model answers
+                continue
+            except BudgetError as error:
+                raise ToolFailure("limited", str(error)) from None
         self._spend(completion.usage)
         return completion.text
 
@@ -54,7 +59,8 @@ class OwnModel:
         def size() -> int:
             return sum(map(message_tokens, messages))
 
-        async with self._purse.paying(backend.name, size, max_tokens) as payment:
-            completion = await backend.complete(messages, max_tokens=payment.reply_tokens)
+        async with self._purse.paying(backend, size, max_tokens) as payment:
+            options, most = self._purse.options(payment), payment.reply_tokens
+            completion = await backend.complete(messages, max_tokens=most, options=options)
             self._purse.settle(payment, completion)
         return completion

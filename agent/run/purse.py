@@ -10,12 +10,12 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
-from quoth.neuro.backends.base import Completion, ModelError, Usage
+from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
 from quoth.neuro.backends.context_window import tokens_in
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
@@ -31,12 +31,13 @@ class BudgetError(ModelError):
 @dataclass
 class Payment:
     """What was reserved for one request: ``tokens`` and ``cost``, with an input of ``size`` tokens and
-    ``reply_tokens``, the longest reply that can be paid; ``place`` is that of the day's count. ``took`` is
-    what it took, once that is known."""
+    ``reply_tokens``, the longest reply that can be paid; ``most`` is that with its thoughts, where it has to
+    be lower than usual. ``place`` is that of the day's count, ``took`` what it took, once that is known."""
 
     model: str
     size: int
     reply_tokens: int
+    most: int | None = None
     tokens: int = 0
     cost: float = 0.0
     place: int | None = None
@@ -74,10 +75,11 @@ class Purse:
         """Whether costs are bounded, so that prices are needed."""
         return self.budget.cost is not None or "cost" in self.daily.bounds(self.user)
 
-    def require_price(self, model: str) -> None:
-        """Raise UsageError where the cost is bounded and the model's price is not known."""
-        if self.priced:
-            cost_of(model, Usage())
+    def require_price(self, backend: Backend) -> None:
+        """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
+        known."""
+        for one in getattr(backend, "models", (backend,)) if self.priced else ():
+            cost_of(one.name, Usage())
 
     def left(self) -> dict[str, Any]:
         """What is left of all that is bounded, of the day's under ``today``."""
@@ -85,12 +87,12 @@ class Purse:
         return {**self.budget.left(), **({"today": today} if today else {})}
 
     @asynccontextmanager
-    async def paying(self, model: str, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
-        """Reserve a request to ``model`` for the time of the context, of ``size`` tokens and with a reply of
+    async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
+        """Reserve a request to ``backend`` for the time of the context, of ``size`` tokens and with a reply of
         up to ``wanted``, or of fewer if no more can be paid. The body calls ``settle``; a request that
         failed before anything came of it took nothing, any other all that was reserved. Raises BudgetError
         when it cannot be paid, or when the time of the run is over."""
-        payment = await self._reserved(model, size, wanted)
+        payment = await self._reserved(backend, size, wanted)
         left = self.budget.seconds_left
         try:
             async with asyncio.timeout(None if left == math.inf else left) as deadline:
@@ -100,7 +102,7 @@ class Purse:
                 raise
             raise BudgetError(self._too_late()) from error
         except ModelError as error:
-            if not payment.heard and getattr(error, "why", "") != "slow":
+            if not payment.heard and error.why != "slow":
                 payment.took = (0, 0.0)
                 if payment.place is not None:
                     self.daily.release(payment.place)
@@ -111,6 +113,13 @@ class Purse:
             self.budget.settle(tokens - payment.tokens, cost - payment.cost)
             if payment.place is not None and payment.took is not None:
                 self.daily.settle(payment.place, tokens, cost)
+
+    def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
+        """The options of a request, with what it may take."""
+        left = self.budget.seconds_left
+        if left != math.inf:
+            options = replace(options, seconds=min(left, options.seconds or left))
+        return options if payment.most is None else replace(options, most_tokens=payment.most)
 
     def settle(self, payment: Payment, completion: Completion) -> None:
         """Note what a request took: as its model tells, or about so much where it tells nothing."""
@@ -127,33 +136,34 @@ class Purse:
             cost = cost_of(model, completion.usage) if live and self.budget.cost is not None else 0.0
         self.budget.take(completion.usage.tokens, cost, completion.usage.seconds)
 
-    async def _reserved(self, model: str, size: Callable[[], int], wanted: int) -> Payment:
-        budget, bounds = self.budget, self.daily.bounds(self.user)
+    async def _reserved(self, backend: Backend, size: Callable[[], int], wanted: int) -> Payment:
+        budget, bounds, model = self.budget, self.daily.bounds(self.user), backend.name
         if not (budget.bounded or bounds):
             budget.reserve(0, 0.0)
             return Payment(model, 0, wanted)
         if budget.seconds_left <= 0:
             raise BudgetError(self._too_late())
-        asked, before = size(), -1
+        asked, before, least = size(), -1, min(wanted, LEAST_REPLY)
+        whole = wanted + getattr(backend, "thinking_tokens", 0)
         while True:
             today = self.daily.left(self.user)
-            most = self._payable(model, asked, wanted, today)
-            if most < wanted and await budget.returned():
+            most = self._payable(model, asked, whole, today)
+            if most < whole and await budget.returned():
                 continue  # a request that was on its way has given something back
-            if most < min(wanted, LEAST_REPLY):
-                raise BudgetError(self._too_little(model, asked, min(wanted, LEAST_REPLY), today))
-            payment = Payment(model, asked, most, asked + most, self._price(model, asked, most))
+            if most < least:
+                raise BudgetError(self._too_little(model, asked, least, today))
+            limit = most if most < whole else None
+            tokens, cost = asked + most, self._price(model, asked, most)
+            payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
             try:
                 if bounds:
-                    payment.place = self.daily.reserve(
-                        self.user, self.session, model, payment.tokens, payment.cost
-                    )
+                    payment.place = self.daily.reserve(self.user, self.session, model, tokens, cost)
             except NoRoomError as error:
                 if most == before:
                     raise BudgetError(str(error)) from None
                 before = most  # another process may have been quicker
                 continue
-            budget.reserve(payment.tokens, payment.cost)
+            budget.reserve(tokens, cost)
             return payment
 
     def _payable(self, model: str, size: int, wanted: int, today: Mapping[str, float]) -> int:

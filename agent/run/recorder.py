@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,10 +25,12 @@ from quoth.neuro.backends.base import (
     Completion,
     ContextFullError,
     ModelError,
+    MovedError,
     RequestOptions,
     ToolsRefusedError,
     Usage,
 )
+from quoth.neuro.backends.cascade import Descent
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.neuro.reading.result import Reading
@@ -55,6 +56,7 @@ def facts_of(backend: Backend) -> dict[str, Any]:
         "takes-grammar": backend.takes_grammar,
         "tool-view": backend.tool_view,
         "context": backend.context,
+        **({"roomier": True} if getattr(backend, "roomier", False) else {}),
     }
 
 
@@ -84,7 +86,7 @@ class RecordedBackend:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
-        return facts_of(self._live())[name]
+        return facts_of(self._live()).get(name)
 
     @property
     def name(self) -> str:
@@ -98,6 +100,11 @@ class RecordedBackend:
     @property
     def takes_grammar(self) -> bool:
         return bool(self._fact("takes-grammar"))
+
+    @property
+    def roomier(self) -> bool:
+        """Whether there is a model to go on with that reads more."""
+        return bool(self._fact("roomier"))
 
     @property
     def tool_view(self) -> str:
@@ -128,19 +135,22 @@ class RecordedBackend:
         self._note = ""
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
         live, purse = self._live(), self._purse
-        if (left := purse.budget.seconds_left) != math.inf:
-            options = replace(options, seconds=min(left, options.seconds or left))
-        if options != NO_OPTIONS:
-            more["options"] = options
         try:
-            async with purse.paying(live.name, lambda: self._size(messages), max_tokens) as payment:
-                most = payment.reply_tokens
+            async with purse.paying(live, lambda: self._size(messages), max_tokens) as payment:
+                if (asked := purse.options(payment, options)) != NO_OPTIONS:
+                    more["options"] = asked
+                most, hear = payment.reply_tokens, payment.hearing(on_text)
                 completion = await live.complete(
-                    messages, grammar=grammar, max_tokens=most, on_text=payment.hearing(on_text), **more
+                    messages, grammar=grammar, max_tokens=most, on_text=hear, **more
                 )
                 purse.settle(payment, completion)
         except ModelError as error:
-            self._log.reply = self._log.add("reply", _raised(error), parent=request)
+            said = _raised(error)
+            if isinstance(error, MovedError):
+                said["to"] = {**facts_of(live), "place": error.place}
+            self._log.reply = self._log.add("reply", said, parent=request)
+            if isinstance(error, MovedError) and self.run is not None:
+                self._tell_move(self.run, str(error))
             raise
         data = reply_data(completion) | payment.record(max_tokens)
         self._limited(data)
@@ -166,6 +176,17 @@ class RecordedBackend:
         """Let the run know of a reply that was shorter than it wanted, because no more could be paid."""
         if self.run is not None and "limit" in reply:
             self.run.reply_tokens = reply["limit"]
+
+    def _tell_move(self, run: Run, why: str) -> None:
+        run.tell("note", why)
+        who = {"user": run.user, "session": run.session, "route": run.route}
+        run.door.record("model", why, status="error", **who)
+
+    def _move_to(self, model: Mapping[str, Any]) -> None:
+        """Go on with the model that the cascade had moved on to."""
+        self._known |= {"roomier": False, **model}
+        if self._live is not None and isinstance(live := self._live(), Descent):
+            live.stand_at(model["place"], model["model"])
 
     def live(self) -> Backend:
         """The real model. Raises UsageError in a run without one."""
@@ -240,6 +261,9 @@ class RecordedBackend:
                 raise ToolsRefusedError(said["text"])
             if said["raised"] == "full":
                 raise ContextFullError(said["text"], said["window"])
+            if said["raised"] == "moved":
+                self._move_to(said["to"])
+                raise MovedError(said["text"])
             raise ModelError(said["text"])
         completion = completion_of(said)
         if self.run is not None:
@@ -256,6 +280,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
         return {"raised": "full", "text": str(error), "window": error.window}
     if isinstance(error, BudgetError):
         return {"raised": "budget", "text": str(error)}
+    if isinstance(error, MovedError):
+        return {"raised": "moved", "text": str(error)}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
@@ -334,6 +360,10 @@ class RecordedDoor:
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> None:
         if self._live and key_in(call) not in self._past.faults:
             self._door.unreadable(self._marked(call), context, text, message)
+
+    def record(self, stage: str, message: str, **marks: Any) -> None:
+        """Write an audit row about what befell the run apart from its calls."""
+        self._door.record(stage, message, **marks)
 
     def _marked(self, call: Call) -> Call:
         return replace(call, run=self._log.run, event=self._log.reply)

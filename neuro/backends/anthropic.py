@@ -27,6 +27,8 @@ class AnthropicBackend(HttpBackend):
 
     kind = "Anthropic's Messages API"
 
+    thinking_tokens = THINKING
+
     def __init__(
         self,
         model: str,
@@ -83,7 +85,8 @@ class AnthropicBackend(HttpBackend):
         if not isinstance(blocks, list):
             self._garbage("JSON without content")
         found = {index: block for index, block in enumerate(blocks) if isinstance(block, dict)}
-        return _answer(found, {}, _finish(reply.get("stop_reason")), reply.get("usage"))
+        finish = _finish(reply.get("stop_reason"))
+        return _explained(_answer(found, {}, finish, reply.get("usage")), reply)
 
     def _stream(self) -> _Stream:
         return _Stream(self)
@@ -108,6 +111,7 @@ class _Stream:
         self._pieces: dict[tuple[int, str], list[str]] = {}  # of what grows, by block and key
         self._used: dict[str, Any] = {}
         self._finish: str | None = None
+        self._ended: dict[str, Any] = {}
 
     def hear(self, data: str) -> str:
         event = self._backend.event(data)
@@ -122,7 +126,8 @@ class _Stream:
                 return self._grow(index, _dict(event.get("delta")))
             case "message_delta":
                 self._used |= _dict(event.get("usage"))
-                if reason := _dict(event.get("delta")).get("stop_reason"):
+                self._ended |= _dict(event.get("delta"))
+                if reason := self._ended.get("stop_reason"):
                     self._finish = _finish(reason)
             case "message_stop":
                 self.done = True
@@ -143,7 +148,7 @@ class _Stream:
                 inputs[index] = text
             else:
                 block[key] = (block.get(key) or "") + text
-        return _answer(self._blocks, inputs, self._finish, self._used)
+        return _explained(_answer(self._blocks, inputs, self._finish, self._used), self._ended)
 
 
 def _answer(
@@ -167,6 +172,13 @@ def _answer(
     return answer
 
 
+def _explained(answer: Answer, ended: Mapping[str, Any]) -> Answer:
+    """The answer; a refusal without words says what the provider says of it."""
+    if answer.finish == "refused" and not "".join(answer.pieces).strip():
+        answer.pieces = [str(_dict(ended.get("stop_details")).get("explanation") or "")]
+    return answer
+
+
 @lru_cache(maxsize=8)
 def _system_json(system: str) -> bytes:
     """The system message as it is sent, written once."""
@@ -183,6 +195,8 @@ def _text(block: dict[str, Any]) -> str:
 
 
 def _finish(reason: Any) -> str:
+    if reason == "refusal":
+        return "refused"
     return "length" if reason in ("max_tokens", "model_context_window_exceeded") else "stop"
 
 

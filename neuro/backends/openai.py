@@ -25,6 +25,8 @@ class OpenAIBackend(HttpBackend):
 
     kind = "an OpenAI-compatible server"
 
+    thinking_tokens = THINKING
+
     def __init__(
         self,
         model: str,
@@ -92,7 +94,10 @@ class OpenAIBackend(HttpBackend):
         calls = _Calls()
         calls.add(message.get("tool_calls"), whole=True)
         usage = _usage(reply.get("usage"))
-        return Answer([_text(message)], calls.made(), finish=_finish(choice), usage=usage)
+        said, finish = _text(message), _finish(choice)
+        if refusal := _text(message, "refusal"):
+            said, finish = refusal, "refused"
+        return Answer([said], calls.made(), finish=finish, usage=usage)
 
     def _stream(self) -> _Stream:
         return _Stream(self)
@@ -118,6 +123,7 @@ class _Stream:
         self._backend = backend
         self._answer = Answer()
         self._calls = _Calls()
+        self._refusal: list[str] = []
 
     def hear(self, data: str) -> str:
         self.done = self.done or data == "[DONE]"
@@ -129,6 +135,8 @@ class _Stream:
         delta = choice.get("delta")
         piece = _text(delta)
         self._answer.pieces.append(piece)
+        if refusal := _text(delta, "refusal"):
+            self._refusal.append(refusal)
         self._calls.add(delta.get("tool_calls") if isinstance(delta, dict) else None)
         if choice.get("finish_reason"):
             self._answer.finish = _finish(choice)
@@ -136,6 +144,8 @@ class _Stream:
 
     def end(self) -> Answer:
         self._answer.calls = self._calls.made()
+        if self._refusal and self._answer.finish is not None:
+            self._answer.pieces, self._answer.finish = self._refusal, "refused"
         return self._answer
 
 
@@ -183,13 +193,14 @@ def _object(arguments: Any) -> str:
     return "" if arguments is None else to_json(arguments).decode()
 
 
-def _text(message: Any) -> str:
-    content = message.get("content") if isinstance(message, dict) else None
+def _text(message: Any, key: str = "content") -> str:
+    content = message.get(key) if isinstance(message, dict) else None
     return content if isinstance(content, str) else ""
 
 
 def _finish(choice: dict[str, Any]) -> str:
-    return "length" if choice.get("finish_reason") == "length" else "stop"
+    reason = choice.get("finish_reason")
+    return {"length": "length", "content_filter": "refused"}.get(str(reason), "stop")
 
 
 def _usage(usage: Any) -> Usage:

@@ -32,7 +32,7 @@ ORDER = {
     ],
     "neuro": ["reading backends embed", "prompt", "think"],
     "agent": [
-        "reply plan",
+        "events reply plan",
         "terminal",
         "session",
         "config trace",
