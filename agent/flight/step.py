@@ -316,7 +316,7 @@ class _Attempt:
             messages=messages,
             limits=self.limits,
             budget=self.budget,
-            daily=agent.spending,
+            funds=agent.funds,
             spent=self._spent,
             pages=self._pages,
             data=said.get("data", ""),

@@ -11,6 +11,7 @@ from typing import Any
 
 from quoth.agent.events import Listener
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.purse import NO_FUNDS, Funds
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
@@ -23,7 +24,6 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
-from quoth.tools.policy.spending import NO_SPENDING, Spending
 from quoth.tools.registry.table import ToolTable
 
 
@@ -60,7 +60,7 @@ def build_run(
     offers: Callable[[ToolTable], ToolTable] = lambda table: table,
     whole: ToolTable | None = None,
     budget: Budget | None = None,
-    daily: Spending = NO_SPENDING,
+    funds: Funds = NO_FUNDS,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
@@ -104,7 +104,7 @@ def build_run(
         offers=offers,
         whole=whole,
         given=budget,
-        daily=daily,
+        funds=funds,
     )
     recorded.run = recorded_door.run = run
     run.context = replace(

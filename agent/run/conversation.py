@@ -380,7 +380,7 @@ class Conversations(Host):
             renew=None if self._remote is None else self.renew,
             offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
-            daily=self.spending,
+            funds=self.funds,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)

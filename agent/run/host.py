@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
+from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.model_service import OwnModel
@@ -33,6 +34,7 @@ from quoth.agent.run.options import (
     tool_options,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
+from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
@@ -124,8 +126,9 @@ class Host:
         policies, tooling = policy_options(policy), tool_options(tools)
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies, tooling)
+        self.config = load_config(self.workspace.root)
+        self.limits = run_limits(limits, self.config)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -137,7 +140,7 @@ class Host:
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), search=tooling.searched)
+        self.models = Models(model_options(model), self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
@@ -151,7 +154,9 @@ class Host:
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
-        self.spending = Spending(self._opened_store, policies.budgets, zone=policies.zone)
+        a_day = (*policies.budgets, *self.config.daily)
+        daily = Spending(self._opened_store, a_day, zone=policies.zone)
+        self.funds = Funds(daily, self.config.providers)
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)

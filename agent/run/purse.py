@@ -17,6 +17,7 @@ from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
 from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
 from quoth.neuro.backends.context_window import tokens_in
+from quoth.neuro.backends.providers import NONE, Provider
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
 from quoth.tools.text import money
@@ -62,36 +63,52 @@ class Payment:
 
 
 @dataclass(frozen=True)
+class Funds:
+    """What a host lets its users spend on models in a day, and the providers that it has configured, whose
+    prices are known by their kind."""
+
+    daily: Spending = NO_SPENDING
+    providers: Mapping[str, Provider] = NONE
+
+    def cost(self, model: str, usage: Usage) -> float:
+        """What the usage of a model costs. Raises UsageError when its price is unknown."""
+        return cost_of(model, usage, self.providers)
+
+
+NO_FUNDS = Funds()
+
+
+@dataclass(frozen=True)
 class Purse:
     """The budget of a run, and what its user may spend on models in a day."""
 
     budget: Budget
-    daily: Spending = NO_SPENDING
+    funds: Funds = NO_FUNDS
     user: str = ""
     session: str = ""
 
     @property
     def priced(self) -> bool:
         """Whether costs are bounded, so that prices are needed."""
-        return self.budget.cost is not None or "cost" in self.daily.bounds(self.user)
+        return self.budget.cost is not None or "cost" in self.funds.daily.bounds(self.user)
 
     def require_price(self, backend: Backend) -> None:
         """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
         known."""
         for one in getattr(backend, "models", (backend,)) if self.priced else ():
-            cost_of(one.name, Usage())
+            self.funds.cost(one.name, Usage())
 
     def left(self) -> dict[str, Any]:
         """What is left of all that is bounded, of the day's under ``today``."""
-        today = self.daily.left(self.user)
+        today = self.funds.daily.left(self.user)
         return {**self.budget.left(), **({"today": today} if today else {})}
 
     @asynccontextmanager
     async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
-        """Reserve a request to ``backend`` for the time of the context, of ``size`` tokens and with a reply of
-        up to ``wanted``, or of fewer if no more can be paid. The body calls ``settle``; a request that
-        failed before anything came of it took nothing, any other all that was reserved. Raises BudgetError
-        when it cannot be paid, or when the time of the run is over."""
+        """Reserve a request of ``size`` tokens to ``backend`` for the time of the context, with a reply of up
+        to ``wanted``, or of fewer if no more can be paid. The body calls ``settle``; a request that failed
+        before anything came of it took nothing, any other all that was reserved. Raises BudgetError when it
+        cannot be paid, or when the time of the run is over."""
         payment = await self._reserved(backend, size, wanted)
         left = self.budget.seconds_left
         try:
@@ -105,14 +122,14 @@ class Purse:
             if not payment.heard and error.why != "slow":
                 payment.took = (0, 0.0)
                 if payment.place is not None:
-                    self.daily.release(payment.place)
+                    self.funds.daily.release(payment.place)
                     payment.place = None
             raise
         finally:
             tokens, cost = payment.took or (payment.tokens, payment.cost)
             self.budget.settle(tokens - payment.tokens, cost - payment.cost)
             if payment.place is not None and payment.took is not None:
-                self.daily.settle(payment.place, tokens, cost)
+                self.funds.daily.settle(payment.place, tokens, cost)
 
     def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
         """The options of a request, with what it may take."""
@@ -127,17 +144,17 @@ class Purse:
         if payment.size and not used.tokens:
             calls = sum(tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in completion.calls)
             used = Usage(payment.size, tokens_in(completion.text) + calls)
-        payment.took = (used.tokens, cost_of(payment.model, used) if self.priced else 0.0)
+        payment.took = (used.tokens, self.funds.cost(payment.model, used) if self.priced else 0.0)
 
     def recall(self, model: str, completion: Completion, cost: float | None, *, live: bool) -> None:
         """Count a request that an earlier process made. Where it did not bound the ``cost`` and this one
         does, that is worked out now."""
         if cost is None:
-            cost = cost_of(model, completion.usage) if live and self.budget.cost is not None else 0.0
+            cost = self.funds.cost(model, completion.usage) if live and self.budget.cost is not None else 0.0
         self.budget.take(completion.usage.tokens, cost, completion.usage.seconds)
 
     async def _reserved(self, backend: Backend, size: Callable[[], int], wanted: int) -> Payment:
-        budget, bounds, model = self.budget, self.daily.bounds(self.user), backend.name
+        budget, bounds, model = self.budget, self.funds.daily.bounds(self.user), backend.name
         if not (budget.bounded or bounds):
             budget.reserve(0, 0.0)
             return Payment(model, 0, wanted)
@@ -146,7 +163,7 @@ class Purse:
         asked, before, least = size(), -1, min(wanted, LEAST_REPLY)
         whole = wanted + getattr(backend, "thinking_tokens", 0)
         while True:
-            today = self.daily.left(self.user)
+            today = self.funds.daily.left(self.user)
             most = self._payable(model, asked, whole, today)
             if most < whole and await budget.returned():
                 continue  # a request that was on its way has given something back
@@ -157,7 +174,7 @@ class Purse:
             payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
             try:
                 if bounds:
-                    payment.place = self.daily.reserve(self.user, self.session, model, tokens, cost)
+                    payment.place = self.funds.daily.reserve(self.user, self.session, model, tokens, cost)
             except NoRoomError as error:
                 if most == before:
                     raise BudgetError(str(error)) from None
@@ -182,7 +199,7 @@ class Purse:
         if not self.priced:
             return 0.0
         try:
-            return cost_of(model, Usage(input_tokens, output_tokens, written_tokens=input_tokens))
+            return self.funds.cost(model, Usage(input_tokens, output_tokens, written_tokens=input_tokens))
         except UsageError as error:
             raise BudgetError(str(error)) from None
 

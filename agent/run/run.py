@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 from quoth.agent.events import EventKind, Listener, RunEvent
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import Budget
-from quoth.agent.run.purse import Purse
+from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.context_window import Gauge
@@ -25,7 +25,6 @@ from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
 from quoth.tools.history.receipts import WINDOW_SECONDS
-from quoth.tools.policy.spending import NO_SPENDING, Spending
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class Run:
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
     given: Budget | None = None  # in place of one of its own
-    daily: Spending = NO_SPENDING  # what its user may spend on models in a day
+    funds: Funds = NO_FUNDS
 
     def __post_init__(self) -> None:
         self.budget = self.given or Budget.of(self.limits, kept=1)
@@ -174,7 +173,7 @@ class Run:
     @property
     def purse(self) -> Purse:
         """What pays for its requests."""
-        return Purse(self.budget, self.daily, self.user, self.session)
+        return Purse(self.budget, self.funds, self.user, self.session)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
@@ -253,7 +252,7 @@ class Run:
 
     def _spent(self) -> dict[str, Any]:
         """What the Reply tells of the budget."""
-        purse = self.purse if self.log is not None else replace(self.purse, daily=NO_SPENDING)
+        purse = self.purse if self.log is not None else replace(self.purse, funds=NO_FUNDS)
         return {"cost": self.budget.cost_taken if purse.priced else None, "left": purse.left()}
 
     def _stops_otherwise(self) -> bool:

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
@@ -22,7 +23,7 @@ from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
-from quoth.agent.run.purse import Purse
+from quoth.agent.run.purse import Funds, Purse
 from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
@@ -31,7 +32,7 @@ from quoth.agent.session.session import Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.select import PROVIDERS
+from quoth.neuro.backends.providers import names
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, ask, deny
@@ -44,7 +45,6 @@ from quoth.tools.errors import Status, ToolError, ToolFailure, UnknownToolError,
 from quoth.tools.history.call_log import StoreCallLog, key_in
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
 
 EMBEDDED = ("local", "local-small")
@@ -58,8 +58,9 @@ class TeamHost(Protocol):
     door: Door
     table: ToolTable
     limits: RunLimits
-    spending: Spending
+    funds: Funds
     session: str
+    config: Config
     user: str
     workspace: Workspace
     transcript: Transcript
@@ -96,7 +97,7 @@ def model_of(run: Run) -> Backend:
 
 def purse_of(agent: TeamHost) -> Purse:
     """What pays for the models that a call of a person asks."""
-    return Purse(Budget.of(agent.limits), agent.spending, agent.user, agent.session)
+    return Purse(Budget.of(agent.limits), agent.funds, agent.user, agent.session)
 
 
 def _uncounted(usage: Usage) -> None:
@@ -126,9 +127,11 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
+        if model in (own, *EMBEDDED) or (
+            name and provider == own.partition(":")[0] not in ("local", "cascade")
+        ):
             return ALLOW
-        if name and provider in PROVIDERS:
+        if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
         return ALLOW  # there is no such model, and the body says so
 
@@ -253,7 +256,7 @@ class Team:
             renew=self._agent.renew,
             offers=offers,
             whole=self._agent.table if self._run is None else self._run.whole,
-            daily=self._agent.spending,
+            funds=self._agent.funds,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run

@@ -37,6 +37,7 @@ class AnthropicBackend(HttpBackend):
         name: str | None = None,
         *,
         extra: Mapping[str, Any] | None = None,
+        key_variable: str = "ANTHROPIC_API_KEY",
         **more: Any,
     ) -> None:
         super().__init__(
@@ -44,7 +45,7 @@ class AnthropicBackend(HttpBackend):
             endpoint(base_url, "/messages", "/v1"),
             api_key,
             name or f"anthropic:{model}",
-            key_variable="ANTHROPIC_API_KEY",
+            key_variable=key_variable,
             # No temperature: newer models refuse it.
             options={"cache_control": CACHED, **(extra or {})},
             **more,

@@ -21,7 +21,8 @@ THINKING = 4096  # tokens a reasoning model may think, for its limit counts thou
 
 class OpenAIBackend(HttpBackend):
     """One model on one server. ``tool_role`` sends the results of calls in text as ``tool`` messages; by
-    default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids."""
+    default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids.
+    ``stream_usage`` asks a stream for the usage, which some tell unasked."""
 
     kind = "an OpenAI-compatible server"
 
@@ -38,6 +39,7 @@ class OpenAIBackend(HttpBackend):
         takes_grammar: bool = False,
         tool_role: bool = False,
         key_variable: str = "OPENAI_API_KEY",
+        stream_usage: bool = True,
         **more: Any,
     ) -> None:
         super().__init__(
@@ -52,6 +54,7 @@ class OpenAIBackend(HttpBackend):
         self.takes_grammar = takes_grammar
         self.tool_view = "openai"
         self._thinks = False
+        self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
         self._text_wire = wire.text if tool_role else wire.text_as_user
 
     def _headers(self) -> dict[str, str]:
@@ -64,7 +67,7 @@ class OpenAIBackend(HttpBackend):
         if self._thinks:
             options = {"max_completion_tokens": max_tokens + THINKING}
         if streams:
-            options |= {"stream": True, "stream_options": {"include_usage": True}}
+            options |= {"stream": True, **self._stream_options}
         if tools is None:
             return options, {"messages": messages.pieces(self._text_wire)}
         if choice != "auto":

@@ -30,13 +30,13 @@ class DailyBudget:
     out) and so much ``cost`` (US dollars); None is no bound. It is that of each user for themselves, or only
     of ``user``."""
 
-    user: str = ""
+    user: str | None = None
     requests: int | None = None
     tokens: int | None = None
     cost: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.user, str):
+        if not isinstance(self.user, str | None):
             raise UsageError(f"The user of a daily budget is a name, not {self.user!r}.")
         for name, value in self.bounds.items():
             whole, kinds = name != "cost", (int,) if name != "cost" else (int, float)
@@ -76,7 +76,7 @@ class Spending(Calendar):
         """What a user may spend in a day, by the name of the bound: the least of all budgets for them."""
         found: dict[str, float] = {}
         for budget in self._budgets:
-            if budget.user in ("", user):
+            if budget.user in (None, user):
                 for name, value in budget.bounds.items():
                     found[name] = min(value, found.get(name, math.inf))
         return found
