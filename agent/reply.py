@@ -47,7 +47,7 @@ class Reply:
     interrupted has no answer. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
-    its calls. ``cost`` is what its models took, in US dollars, where that is bounded, and ``left`` what is
+    its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what is
     left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
     the user's day under ``today``."""
 
@@ -61,7 +61,7 @@ class Reply:
     unsent: str | None = None
     follow_ups: tuple[FollowUp, ...] = ()
     error: str = ""
-    cost: float | None = None
+    spent: Mapping[str, Any] = field(default_factory=dict)
     left: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,13 +80,12 @@ class Reply:
         return bool(self.left.keys() - {"steps", "calls"})
 
     def to_json(self) -> dict[str, Any]:
-        usage: dict[str, Any] = {
+        usage = {
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
             "cached_tokens": self.usage.cached_tokens,
             "seconds": round(self.usage.seconds, 3),
             "steps": self.steps,
-            **({} if self.cost is None else {"cost": round(self.cost, 6)}),
         }
         return {
             "session": self.session,
@@ -94,7 +93,7 @@ class Reply:
             "reply": self.said,
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
-            **({"left": _rounded(self.left)} if self.bounded else {}),
+            **({"spent": _rounded(self.spent), "left": _rounded(self.left)} if self.bounded else {}),
             **({"error": self.error} if self.error else {}),
             **({"messages": list(self.messages)} if self.messages else {}),
             **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),

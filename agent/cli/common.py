@@ -288,6 +288,10 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         complain("Its reply is the message that was sent before.")
     for one in () if as_json else reply.follow_ups:
         print_line(one.text)
+    if reply.bounded and not as_json:
+        from quoth.agent.terminal.text import budget_text
+
+        complain(f"{budget_text(reply.spent, reply.left)}.")
     return EXIT_OF_RUN[reply.status]
 
 

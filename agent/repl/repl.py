@@ -21,7 +21,7 @@ from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
-from quoth.agent.terminal.text import failure_text, show_value
+from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.redaction import redact_line
 from quoth.tools.consent.requests import Decision
@@ -154,6 +154,8 @@ class Repl:
                 self._write(text)
             for one in done.follow_ups:
                 self._write(one.text)
+            if done.bounded:
+                self._complain(f"{budget_text(done.spent, done.left)}.")
         elif done.ok:
             if done.message:
                 self._complain(done.message)

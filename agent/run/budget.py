@@ -94,7 +94,8 @@ class Budget:
 
     def left(self) -> Mapping[str, float]:
         """What is left of all that is bounded."""
-        return {name: max(0, getattr(self, f"{name}_left")) for name in ("steps", "calls", *self.bounded)}
+        names = ("steps", "calls", *self.bounded)
+        return {name: max(0, round(getattr(self, f"{name}_left"), 9)) for name in names}
 
     # Requests
 

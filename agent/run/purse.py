@@ -10,14 +10,14 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
 from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
 from quoth.neuro.backends.context_window import tokens_in
-from quoth.neuro.backends.providers import NONE, Provider
+from quoth.neuro.backends.providers import Provider
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
 from quoth.tools.text import money
@@ -68,7 +68,7 @@ class Funds:
     prices are known by their kind."""
 
     daily: Spending = NO_SPENDING
-    providers: Mapping[str, Provider] = NONE
+    providers: Mapping[str, Provider] = field(default_factory=dict)
 
     def cost(self, model: str, usage: Usage) -> float:
         """What the usage of a model costs. Raises UsageError when its price is unknown."""
@@ -97,6 +97,12 @@ class Purse:
         known."""
         for one in getattr(backend, "models", (backend,)) if self.priced else ():
             self.funds.cost(one.name, Usage())
+
+    def spent(self) -> dict[str, Any]:
+        """What was taken of the budget."""
+        budget = self.budget
+        cost = {"cost": budget.cost_taken} if self.priced else {}
+        return {"tokens": budget.tokens_taken, **cost, "seconds": round(budget.seconds_taken, 3)}
 
     def left(self) -> dict[str, Any]:
         """What is left of all that is bounded, of the day's under ``today``."""

@@ -253,7 +253,7 @@ class Run:
     def _spent(self) -> dict[str, Any]:
         """What the Reply tells of the budget."""
         purse = self.purse if self.log is not None else replace(self.purse, funds=NO_FUNDS)
-        return {"cost": self.budget.cost_taken if purse.priced else None, "left": purse.left()}
+        return {"spent": purse.spent(), "left": purse.left()}
 
     def _stops_otherwise(self) -> bool:
         """Whether the run ends with its first reply that has calls, and was not begun so."""
