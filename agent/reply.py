@@ -47,8 +47,8 @@ class Reply:
     interrupted has no answer. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
-    its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what is
-    left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
+    its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
+    is left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
     the user's day under ``today``."""
 
     session: str

@@ -42,7 +42,8 @@ class DailyBudget:
             whole, kinds = name != "cost", (int,) if name != "cost" else (int, float)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
                 what = "a whole number from 0" if whole else "a number of US dollars from 0"
-                raise UsageError(f"The {name} of a daily budget are {what}, not {value!r}.")
+                verb = "are" if whole else "is"
+                raise UsageError(f"The {name} of a daily budget {verb} {what}, not {value!r}.")
 
     @property
     def bounds(self) -> dict[str, Any]:
