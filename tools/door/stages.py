@@ -273,8 +273,6 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
 
 async def run_body(door: Parts, state: CallState) -> Outcome | None:
     tool = state.known_tool
-    body = tool._body
-    assert body is not None, "define_tool gives every tool a body"
     try:
         _require_unmoved(state)
     except ToolError as error:
@@ -290,7 +288,6 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
     if tool.name == PROGRAMS and state.call.parent is None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, state.call)
-    own, rest = tool.timeout + tool.patience, max(0.0, state.context.seconds_left())
     try:
         record_begin(door, state)
         decided: list[str] = []
@@ -303,8 +300,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         kept = len(state.context.written)
         while True:
             try:
-                wait = min(own, rest)
-                made = await run_function(body, _bindings(body, state), state.context, wait, state.clock)
+                made = await _value(state)
                 break
             except Pending as needed:
                 if not needed.permission:
@@ -319,7 +315,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             state.notes.append(left)
         return Outcome("ok", value)
     except TimeoutError:
-        within = f"within {tool.timeout:g} s" if own <= rest else "in the time that was left to the run"
+        over = state.context.seconds_left() <= 0
+        within = "in the time that was left to the run" if over else f"within {tool.timeout:g} s"
         return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
     except ToolFailure as failure:
         return _failed(state, failure.status, failure.message)
@@ -327,6 +324,25 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         return _failed(state, "error", str(error))
     except Exception as error:
         return _failed(state, "error", f"{tool.name} failed: {brief(error)}.")
+
+
+async def _value(state: CallState) -> Any:
+    """The value of the body: of the one that was begun before the call's turn, or else it is run now."""
+    early, state.early = state.early, None
+    if early is not None:
+        if await early.fits(state):
+            return await early.value(state)
+        await early.drop()
+    return await value_of_body(state)
+
+
+async def value_of_body(state: CallState) -> Any:
+    """Run the body of a call, and return its value. Raises what it raises, and TimeoutError."""
+    tool = state.known_tool
+    body, left = tool._body, max(0.0, state.context.seconds_left())
+    assert body is not None, "define_tool gives every tool a body"
+    seconds = tool.timeout + tool.patience
+    return await run_function(body, _bindings(body, state), state.context, min(seconds, left), state.clock)
 
 
 def _failed(state: CallState, status: Status, message: str) -> Outcome:
