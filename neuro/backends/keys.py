@@ -37,13 +37,13 @@ def key_of(provider: Provider, environ: Mapping[str, str] = os.environ, given: s
     """The key of a provider, ``given`` or found. Raises UsageError for a key that cannot be used."""
     if given is not None:
         return ApiKey(given, "api_key")
-    return _from_environment(provider, environ) if _is_set(provider, environ) else stored_key(provider)
+    return _from_environment(provider, environ) if is_set(provider, environ) else stored_key(provider)
 
 
 def first_with_key(providers: Iterable[Provider], environ: Mapping[str, str]) -> Provider | None:
     """The first provider that wants a key and has one; those of the environment come before those stored."""
     wanting = [one for one in providers if one.needs_key]
-    found = (one for one in wanting if _is_set(one, environ))
+    found = (one for one in wanting if is_set(one, environ))
     return next(found, None) or next((one for one in wanting if stored_key(one).secret), None)
 
 
@@ -97,7 +97,8 @@ def keys_path() -> Path:
     return config_dir() / "keys"
 
 
-def _is_set(provider: Provider, environ: Mapping[str, str]) -> bool:
+def is_set(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment has the key."""
     return bool(provider.key and environ.get(provider.key, "").strip())
 
 

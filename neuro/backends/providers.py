@@ -44,8 +44,8 @@ class Provider:
     @property
     def spec(self) -> str:
         """How a model of it is named, for help: ``openai:NAME``."""
-        if self.name == "scripted":
-            return "scripted:FILE"
+        if self.name in ("local", "scripted"):
+            return f"{self.name}:FILE" if self.example else f"{self.name}[:FILE]"
         return f"{self.name}:NAME" if self.example else self.name
 
     @property
@@ -126,7 +126,7 @@ ROWS = (
     _here("lmstudio", "LM Studio on this machine", 1234, "LM_API_TOKEN"),
     # The variable is the one that llama-server itself reads.
     _here("llamacpp", "llama.cpp's server on this machine", 8080, "LLAMA_API_KEY", takes_grammar=True),
-    Provider("local", "embedded, Qwen2.5-Coder 1.5B, or a GGUF file: local:/path.gguf", price=""),
+    Provider("local", "embedded, Qwen2.5-Coder 1.5B, or a GGUF file of yours", price=""),
     Provider("local-small", "embedded, Qwen2.5-Coder 0.5B", price=""),
     Provider(
         "scripted",
