@@ -114,7 +114,7 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
             tell_next("To go on", again)
             raise
         finally:
-            look("landed", None)
+            look.stop()
         _show(options, agent, report, sent)
         if report.status == "interrupted":
             tell_next("To go on", again)

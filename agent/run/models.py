@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from functools import cache
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.options import ModelOptions
 from quoth.neuro.backends.base import Backend, as_backend
+from quoth.neuro.backends.cascade import for_run, is_same
 from quoth.neuro.backends.settings import NO_SETTINGS
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
@@ -53,6 +56,10 @@ class Models:
             )
         return self._own
 
+    def for_run(self) -> Callable[[], Backend]:
+        """The agent's own model as one run asks it, made at the first use."""
+        return cache(lambda: for_run(self.backend()))
+
     def other(self, spec: str) -> Backend:
         """The model of another spec, opened only once. Raises UsageError."""
         self._require_open()
@@ -69,6 +76,11 @@ class Models:
         wanted = self.options.must_act
         return backend.takes_grammar if wanted is None else wanted
 
+    @property
+    def forces(self) -> bool:
+        """Whether that depends on the model."""
+        return self.options.must_act is None
+
     def dialect(self) -> tuple[Dialect, str]:
         """The dialect of the agent's model, and a note for a person when it has just been chosen. Raises
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
@@ -83,7 +95,7 @@ class Models:
         """The dialect of a sub-agent's model for the tools in ``table``, and whether the model searches them.
         It is the agent's own dialect if the model is the same and these tools can be called in it."""
         search = self.search and searched
-        for wanted in (self.options.dialect if backend is self._own else None, None):
+        for wanted in (self.options.dialect if is_same(backend, self._own) else None, None):
             with contextlib.suppress(UsageError):
                 dialect, _ = self._dialect_for(backend, wanted, search=search, tools=len(table.shown) > 0)
                 dialect.opening(table, search=search)  # refused where no tool can be called so

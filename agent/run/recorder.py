@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import Run
+from quoth.agent.run.run import Run, RunStoppedError
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
@@ -23,10 +23,12 @@ from quoth.neuro.backends.base import (
     Completion,
     ContextFullError,
     ModelError,
+    MovedError,
     RequestOptions,
     ToolsRefusedError,
     Usage,
 )
+from quoth.neuro.backends.cascade import Descent
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.neuro.reading.result import Reading
@@ -34,6 +36,7 @@ from quoth.neuro.reading.tag_lines import SHOWN
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
+from quoth.tools.door.early import EarlyBody
 from quoth.tools.errors import Status, StoreError, UsageError
 from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
@@ -45,6 +48,9 @@ from quoth.tools.text import short
 Differs = Callable[[Event | None, Any], None]
 
 
+PATIENCE = 0.5  # seconds in which a call may end by itself once a person has interrupted the run
+
+
 def facts_of(backend: Backend) -> dict[str, Any]:
     """The facts about its model in a run's stimulus, from which a RecordedBackend can stand in for it."""
     return {
@@ -52,6 +58,7 @@ def facts_of(backend: Backend) -> dict[str, Any]:
         "takes-grammar": backend.takes_grammar,
         "tool-view": backend.tool_view,
         "context": backend.context,
+        **({"roomier": True} if getattr(backend, "roomier", False) else {}),
     }
 
 
@@ -81,7 +88,7 @@ class RecordedBackend:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
-        return facts_of(self._live())[name]
+        return facts_of(self._live()).get(name)
 
     @property
     def name(self) -> str:
@@ -95,6 +102,11 @@ class RecordedBackend:
     @property
     def takes_grammar(self) -> bool:
         return bool(self._fact("takes-grammar"))
+
+    @property
+    def roomier(self) -> bool:
+        """Whether there is a model to go on with that reads more."""
+        return bool(self._fact("roomier"))
 
     @property
     def tool_view(self) -> str:
@@ -132,7 +144,12 @@ class RecordedBackend:
                 messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
             )
         except ModelError as error:
-            self._log.reply = self._log.add("reply", _raised(error), parent=request)
+            said = _raised(error)
+            if isinstance(error, MovedError):
+                said["to"] = {**facts_of(live), "place": error.place}
+            self._log.reply = self._log.add("reply", said, parent=request)
+            if isinstance(error, MovedError) and self.run is not None:
+                self._tell_move(self.run, str(error))
             raise
         reading = self._read(completion)
         with self._log.session.transcript.together():
@@ -141,6 +158,17 @@ class RecordedBackend:
         self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
+
+    def _tell_move(self, run: Run, why: str) -> None:
+        run.tell("note", why)
+        who = {"user": run.user, "session": run.session, "route": run.route}
+        run.door.record("model", why, status="error", **who)
+
+    def _move_to(self, model: Mapping[str, Any]) -> None:
+        """Go on with the model that the cascade had moved on to."""
+        self._known |= {"roomier": False, **model}
+        if self._live is not None and isinstance(live := self._live(), Descent):
+            live.stand_at(model["place"], model["model"])
 
     def live(self) -> Backend:
         """The real model. Raises UsageError in a run without one."""
@@ -215,6 +243,9 @@ class RecordedBackend:
                 raise ToolsRefusedError(said["text"])
             if said["raised"] == "full":
                 raise ContextFullError(said["text"], said["window"])
+            if said["raised"] == "moved":
+                self._move_to(said["to"])
+                raise MovedError(said["text"])
             raise ModelError(said["text"])
         completion = completion_of(said)
         self._read(completion)
@@ -226,6 +257,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
     """The data of a ``reply`` event for a request that failed."""
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
+    if isinstance(error, MovedError):
+        return {"raised": "moved", "text": str(error)}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
@@ -255,7 +288,18 @@ class RecordedDoor:
         """The real door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)
 
-    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
+    def may_begin(self, call: Call) -> bool:
+        """Whether the call may be begun before its turn. One that is known from an earlier process may not:
+        what became of it is found out in its turn."""
+        return self._live and key_in(call) not in self._past.calls and self._door.may_begin(call)
+
+    def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
+        return self._door.begin(self._marked(call), replace(context, written=[]), after)
+
+    async def abandon(self, early: EarlyBody) -> None:
+        await self._door.abandon(early)
+
+    async def dispatch(self, call: Call, context: ToolContext, early: EarlyBody | None = None) -> ToolResult:
         past = self._past.calls.get(key_in(call))
         if self.run is not None:
             self.run.calling = key_in(call)
@@ -264,10 +308,14 @@ class RecordedDoor:
             return self._recalled(past, call)
         if not self._live:
             return self._broken_off(past, call)
-        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
-        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         run = self.run
         assert run is not None, "a door is the door of a run"
+        if run.interrupted:
+            if early is not None:
+                await early.drop()
+            return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
 
         def spent() -> str:
@@ -285,7 +333,14 @@ class RecordedDoor:
                 self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
             return ""
 
-        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        work = self._door.dispatch(marked, replace(context, written=[spent]), early)
+        try:
+            result = await run.stoppably(work, PATIENCE)
+        except RunStoppedError:  # its receipt says the same
+            cancelled = {"tool": call.tool, "status": "cancelled", "stage": "body"}
+            return ToolResult(
+                call.id, call.tool, "cancelled", None, f"{call.tool} was cancelled.", (), cancelled
+            )
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result
@@ -301,6 +356,10 @@ class RecordedDoor:
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> None:
         if self._live and key_in(call) not in self._past.faults:
             self._door.unreadable(self._marked(call), context, text, message)
+
+    def record(self, stage: str, message: str, **marks: Any) -> None:
+        """Write an audit row about what befell the run apart from its calls."""
+        self._door.record(stage, message, **marks)
 
     def _marked(self, call: Call) -> Call:
         return replace(call, run=self._log.run, event=self._log.reply)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
+from quoth.agent.events import EventKind, Listener, RunEvent
+from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
+from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from quoth.agent.session.run_log import RunLog
     from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
+    from quoth.tools.door.early import EarlyBody
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 # What follows on a reply with calls: the run ends and the model sees their results at the next message, or
 # it goes on at once.
 AfterTags = Literal["stop", "continue"]
+T = TypeVar("T")
 SENTENCE = 300  # characters that a person is told of a call that failed
 
 
@@ -49,7 +53,8 @@ class RunLimits:
     answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
     ``result_chars`` how many characters of one result the model is shown at once, ``reply_tokens`` the
     longest reply (None: depending on the model), ``context`` the model's context window in tokens
-    (None: as far as it is known, neuro/backends/context_window.py). ``tokens`` (in and out), ``cost`` (US
+    (None: as far as it is known, neuro/backends/context_window.py), ``parallel`` how many calls of one reply
+    may run at once, if they only read. ``tokens`` (in and out), ``cost`` (US
     dollars) and ``seconds`` bound the whole run (None: no bound).
     """
 
@@ -64,9 +69,14 @@ class RunLimits:
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
+    parallel: int = 4
 
 
-class RunDoor(Protocol):
+class RunStoppedError(Exception):
+    """A person has interrupted the run, and what it did was stopped."""
+
+
+class RunDoor(EarlyDoor, Protocol):
     """The door as the loop sees it: the real one, or that of agent/run/recorder.py."""
 
     @property
@@ -76,11 +86,15 @@ class RunDoor(Protocol):
 
     def use(self, table: ToolTable) -> None: ...
 
-    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult: ...
+    async def dispatch(
+        self, call: Call, context: ToolContext, early: EarlyBody | None = None
+    ) -> ToolResult: ...
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult: ...
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> Any: ...
+
+    def record(self, stage: str, message: str, **marks: Any) -> None: ...
 
 
 @dataclass
@@ -116,6 +130,7 @@ class Run:
     route: Route = "reply"
     after_tags: AfterTags = "continue"
     must_act: bool = False
+    may_force: bool = False  # whether a cascade's next model must act if it takes a grammar
     dialect: Dialect = CALL_FORM
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
@@ -137,7 +152,7 @@ class Run:
     must_answer: bool = False
     avoided: set[str] = field(default_factory=set)
     interrupted: bool = False
-    thinking: asyncio.Task[Any] | None = None
+    doing: dict[asyncio.Task[Any], float] = field(default_factory=dict)  # what an interrupt stops, and when
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
     memory: MemoryStore | None = None  # whose core blocks the model is shown
     shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
@@ -154,6 +169,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+        self.aheads = Aheads(self.door, self.limits.parallel)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
@@ -186,35 +202,59 @@ class Run:
         """Whether the run is still repeating recorded events."""
         return self.past is not None and self.past.left
 
-    def interrupt(self) -> None:
-        """Stop at the next safe point: at once while the model generates, else after the current call."""
+    def interrupt(self, asking: bool = False) -> None:
+        """Stop: the model at once, a call after a moment in which it may end by itself. With ``asking`` a
+        person is being asked about the call, and it is left alone: it ends when the question is withdrawn."""
         self.interrupted = True
         if self.log is not None:
             with contextlib.suppress(Exception):  # the end of the run will tell
                 self.log.add("interrupt", {}, parent=self.log.reply)
-        if self.thinking is not None:
-            self.thinking.cancel()
+        for task, patience in list(self.doing.items()):
+            if not patience:
+                task.cancel()
+            elif not asking:
+                task.get_loop().call_later(patience, task.cancel)
         for child in self.children:
-            child.interrupt()
+            child.interrupt(asking)
 
-    def tell(self, event: str, data: Any) -> None:
-        """Tell the listener, whose errors are ignored. It is not told of recorded events again, except by a
-        sub-agent, whose listener sees to that itself."""
+    async def stoppably(self, work: Coroutine[Any, Any, T], patience: float = 0.0) -> T:
+        """Do ``work``, which an interrupt stops after so many seconds of patience. Raises RunStoppedError
+        when it has."""
+        task = asyncio.ensure_future(work)
+        self.doing[task] = patience
+        try:
+            return await task
+        except asyncio.CancelledError:
+            me = asyncio.current_task()
+            if self.interrupted and not (me is not None and me.cancelling()):
+                raise RunStoppedError from None
+            raise
+        finally:
+            del self.doing[task]
+
+    def tell(self, kind: EventKind, data: Any) -> None:
+        """Tell the listener, unless the event is a recorded one; a sub-agent's listener sees to that
+        itself."""
+        self.pass_on(RunEvent(kind, data))
+
+    def pass_on(self, event: RunEvent) -> None:
+        """Tell the listener of an event, which may be one of a sub-agent."""
         if self.listener is not None and not (self.recalling and self.parent is None):
-            with contextlib.suppress(Exception):
-                self.listener(event, data)
+            self.listener(event)
 
     def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+        answered = status in ("done", "pending")
         reply = Reply(
             self.session,
             status,
-            text,
+            text if answered else "",
             tuple(self.calls),
             self.usage,
             self.budget.steps_taken,
             tuple(one.text for one in self.sent if one.to == USER and (self.chats or not one.told)),
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
+            error="" if answered else text,
         )
         if self.log is not None:
             try:

@@ -273,6 +273,14 @@ def _usual(model: str, configured: Mapping[str, Provider]) -> str:
     return family or (provider.dialect if provider else "") or "call-form"
 
 
+def dialect_of_next(dialect: Dialect, model: str, *, takes_tools: bool) -> Dialect:
+    """The dialect in which a conversation goes on with another model: the same, unless its calls are native
+    and that model calls better in text. Every model reads a dialect in text."""
+    if not dialect.native or choose_dialect(model, takes_tools=takes_tools)[0].native:
+        return dialect
+    return without_tools(dialect)
+
+
 def without_tools(dialect: Dialect) -> Dialect:
     """The dialect to use instead where the server takes no native tools."""
     if not dialect.native:
