@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
-from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.reply import CallRecord, Reply, RunStatus
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.host import Host
 from quoth.agent.run.messages import send_follow_ups

@@ -73,11 +73,11 @@ MOST_OFFERED = 100  # tables for users and routes that are kept
 
 
 class Stoppable(Protocol):
-    """Work that an interrupt stops at its next safe point: a run, or a flight."""
+    """Work that an interrupt stops: a run, or a flight. ``asking`` says that a person is being asked."""
 
     interrupted: bool
 
-    def interrupt(self) -> None: ...
+    def interrupt(self, asking: bool = False) -> None: ...
 
 
 class Host:
@@ -421,18 +421,18 @@ class Host:
 
     @property
     def stopping(self) -> bool:
-        """Whether a run or flight was interrupted and has not yet reached its next safe point."""
+        """Whether a run or flight was interrupted and has not yet ended."""
         return self._running is not None and self._running.interrupted
 
     def interrupt(self) -> bool:
-        """Stop the current run or flight at its next safe point; a run's Reply then says ``interrupted``. A
-        pending question to a person is withdrawn, and its call waits.
+        """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says
+        ``interrupted``. A pending question to a person is withdrawn, and its call waits.
 
         False when there is nothing to stop, or it was already interrupted."""
         asking = bool(getattr(self._consent, "asking", False))
         run = self._running
         if run is not None and not run.interrupted:
-            run.interrupt()
+            run.interrupt(asking)
         elif not asking:
             return False
         self.broker.interrupt()  # nothing runs while a person is asked, so that is a safe point too

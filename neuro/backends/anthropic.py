@@ -69,12 +69,16 @@ class AnthropicBackend(HttpBackend):
         parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this server refuses: one that only resembles Anthropic's may not cache by
         itself, and a model that always thinks may not let a call be forced."""
         words = str(error.get("message"))
-        if "cache_control" in words and self._options.pop("cache_control", None) is not None:
-            return True
+        for option in ("temperature", "cache_control"):
+            if option in words:
+                return self._drop(option, request)
         return "tool_choice" in words and request.options.pop("tool_choice", None) is not None
 
     def _whole(self, reply: Any) -> Answer:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import Answer
+from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend, Request, endpoint
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
+from quoth.neuro.backends.output_schema import is_strict
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -25,6 +26,8 @@ class OpenAIBackend(HttpBackend):
     ``stream_usage`` asks a stream for the usage, which some tell unasked."""
 
     kind = "an OpenAI-compatible server"
+    path = "/chat/completions"
+    provider = "openai"
 
     def __init__(
         self,
@@ -42,9 +45,9 @@ class OpenAIBackend(HttpBackend):
     ) -> None:
         super().__init__(
             model,
-            endpoint(base_url, "/chat/completions"),
+            endpoint(base_url, self.path),
             api_key,
-            name or f"openai:{model}",
+            name or f"{self.provider}:{model}",
             key_variable=key_variable,
             options={"temperature": 0, **(extra or {})},
             **more,
@@ -72,13 +75,20 @@ class OpenAIBackend(HttpBackend):
             options["tool_choice"] = choice
         return options, {"tools": [tools], "messages": messages.pieces(wire.openai)}
 
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
+        seen)."""
+        if beside_tools and self._url.host != "api.openai.com":
+            return {}
+        return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
+
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """OpenAI's reasoning models refuse ``temperature``, and take ``max_completion_tokens`` for
         ``max_tokens``."""
         if error.get("code") not in ("unsupported_parameter", "unsupported_value"):
             return False
         if error.get("param") == "temperature":
-            return self._options.pop("temperature", None) is not None
+            return self._drop("temperature", request)
         if error.get("param") == "tool_choice":
             return request.options.pop("tool_choice", None) is not None
         if error.get("param") == "max_tokens" and "max_tokens" in request.options:
@@ -100,7 +110,7 @@ class OpenAIBackend(HttpBackend):
             said, finish = refusal, "refused"
         return Answer([said], calls.made(), finish=finish, usage=usage)
 
-    def _stream(self) -> _Stream:
+    def _stream(self) -> Stream:
         return _Stream(self)
 
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
@@ -116,6 +126,10 @@ class OpenAIBackend(HttpBackend):
             self._failed(reply)
         choices = reply.get("choices")
         return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+
+
+def named_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
 class _Stream:
@@ -205,9 +219,10 @@ def _finish(choice: dict[str, Any]) -> str:
 
 
 def _usage(usage: Any) -> Usage:
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    told = usage if isinstance(usage, dict) else {}
     return Usage(
-        count_in(usage, "prompt_tokens"),
-        count_in(usage, "completion_tokens"),
-        count_in(details, "cached_tokens"),
+        count_in(told, "prompt_tokens"),
+        count_in(told, "completion_tokens"),
+        cached_tokens=count_in(told.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count_in(told.get("completion_tokens_details"), "reasoning_tokens"),
     )
