@@ -34,7 +34,7 @@ async def models_of(backend: HttpBackend) -> list[str]:
             ):
                 raw = await whole_of(response)
         if response.status_code != 200:
-            raise backend._refused(response, raw, False)
+            raise backend._refused(response, raw, False, 0.0)
     except TransientError as failure:
         raise ModelError(str(failure)) from None
     return _names(backend._json(raw))
