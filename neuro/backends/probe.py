@@ -36,7 +36,7 @@ async def models_of(backend: HttpBackend) -> list[str]:
         if response.status_code != 200:
             raise backend._refused(response, raw, False, 0.0)
     except TransientError as failure:
-        raise ModelError(str(failure)) from None
+        raise ModelError(str(failure), failure.why) from None
     return _names(backend._json(raw))
 
 
