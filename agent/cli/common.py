@@ -186,7 +186,7 @@ def with_agent(
     async def go() -> int:
         loop = asyncio.get_running_loop()
         async with agent_of(options, **more) as agent:
-            for note in agent.policy.notes:
+            for note in (*agent.policy.notes, *agent.config.notes):
                 complain(note)
             task = asyncio.ensure_future(work(agent))
             pressed = False

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.terminal.output import print_line
+from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError, did_you_mean, nearest
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ class Options:
     model: str | None = option(
         "--model",
         "SPEC",
-        "openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
-        "local:/path.gguf, local-small, scripted:FILE",
+        f"{specs()} (default: see quoth models)",
     )
     dialect: str | None = option(
         "--dialect",
@@ -85,7 +85,7 @@ class Options:
     belt: Literal["full", "search"] | None = option(
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
-    base_url: str | None = option("--base-url", "URL", "an OpenAI-compatible server")
+    base_url: str | None = option("--base-url", "URL", "the address of the model's server")
     reply_tokens: int | None = option(
         "--max-reply-tokens",
         "N",

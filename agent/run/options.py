@@ -153,11 +153,15 @@ class ModelOptions:
     @property
     def spec(self) -> str | None:
         """The spec of the model with absolute paths; None for an object or the default."""
-        if not isinstance(self.model, str):
-            return None
-        kind, _, path = self.model.partition(":")
-        is_path = kind in ("scripted", "local") and path
-        return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else self.model
+        return _absolute(self.model) if isinstance(self.model, str) else None
+
+
+def _absolute(spec: str) -> str:
+    kind, _, path = spec.partition(":")
+    if kind == "cascade":
+        return f"{kind}:{','.join(_absolute(one.strip()) for one in path.split(','))}"
+    is_path = kind in ("scripted", "local") and path
+    return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else spec
 
 
 @dataclass(frozen=True)

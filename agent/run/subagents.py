@@ -47,6 +47,7 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
+NO_LIST = "A list of models is for a person to choose; name one of them."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
@@ -127,9 +128,9 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-        if model in (own, *EMBEDDED) or (
-            name and provider == own.partition(":")[0] not in ("local", "cascade")
-        ):
+        if provider == "cascade" and model != own:
+            return deny(NO_LIST)
+        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
             return ALLOW
         if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
@@ -147,6 +148,8 @@ class Team:
             if spec is None or spec == self._agent.models.name:
                 return self._agent.models.backend()
             provider, _, name = spec.partition(":")
+            if provider == "cascade":
+                raise ToolError(NO_LIST)
             if provider == "scripted" and name:
                 spec = f"scripted:{self._script(name)}"
             return self._agent.models.other(spec)
