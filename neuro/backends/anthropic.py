@@ -209,5 +209,11 @@ def _usage(usage: Any) -> Usage:
     """Anthropic counts what it read from its cache, or wrote there, beside the rest of the input."""
     cached = count_in(usage, "cache_read_input_tokens")
     written = count_in(usage, "cache_creation_input_tokens")
-    fresh, output = count_in(usage, "input_tokens"), count_in(usage, "output_tokens")
-    return Usage(fresh + cached + written, output, cached, written_tokens=written)
+    details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
+    return Usage(
+        count_in(usage, "input_tokens") + cached + written,
+        count_in(usage, "output_tokens"),
+        cached_tokens=cached,
+        reasoning_tokens=count_in(details, "thinking_tokens"),
+        written_tokens=written,
+    )
