@@ -242,9 +242,7 @@ class _Attempt:
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         if reply.status == "failed" and self.over:
             return StepOutcome("failed", self.over)
-        return StepOutcome(
-            status.get(reply.status, "interrupted"), "" if reply.ok else reply.said
-        )
+        return StepOutcome(status.get(reply.status, "interrupted"), "" if reply.ok else reply.said)
 
     def _aside(self, text: str, head: int) -> str:
         """Return a note with the call that shows the rest of a shortened text, if the step has that tool."""

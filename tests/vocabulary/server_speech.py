@@ -21,8 +21,7 @@ Event = dict[str, Any] | str
 @dataclass(frozen=True)
 class Speech:
     """One kind of server. ``begin`` and ``end`` are the events around those of ``words``; ``call`` are the
-    events of a call whose arguments come in pieces, ``whole`` is a reply that is not streamed. A ``reason``
-    is what the server calls the end of a reply that has none of these."""
+    events of a call whose arguments come in pieces, ``whole`` is a reply that is not streamed."""
 
     name: str
     path: str
@@ -36,6 +35,7 @@ class Speech:
     call: Callable[..., list[Event]]
     end: Sequence[Event]
     refused: Callable[[str], list[Event]]
+    strange: Sequence[Event]  # what has the right fields, and other things in them than they should have
 
     def backend(self, url: str, **more: Any) -> HttpBackend:
         return self.make("model-x", **{"base_url": url, "api_key": KEY, "sleep": Sleeps(), **more})
@@ -78,6 +78,7 @@ OPENAI = Speech(
     call=_tool_call,
     end=[_choice({}, "stop"), "[DONE]"],
     refused=lambda words: [_choice({"refusal": words}), _choice({}, "stop"), "[DONE]"],
+    strange=[_choice({"tool_calls": [{"index": [1], "function": {"name": "a"}}]})],
 )
 
 
@@ -127,6 +128,7 @@ ANTHROPIC = Speech(
         },
         {"type": "message_stop"},
     ],
+    strange=[{"type": "content_block_start", "index": index} for index in (1, "a")],
 )
 
 SPEECHES = (OPENAI, ANTHROPIC)

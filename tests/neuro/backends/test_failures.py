@@ -6,16 +6,25 @@ Knows the table of failures; nothing here is decided by how long something took.
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
-from loopback import Server, loopback, status
+import trustme
+from loopback import Handler, Server, Sleeps, loopback, said, silence, sse, status
 from server_failures import PASSWORD, QUERY, SECOND, STATUSES, STREAMS, WHOLE, Row
 from server_speech import SPEECHES, Speech
 
-from quoth import AsyncAgent
+from quoth import AsyncAgent, ModelOptions, cognitive_tool
+from quoth.agent.events import RunEvent
+from quoth.neuro.backends.base import ModelError, RequestOptions
+from quoth.neuro.backends.breaker import forget_failures
+from quoth.neuro.backends.http import HttpBackend
+from quoth.tools.registry.table import ToolTable
 
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)
 
@@ -42,19 +51,20 @@ async def test_every_failure_is_one_sentence_without_a_secret(
     told: dict[str, Any] = {}
     wanted = {row.about: as_told(row, speech, server.base_url) for row in rows}
 
-    def listen(event: str, data: Any) -> None:
-        if event == "text":
-            shown.append(data)
+    def listen(event: RunEvent) -> None:
+        if event.kind == "text":
+            shown.append(event.data)
 
     async with AsyncAgent(workspace=tmp_path, tools=[], model=backend, on_event=listen) as agent:
         for row in rows:
             server.answers, before = list(row.answers(speech)), len(server.requests)
             shown.clear()
+            forget_failures()  # else the breaker opens
             reply = await agent.run("hi")
             *_, last = agent.transcript.events(agent.session, kind="reply")
             kept = {name: last.data.get(name) for name in ("raised", "finish") if last.data.get(name)}
             sent, seen = len(server.requests) - before, "".join(shown)
-            told[row.about] = (reply.status, reply.text, sent, seen, kept, last.data["text"])
+            told[row.about] = (reply.status, reply.said, sent, seen, kept, last.data["text"])
     await backend.aclose()
     assert [(told[k], wanted[k]) for k in told if told[k] != wanted[k]] == []
 
@@ -79,3 +89,216 @@ def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
         told = f"{speech.name}:model-x refused to answer. {why}"
         return "failed", told, row.requests, "", {"finish": "refused"}, said
     return "failed", said, row.requests, row.shown, {"raised": "model"}, said
+
+
+# On the way there
+
+
+async def told(backend: HttpBackend, **more: Any) -> str:
+    """What a person is told of a request that fails."""
+    with pytest.raises(ModelError) as raised:
+        await backend.complete(said("hi"), **more)
+    await backend.aclose()
+    return str(raised.value)
+
+
+@speeches
+async def test_a_server_that_is_down_is_named_without_user_password_or_query(speech: Speech) -> None:
+    with socket.socket() as taken:  # bound but not listening: nobody else can answer there
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}/v1"
+        assert await told(speech.backend(f"http://ann:{PASSWORD}@{place}/?api-key={QUERY}")) == (
+            f"After 3 tries: Cannot reach http://{place}{speech.path} (All connection attempts failed). "
+            "Is the server running?"
+        )
+
+
+@speeches
+async def test_a_name_that_nobody_has(speech: Speech, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: Any, **__: Any) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert await told(speech.backend("http://there.invalid/v1")) == (
+        f"After 3 tries: Cannot reach http://there.invalid/v1{speech.path} (Name or service not known). "
+        "Is its name right, and is there a network?"
+    )
+
+
+@speeches
+async def test_a_server_to_which_no_connection_comes_about(speech: Speech) -> None:
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)  # its queue is full once one has connected
+        for one in (first, second):
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        assert await told(speech.backend(url, connect_timeout=0.05)) == (
+            f"After 3 tries: Cannot reach {url}{speech.path} (no connection in 0.05 s). "
+            "Is the server running?"
+        )
+
+
+@speeches
+@pytest.mark.parametrize("begun", [False, True], ids=["no answer", "some words"])
+async def test_a_server_that_falls_silent(server: Server, speech: Speech, begun: bool) -> None:
+    def answer(handler: Handler) -> None:
+        if begun:
+            speech.stream("he", cut=True)(handler)
+            handler.wfile.flush()
+        silence(handler)
+
+    server.answers = [answer]
+    sentence = await told(speech.backend(server.base_url, timeout=0.2), on_text=lambda piece: None)
+    assert sentence == f"{server.base_url}{speech.path} gave no answer for 0.2 s; it is slow or overloaded."
+    assert len(server.requests) == 1
+
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+NOT_GOOD = "{url} shows a certificate that is not good: "
+OWN_CA = " A CA of your own is named by SSL_CERT_FILE."
+
+
+@speeches
+@pytest.mark.parametrize(
+    ("known", "name", "until", "sentence"),
+    [
+        (True, "127.0.0.1", None, ""),
+        (False, "127.0.0.1", None, NOT_GOOD + "unable to get local issuer certificate." + OWN_CA),
+        (True, "127.0.0.1", LONG_AGO, NOT_GOOD + "certificate has expired."),
+        (
+            True,
+            "there.invalid",
+            None,
+            NOT_GOOD + "IP address mismatch, certificate is not valid for '127.0.0.1'.",
+        ),
+    ],
+    ids=["own CA", "unknown CA", "expired", "wrong host"],
+)
+async def test_a_certificate_is_looked_at(
+    speech: Speech,
+    known: bool,
+    name: str,
+    until: datetime | None,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ca, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert(name, not_before=LONG_AGO - timedelta(days=1), not_after=until).configure_cert(context)
+    (ca if known else trustme.CA()).cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with loopback(speech.reply(), context) as server:
+        backend = speech.backend(server.base_url)
+        if sentence:
+            assert await told(backend) == sentence.replace("{url}", server.base_url + speech.path)
+            assert server.requests == []
+        else:
+            assert (await backend.complete(said("hi"))).text == "hello"
+            await backend.aclose()
+
+
+@speeches
+async def test_a_server_that_speaks_no_tls(server: Server, speech: Speech) -> None:
+    url = server.base_url.replace("http:", "https:")
+    assert await told(speech.backend(url)) == (
+        f"Cannot reach {url}{speech.path} (WRONG_VERSION_NUMBER). "
+        "Does it speak https, or is its address one with http://?"
+    )
+
+
+async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    assert await told(SPEECHES[0].backend("https://127.0.0.1/v1")) == (
+        "SSL_CERT_FILE names no certificates that can be read ([Errno 2] No such file or directory)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("proxy", "sentence"),
+    [
+        (f"http://ann:{PASSWORD}@127.0.0.1:1", "After 3 tries: Cannot reach {url} (All connection attempts"),
+        (
+            f"socks5://ann:{PASSWORD}@127.0.0.1:1",
+            "The proxy that the environment names cannot be used: Using",
+        ),
+        (f"ftp://ann:{PASSWORD}@127.0.0.1:1", "The proxy that the environment names cannot be used: Unknown"),
+    ],
+)
+async def test_a_proxy_that_does_not_work(proxy: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    said = await told(SPEECHES[0].backend("http://there.invalid/v1"))
+    assert said.startswith(sentence.replace("{url}", "http://there.invalid/v1/chat/completions"))
+    assert PASSWORD not in said
+
+
+# What is waited for
+
+
+async def test_a_wait_is_counted_down(server: Server) -> None:
+    server.answers = [status(429, retry_after="3"), SPEECHES[0].reply()]
+    heard: list[tuple[float, str]] = []
+    sleeps = Sleeps()
+    backend = SPEECHES[0].backend(server.base_url, sleep=sleeps)
+    options = RequestOptions(on_wait=lambda seconds, why: heard.append((seconds, why)))
+    assert (await backend.complete(said("hi"), options=options)).text == "hello"
+    why = f"{server.base_url}/chat/completions is limiting requests (429)."
+    assert heard == [(3, why), (2, why), (1, why), (0, why)]
+    assert sleeps == [1, 1, 1]
+    await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            RequestOptions(seconds=60),
+            "{url} is limiting requests (429) and asks to wait 90 s, longer than this reply may take.",
+        ),
+        (RequestOptions(patience=2), "{url} is limiting requests (429)."),
+    ],
+)
+async def test_what_cannot_be_waited_for_is_said_at_once(
+    server: Server, options: RequestOptions, sentence: str
+) -> None:
+    server.answers = [status(429, retry_after="90")]
+    said = await told(SPEECHES[0].backend(server.base_url), options=options)
+    assert said == sentence.replace("{url}", f"{server.base_url}/chat/completions")
+    assert len(server.requests) == 1
+
+
+# Calls
+
+
+@speeches
+@pytest.mark.parametrize("pieces", [(), ('{"word": ',)], ids=["after its name", "in its arguments"])
+async def test_a_call_that_was_cut_off_is_made_once(
+    server: Server, speech: Speech, pieces: tuple[str, ...], tmp_path: Path
+) -> None:
+    made: list[str] = []
+
+    @cognitive_tool(effects=["writes"], replace=True)
+    def note(word: str) -> str:
+        """Write a word down."""
+        made.append(word)
+        return "written"
+
+    server.answers = [
+        sse(*speech.begin, *speech.call("note", *pieces), cut=True),
+        sse(*speech.begin, *speech.call("note", '{"word": ', '"ann"}'), *speech.end),
+        speech.stream("done"),
+    ]
+    backend = speech.backend(server.base_url)
+    async with AsyncAgent(
+        workspace=tmp_path,
+        tools=ToolTable([note]),
+        model=ModelOptions(backend, dialect="native"),
+        consent="yes",
+        on_event=lambda event: None,
+    ) as agent:
+        assert (await agent.run("hi")).said == "done"
+    await backend.aclose()
+    assert (made, len(server.requests)) == (["ann"], 3)
