@@ -202,9 +202,8 @@ class Server:
             cause = cause.__cause__ or cause.__context__
         if isinstance(cause, ssl.SSLCertVerificationError):
             own = " A CA of your own is named by SSL_CERT_FILE." if cause.verify_code in UNKNOWN_CA else ""
-            return ModelError(
-                f"{self._shown} shows a certificate that is not good: {cause.verify_message.rstrip(".")}.{own}", "down"
-            )
+            what = cause.verify_message.rstrip(".")
+            return ModelError(f"{self._shown} shows a certificate that is not good: {what}.{own}", "down")
         if isinstance(cause, ssl.SSLError):
             hint = "Does it speak https, or is its address one with http://?"
             return ModelError(self._unreachable(cause.reason or str(cause), hint), "down")

@@ -18,8 +18,9 @@ import trustme
 from loopback import Handler, Server, Sleeps, loopback, said, silence, sse, status
 from server_failures import PASSWORD, QUERY, SECOND, STATUSES, STREAMS, WHOLE, Row
 from server_speech import SPEECHES, Speech
+from words import tool
 
-from quoth import AsyncAgent, ModelOptions, cognitive_tool
+from quoth import AsyncAgent, ModelOptions
 from quoth.agent.events import RunEvent
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import forget_failures
@@ -280,12 +281,11 @@ async def test_a_call_that_was_cut_off_is_made_once(
 ) -> None:
     made: list[str] = []
 
-    @cognitive_tool(effects=["writes"], replace=True)
-    def note(word: str) -> str:
-        """Write a word down."""
+    def write(word: str) -> str:
         made.append(word)
         return "written"
 
+    note = tool("note", write, params={"word": {"type": str}}, effects=["writes"])
     server.answers = [
         sse(*speech.begin, *speech.call("note", *pieces), cut=True),
         sse(*speech.begin, *speech.call("note", '{"word": ', '"ann"}'), *speech.end),
