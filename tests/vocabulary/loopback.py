@@ -31,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         self.server.requests.append((self.path, dict(self.headers), body))
+        self.server.callers.append(self.client_address[1])
         answers = self.server.answers
         (answers.pop(0) if len(answers) > 1 else answers[0])(self)
 
@@ -67,6 +68,7 @@ class Server(QuietServer):
             )
         self.answers: list[Answer] = [answer]
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.callers: list[int] = []  # the port each request came from
         self.released = threading.Event()  # set when the test is over: slow answers end then
 
     @property
