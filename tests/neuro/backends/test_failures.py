@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 
 import pytest
 import trustme
-from loopback import Handler, Server, Sleeps, loopback, said, silence, sse, status
-from server_failures import PASSWORD, QUERY, SECOND, STATUSES, STREAMS, WHOLE, Row
+from commands import quoth
+from loopback import Handler, Server, Sleeps, failure, loopback, said, silence, sse, status
+from server_failures import PASSWORD, QUERY, REPEATED, SECOND, SECRETS, STATUSES, STREAMS, WHOLE, Row
 from server_speech import SPEECHES, Speech
 from words import tool
 
@@ -49,15 +50,23 @@ def secret_url(server: Server) -> str:
 @pytest.mark.parametrize("rows", [STATUSES, WHOLE, STREAMS], ids=["statuses", "whole", "streamed"])
 @speeches
 async def test_every_failure_is_one_sentence_without_a_secret(
-    server: Server, speech: Speech, rows: Sequence[Row], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    server: Server,
+    speech: Speech,
+    rows: Sequence[Row],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level("DEBUG")
+    monkeypatch.setenv("QUOTH_STATE", str(tmp_path))
     backend = speech.backend(secret_url(server))
     shown: list[str] = []
+    seen: list[str] = []
     told: dict[str, Any] = {}
     wanted = {row.about: as_told(row, speech, server.base_url) for row in rows}
 
     def listen(event: RunEvent) -> None:
+        seen.append(repr(event.to_json()))
         if event.kind == "text":
             shown.append(event.data)
 
@@ -69,10 +78,19 @@ async def test_every_failure_is_one_sentence_without_a_secret(
             reply = await agent.run("hi")
             *_, last = agent.transcript.events(agent.session, kind="reply")
             kept = {name: last.data.get(name) for name in ("raised", "finish") if last.data.get(name)}
-            sent, seen = len(server.requests) - before, "".join(shown)
-            told[row.about] = (reply.status, reply.said, sent, seen, kept, last.data["text"])
+            sent = len(server.requests) - before
+            told[row.about] = (reply.status, reply.said, sent, "".join(shown), kept, last.data["text"])
+            seen += [repr(reply), repr(reply.to_json())]
+        seen += [repr(agent), repr(backend)]
     await backend.aclose()
     assert [(told[k], wanted[k]) for k in told if told[k] != wanted[k]] == []
+    assert secrets_in(caplog.text, *seen, folder=tmp_path) == []
+
+
+def secrets_in(*texts: str, folder: Path) -> list[str]:
+    """The secrets that stand in one of the texts, or in a store in the folder."""
+    found = [text.encode() for text in texts] + [file.read_bytes() for file in folder.rglob("*.sqlite*")]
+    return [one for one in SECRETS if any(one.encode() in text for text in found)]
 
 
 def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
@@ -95,6 +113,34 @@ def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
         told = f"{speech.name}:model-x refused to answer. {why}"
         return "failed", told, row.requests, "", {"finish": "refused"}, said
     return "failed", said, row.requests, row.shown, {"raised": "model"}, said
+
+
+async def test_the_scan_finds_the_secrets_that_are_there(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_STATE", str(tmp_path))
+    server.answers = [SPEECHES[0].reply(f"The model made up {SECRETS[2]}.")]
+    backend = SPEECHES[0].backend(server.base_url)
+    async with AsyncAgent(workspace=tmp_path, tools=[], model=backend) as agent:
+        await agent.run("hi")
+    await backend.aclose()
+    assert secrets_in(f"x{SECRETS[1]}", folder=tmp_path) == list(SECRETS[1:3])
+
+
+# The command
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["told", "as JSON"])
+def test_the_command_tells_and_keeps_no_secret(server: Server, more: list[str], tmp_path: Path) -> None:
+    server.answers = [failure(401, REPEATED)]
+    options = ["--model", "openai:gpt-x", "--base-url", secret_url(server), *more]
+    env = {"QUOTH_STATE": str(tmp_path), "OPENAI_API_KEY": SECRETS[0]}
+    ran = quoth("run", "hi", *options, cwd=tmp_path, env=env)
+    assert ran.code == 1
+    assert "refused the key (401); check OPENAI_API_KEY. It said: you sent ***" in ran.out + ran.err
+    log = quoth("log", "--json", cwd=tmp_path, env=env)
+    assert "refused the key" in log.out
+    assert secrets_in(ran.out, ran.err, log.out, log.err, folder=tmp_path) == []
 
 
 # On the way there
