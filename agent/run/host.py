@@ -45,6 +45,7 @@ from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
+from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -164,7 +165,7 @@ class Host:
             "tools": tooling.files,
             **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
-            "base-url": self.models.options.base_url,
+            "base-url": None if (url := self.models.options.base_url) is None else redact_url(url),
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             **(self._shared.kept if self._shared else {}),

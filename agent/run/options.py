@@ -136,7 +136,7 @@ class ModelOptions:
     """
 
     model: str | PlainBackend | None = None
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # it may hold a password
     dialect: str | None = None
     must_act: bool | None = None
     after_tags: AfterTags | None = None

@@ -147,7 +147,7 @@ class HttpBackend(Server):
                 async with asyncio.timeout(seconds):
                     return await self._answer(request)
             except TimeoutError as error:
-                raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
+                raise self._out_of_time(request.queues, seconds, self._total) from error
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -360,7 +360,7 @@ class HttpBackend(Server):
             ):
                 async for event in events:
                     with self._shaped():
-                        piece = stream.hear(event)
+                        piece = "" if stream.done else stream.hear(event)
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
