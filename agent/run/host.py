@@ -219,11 +219,15 @@ class Host:
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
 
+    def _open_record(self) -> None:
+        """Open the record of one session."""
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
+        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+
     def _open_session(self) -> None:
         """Open what belongs to one session: its record, its memory, and the way to its people."""
         given = self._given
-        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
-        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+        self._open_record()
         self._memory = OwnMemory(self._open_memory)
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
