@@ -309,17 +309,23 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
     return kept
 
 
-def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+def begin(table: ToolTable, dialect: Dialect, search: bool, instructions: str = "") -> Messages:
     """A new conversation with the opening message for these tools."""
     messages: Messages = import_module("quoth.neuro.think").begin_conversation(
-        table, dialect=dialect, search=search
+        table, dialect=dialect, search=search, instructions=instructions
     )
     return messages
 
 
 def opening(
-    session: Session, name: str, past: Past, table: ToolTable, dialect: Dialect, search: bool
+    session: Session,
+    name: str,
+    past: Past,
+    table: ToolTable,
+    dialect: Dialect,
+    search: bool,
+    instructions: str = "",
 ) -> Messages:
     """The conversation with which a run begins, or began if it is being resumed."""
     before = session.messages_before(name) if past.exchanges else []
-    return read_messages(before) if before else begin(table, dialect, search)
+    return read_messages(before) if before else begin(table, dialect, search, instructions)
