@@ -19,11 +19,12 @@ from quoth.agent.run.observation import waited
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide, working
-from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.run.subagents import begin, chosen, purse_of, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
+from quoth.neuro.backends.base import RequestOptions
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
@@ -45,11 +46,30 @@ class Conversations(SideBySide):
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
-    async def run(self, task: str) -> Reply:
+    async def run(
+        self,
+        task: str,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  of the server
+        api_key: str | None = None,
+        max_tokens: int | None = None,
+    ) -> Reply:
         """Run one task in a conversation of its own; several at once, each but the first in a session of its
-        own, which its Reply names."""
+        own, which its Reply names.
+
+        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
+        replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
-        with self.free() as host:
+        wishes = {
+            "instructions": instructions,
+            "temperature": temperature,
+            "timeout": timeout,
+            "api_key": api_key,
+            "max_tokens": max_tokens,
+        }
+        with self.free(**wishes) as host:
             await host.renew()
             reply, _ = await host._first(task, host._begin())
         return reply
@@ -162,7 +182,8 @@ class Conversations(SideBySide):
         stops = self._stops() if told is None else told.get("after-tags") == "stop"
         dialect = replace(self.dialect(), stops=stops)
         table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
-        return begin(table, dialect, self.models.search)
+        instructions = self.models.instructions if told is None else told.get("instructions", "")
+        return begin(table, dialect, self.models.search, instructions)
 
     def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
         """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
@@ -201,6 +222,7 @@ class Conversations(SideBySide):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
+        purse_of(self).require_price(backend)
         said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
         if speaker not in ("", self.user):
             said["speaker"] = speaker
@@ -210,7 +232,11 @@ class Conversations(SideBySide):
             said["after-tags"] = "stop"
         if hidden := self._offered_in(self.dialect(), {}, self.table).hidden:
             said["hidden"] = sorted(hidden)
-        if news := self._news(after):
+        if instructions := self.models.instructions:
+            said["instructions"] = instructions
+        if (wishes := self.models.wishes) is not None:
+            said["temperature"] = wishes.temperature
+        if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
             said["news"] = news
         if known := await self._known_of(task):
             said["data"] = known
@@ -260,6 +286,15 @@ class Conversations(SideBySide):
         reply, messages = await self._go(name, past, self._opened_at(name), live=False, tells=True)
         self._session.let_go(messages)
         return reply
+
+    def _told_anew(self, last: str) -> str:
+        """What is told of the instructions where they are others than in the run ``last``, with which the
+        conversation goes on."""
+        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        now = self.models.instructions
+        if begun is None or begun.data.get("instructions", "") == now:
+            return ""
+        return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
 
     def _news(self, last: str) -> str:
         """What has become, since the run ``last`` began, of calls that waited when the chat went on."""
@@ -364,7 +399,7 @@ class Conversations(SideBySide):
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
-            limits=self.limits if live else RunLimits(**told["limits"]),
+            limits=self.limits if live else RunLimits.of(told["limits"]),
             pages=self.pages if live else OnlyNames(),
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
@@ -373,6 +408,8 @@ class Conversations(SideBySide):
             turn=told.get("turn", ""),
             must_act=told["must-act"],
             may_force=self.models.forces and "chat" not in told,
+            instructions=told.get("instructions", ""),
+            options=_wishes(told),
             dialect=dialect,
             search=told["search"],
             listener=None if ends or self.on_event is None else self.tell,
@@ -384,6 +421,7 @@ class Conversations(SideBySide):
             renew=None if self._remote is None else self.renew,
             offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
+            funds=self.funds,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
@@ -419,6 +457,11 @@ class Conversations(SideBySide):
         sub-agent may have only some of the agent's."""
         table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
         return table.hiding(told.get("hidden", ()))
+
+
+def _wishes(told: Mapping[str, Any]) -> RequestOptions | None:
+    """What each request of a run with this stimulus wants beyond the conversation."""
+    return RequestOptions(temperature=told["temperature"]) if "temperature" in told else None
 
 
 def _chat_of(past: Past) -> str:

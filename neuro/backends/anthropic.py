@@ -27,6 +27,8 @@ class AnthropicBackend(HttpBackend):
 
     kind = "Anthropic's Messages API"
 
+    thinking_tokens = THINKING
+
     def __init__(
         self,
         model: str,
@@ -213,4 +215,5 @@ def _usage(usage: Any) -> Usage:
         count_in(usage, "output_tokens"),
         cached_tokens=cached,
         reasoning_tokens=count_in(details, "thinking_tokens"),
+        written_tokens=written,
     )
