@@ -10,11 +10,12 @@ thousand turns use no more stack than ten."
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.run.remote-tools [with-tools]
+  quoth.agent.events [Waiting]
   quoth.agent.reply [CallRecord]
-  quoth.agent.run.observation [call-observation complaint cut-off empty-reply reminder unreadable]
+  quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder unreadable]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.terminal.text [show-value]
-  quoth.neuro.backends.base [ModelError]
+  quoth.neuro.backends.base [ModelError RequestOptions]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
   quoth.neuro.think [think]
@@ -86,7 +87,9 @@ thousand turns use no more stack than ten."
     (when thought.note
       (.tell run "note" thought.note))
     (.tell run "thought" thought)
-    thought
+    (if (= thought.finish "refused")
+        (Ending "failed" (refused run.backend.name thought.text))
+        thought)
     (except [error ModelError]
       (Ending "failed" (str error)))
     (except [RunStoppedError]
@@ -106,7 +109,14 @@ thousand turns use no more stack than ten."
            :lead (if (may-remember? run) FROM-MEMORY "")
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (hearing run))
-           :options run.options)))))
+           :options (waited-for run))))))
+
+(defn waited-for [run]
+  "The options of a request that also tells the listener of each wait before another try."
+  (setv options (or run.options (RequestOptions)))
+  (if run.listener
+      (replace options :on-wait (fn [seconds why] (.tell run "waiting" (Waiting seconds why))))
+      run.options))
 
 (defn hearing [run]
   "A function for the pieces of a streamed reply: it tells the listener of each piece, and of each call as

@@ -1,11 +1,10 @@
-"""The result of a run: the Reply and its calls; and the events of sub-agents that a listener gets.
+"""The result of a run: the Reply and its calls.
 
 Data only; it knows no door, no session and no loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.lisp.forms import CallForm
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
-Listener = Callable[[str, Any], None]
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,9 @@ class FollowUp:
 
 @dataclass(frozen=True)
 class Reply:
-    """How a run ended. ``text`` is the answer, or a sentence why there is none; it is empty only where a
-    reply of calls alone ends the run. ``messages`` are those to the user that no earlier Reply of the run has
+    """How a run ended. ``text`` is the answer, or of a run that waits for a person, what waits; it is empty
+    where a reply of calls alone ends the run. ``error`` is the sentence why a run that failed or was
+    interrupted has no answer. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
     its calls."""
@@ -58,6 +57,17 @@ class Reply:
     messages: tuple[str, ...] = ()
     unsent: str | None = None
     follow_ups: tuple[FollowUp, ...] = ()
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run has its answer."""
+        return self.status == "done"
+
+    @property
+    def said(self) -> str:
+        """What a person is shown: the answer, or why there is none."""
+        return self.error or self.text
 
     def to_json(self) -> dict[str, Any]:
         usage = {
@@ -70,27 +80,10 @@ class Reply:
         return {
             "session": self.session,
             "status": self.status,
-            "reply": self.text,
+            "reply": self.said,
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
+            **({"error": self.error} if self.error else {}),
             **({"messages": list(self.messages)} if self.messages else {}),
             **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),
         }
-
-
-@dataclass(frozen=True)
-class SubAgent:
-    """Names a sub-agent to a listener: the id of the call that started it, and its task."""
-
-    call: str
-    task: str
-
-
-@dataclass(frozen=True)
-class Inner:
-    """An event of a sub-agent; the listener of its caller gets it as an event named ``inner``. ``path`` holds
-    the sub-agents from the outermost to the one with the event."""
-
-    path: tuple[SubAgent, ...]
-    event: str
-    data: Any

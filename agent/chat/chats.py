@@ -14,11 +14,13 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
-from quoth.agent.reply import CallRecord, Listener, Reply
+from quoth.agent.events import Listener, RunEvent
+from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.requests import decide
 from quoth.tools.consent.broker import Broker
@@ -260,14 +262,14 @@ class Chats:
         """The conversation of a chat."""
         if (talker := self._talkers.pop(chat, None)) is None:
             talker = self._host.for_chat(chat)
-            talker.on_event = lambda event, data: self._note(chat, event, data)
+            talker.on_event = partial(self._note, chat)
         self._talkers[chat] = talker
         return talker
 
-    def _note(self, chat: str, event: str, data: Any) -> None:
+    def _note(self, chat: str, event: RunEvent) -> None:
         """Tell whoever keeps the gateway what is no answer, such as a file that could not be read."""
-        if event == "note":
-            complain(f"chat {chat}: {data}")
+        if event.kind == "note":
+            complain(f"chat {chat}: {event.data}")
 
     async def _let_go(self) -> None:
         """Let go of the conversations that were not used for the longest time."""
@@ -284,7 +286,7 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
         return Outgoing(message.id, message.chat, kind, text, **more)
 
     made = tuple(_call(record) for record in reply.calls)
-    first = line("error" if reply.status == "failed" else "reply", reply.text, calls=made)
+    first = line("error" if reply.status == "failed" else "reply", reply.said, calls=made)
     lines = [(_name(first), first)]
     lines += [(f"follow-up {one.call}", line("followup", one.text)) for one in reply.follow_ups]
     lines += [(f"message {place}", line("followup", text)) for place, text in enumerate(reply.messages)]

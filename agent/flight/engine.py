@@ -9,7 +9,6 @@ After a flight in which everything is done, the next call begins a new one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.events import EventKind, RunEvent
 from quoth.agent.flight.approval import approves
 from quoth.agent.flight.log import FlightLog, StepStatus, begin_flight, flights, read_flight
 from quoth.agent.flight.plan_file import FileEdit, PlanFile
@@ -52,7 +52,7 @@ async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") ->
     or begin one in an unused session."""
     with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
         plan = file.reload()  # what a tool or an editor has made of it before nobody could
-        if faults := check(plan, agent.table):
+        if faults := check(plan, agent.table, agent.config.providers):
             raise UsageError("\n".join(str(fault) for fault in faults))
         return await _Flight(agent, file, wanted, session).fly()
 
@@ -394,7 +394,5 @@ class _Flight:
             notes.append(self.stopped)
         return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
 
-    def _tell(self, event: str, data: Any) -> None:
-        if self.agent.on_event is not None:
-            with contextlib.suppress(Exception):
-                self.agent.on_event(event, data)
+    def _tell(self, kind: EventKind, data: Any) -> None:
+        self.agent.tell(RunEvent(kind, data))

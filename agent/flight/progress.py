@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+from quoth.agent.events import RunEvent
 from quoth.agent.flight.report import StepReport
 from quoth.agent.plan.model import Part, Plan
-from quoth.agent.reply import CallRecord, Inner
+from quoth.agent.reply import CallRecord
 from quoth.agent.terminal.output import may_draw, shown
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.text import shortened
@@ -28,13 +29,17 @@ TEXT_CHARS = 160
 class Lines(Progress):
     """A listener that prints a line for each step that ends or waits, and the calls of models in between."""
 
-    def __call__(self, event: str, data: Any) -> None:
-        if event == "step" and isinstance(data, StepReport) and data.status != "begun":
+    def __call__(self, event: RunEvent) -> None:
+        step = event.data
+        if event.kind == "step" and isinstance(step, StepReport) and step.status != "begun":
             self._clear()
-            self._out.write(shown(line_of(data)) + "\n")
+            self._out.write(shown(line_of(step)) + "\n")
             self._out.flush()
-        elif event not in ("flight", "landed", "step"):
-            super().__call__(event, data)
+        elif event.kind not in ("flight", "landed", "step"):
+            super().__call__(event)
+
+    def stop(self) -> None:
+        """Do nothing: lines stay as they are."""
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -63,29 +68,30 @@ class Tree:
         self._tokens: dict[str, int] = {}
         self._live: Any = None
 
-    def __call__(self, event: str, data: Any) -> None:
-        if event == "flight" and isinstance(data, Plan):
+    def __call__(self, event: RunEvent) -> None:
+        data = event.data
+        if event.kind == "flight" and isinstance(data, Plan):
             self._plan = data
             self._start()
-        elif event == "step" and isinstance(data, StepReport):
+        elif event.kind == "step" and isinstance(data, StepReport):
             self._steps[data.id] = data
             if data.status == "begun":
                 self._began.setdefault(data.id, self._clock())
-        elif event == "inner" and isinstance(data, Inner) and data.path:
-            self._inner(data)
-        elif event == "landed":
-            self._stop()
+        elif event.kind == "landed":
+            self.stop()
+        elif event.path:
+            self._in_step(event)
 
-    def _inner(self, inner: Inner) -> None:
-        title, said = inner.path[0].task, ""
-        if inner.event == "written" or (inner.event == "call" and isinstance(inner.data, CallForm)):
-            said = f"→ {inner.data}"
-        elif inner.event == "result" and isinstance(inner.data, CallRecord):
-            said = f"← {inner.data.result.status}"
-        elif inner.event in ("turn", "text"):
-            said = {"turn": "… reading", "text": "… writing"}[inner.event]
-        elif inner.event == "thought":
-            usage = inner.data.usage
+    def _in_step(self, event: RunEvent) -> None:
+        title, said, data = event.path[0].task, "", event.data
+        if event.kind == "written" or (event.kind == "call" and isinstance(data, CallForm)):
+            said = f"→ {data}"
+        elif event.kind == "result" and isinstance(data, CallRecord):
+            said = f"← {data.result.status}"
+        elif event.kind in ("turn", "text"):
+            said = {"turn": "… reading", "text": "… writing"}[event.kind]
+        elif event.kind == "thought":
+            usage = data.usage
             self._tokens[title] = self._tokens.get(title, 0) + usage.input_tokens + usage.output_tokens
         if said:
             self._now[title] = " ".join(shortened(shown(said), TEXT_CHARS).split())
@@ -94,7 +100,7 @@ class Tree:
     def paused(self) -> Iterator[None]:
         """Take the tree off the screen while a person is asked."""
         drawn = self._live is not None
-        self._stop()
+        self.stop()
         try:
             yield
         finally:
@@ -111,7 +117,8 @@ class Tree:
         )
         self._live.start()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Leave the tree as it is."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from quoth.agent.events import RunEvent, SubAgent
 from quoth.agent.flight.approval import Approval, approval_of, approves, cover
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
@@ -22,7 +23,7 @@ from quoth.agent.flight.results import StepAttempt, _key, result_of
 from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
-from quoth.agent.reply import Inner, Reply, SubAgent
+from quoth.agent.reply import Reply
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.prices import cost_of
 from quoth.agent.run.run import Run, RunLimits
@@ -30,6 +31,7 @@ from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM
@@ -228,7 +230,7 @@ class _Attempt:
         """Let the model work on the step's objective, with its tools and within its budget."""
         if self.past.end is not None and self.past.end.status == "done":
             return StepOutcome("done")
-        backend = self._backend()
+        backend = for_run(self._backend())
         if self.step.budget.cost is not None:
             cost_of(backend.name, Usage())  # refused where it cannot be told
         run = self._run(self._tools(), backend)
@@ -240,9 +242,7 @@ class _Attempt:
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         if reply.status == "failed" and self.over:
             return StepOutcome("failed", self.over)
-        return StepOutcome(
-            status.get(reply.status, "interrupted"), "" if reply.status == "done" else reply.text
-        )
+        return StepOutcome(status.get(reply.status, "interrupted"), "" if reply.ok else reply.said)
 
     def _aside(self, text: str, head: int) -> str:
         """Return a note with the call that shows the rest of a shortened text, if the step has that tool."""
@@ -290,7 +290,7 @@ class _Attempt:
         log.reply = self.context.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
-        messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
+        messages, dialect, search, must_act, may_force = Messages(), CALL_FORM, False, False, False
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
@@ -299,7 +299,8 @@ class _Attempt:
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
             table = offers(table)
-            must_act = len(table.visible) > 0 and agent.models.must_act(backend)
+            looks = len(table.visible) > 0
+            must_act, may_force = looks and agent.models.must_act(backend), looks and agent.models.forces
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
                 hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
@@ -313,7 +314,7 @@ class _Attempt:
             past.without_failures(),
             task,
             door=agent.door.narrowed(table),
-            backend=self._backend,
+            backend=self._backend if backend is None else lambda: backend,
             context=self._context(table, task),
             services=lambda run: services_for(agent, run),
             messages=messages,
@@ -322,6 +323,7 @@ class _Attempt:
             data=said.get("data", ""),
             turn=name,
             must_act=must_act,
+            may_force=may_force,
             dialect=dialect,
             search=search,
             listener=self._heard,
@@ -363,12 +365,9 @@ class _Attempt:
             clocks=(self.clock,),
         )
 
-    def _heard(self, event: str, data: Any) -> None:
+    def _heard(self, event: RunEvent) -> None:
         """Pass an event on to the agent's listener, as an event of this step."""
-        if self.agent.on_event is not None:
-            inner = data if event == "inner" else Inner((), event, data)
-            who = SubAgent(self.name, self.step.title or self.step.id)
-            self.agent.on_event("inner", replace(inner, path=(who, *inner.path)))
+        self.agent.tell(event.within(SubAgent(self.name, self.step.title or self.step.id)))
 
     def _spent(self, run: Run, usage: Usage) -> None:
         """Add up what models have used; end the run if the step is over its budget."""

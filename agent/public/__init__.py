@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from quoth.agent.client import Agent, AsyncAgent
+    from quoth.agent.events import RunEvent
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agent.client": "Agent AsyncAgent",
+    "agent.events": "RunEvent",
     "agent.flight.report": "FlightReport",
     "agent.reply": "Reply",
     "agent.run.options": "HostServices ModelOptions PolicyOptions ToolOptions",
@@ -131,6 +133,7 @@ __all__ = [
     "QuothError",
     "Reply",
     "ReplyStream",
+    "RunEvent",
     "RunLimits",
     "ScriptedBackend",
     "SearchHit",

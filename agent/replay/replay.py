@@ -244,7 +244,7 @@ class _Replayed:
             return
         data = self._end.data
         recorded = end_text(data["status"], data["text"])
-        self._differ("end", self._end.id, recorded, end_text(reply.status, reply.text))
+        self._differ("end", self._end.id, recorded, end_text(reply.status, reply.said))
 
 
 def _without_retried(past: Past) -> Past:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from quoth.agent.reply import Listener
+from quoth.agent.events import Listener
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
@@ -43,6 +43,7 @@ def build_run(
     route: Route = "reply",
     after_tags: AfterTags = "continue",
     must_act: bool = False,
+    may_force: bool = False,
     dialect: Dialect = CALL_FORM,
     search: bool = False,
     listener: Listener | None = None,
@@ -82,6 +83,7 @@ def build_run(
         route=route if caller is None else "agent",
         after_tags=after_tags,
         must_act=must_act,
+        may_force=may_force,
         dialect=dialect,
         search=search,
         limits=limits,

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from quoth.agent.run.observation import LINE, cleared, cleared_head
-from quoth.neuro.backends.base import ContextFullError, ModelError, Usage
+from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.belt import NEWS
+from quoth.neuro.prompt.dialects import dialect_of_next
 from quoth.neuro.prompt.memory import all_blocks_text, is_memory
 from quoth.tools.text import count, number_of
 
@@ -65,6 +66,10 @@ class Compaction:
     after: int
     text: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        told = {"how": self.kind, "replaced": self.replaced, "before": self.before, "after": self.after}
+        return told | ({"text": self.text} if self.text else {})
+
     def __str__(self) -> str:
         room = f"the request takes about {self.after:,} tokens instead of {self.before:,}."
         if self.kind == "cleared":
@@ -78,19 +83,38 @@ class Compaction:
 
 async def ask_within_window(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
     """The model's reply from ``ask``. Room is made before if necessary, and once more if the server says that
-    the request is too long. Raises ModelError."""
-    await make_room(run)
-    asked = len(run.messages)
-    try:
-        thought = await ask()
-    except ContextFullError as error:
-        gauge_of(run).refused(run.messages, error.window)
-        if not await make_room(run):
-            raise
-        asked = len(run.messages)
-        thought = await ask()
+    the request is too long; a cascade's next model is asked anew. Raises ModelError."""
+    full: ContextFullError | None = None
+    while True:
+        try:
+            if not await make_room(run) and full is not None:
+                raise full
+            asked = len(run.messages)
+            thought = await ask()
+            break
+        except MovedError:
+            full = None
+            go_on_with_next(run)
+        except ContextFullError as error:
+            if full is not None:
+                raise
+            full = error
+            gauge_of(run).refused(run.messages, error.window)
     gauge_of(run).told(run.messages, asked, thought.usage.input_tokens)
     return thought
+
+
+def go_on_with_next(run: Run) -> None:
+    """Go on with the model that the run's backend has now: with its window, and in a dialect that it
+    speaks."""
+    backend = run.backend
+    run.gauge = run.measured = None
+    if run.may_force:
+        run.must_act = backend.takes_grammar
+    dialect = dialect_of_next(run.dialect, backend.name, takes_tools=bool(backend.tool_view))
+    if dialect is not run.dialect:
+        run.dialect = dialect
+        run.messages.append("user", dialect.opening(run.door.table, search=run.search))
 
 
 async def make_room(run: Run) -> bool:
@@ -119,7 +143,8 @@ async def make_room(run: Run) -> bool:
         done = Compaction(done.kind, spare, done.replaced or cleared, before, gauge.tokens(spare), done.text)
     if done.messages is not run.messages and done.replaced:
         _replace(run, done)
-    if gauge.tokens(run.messages) > most and gauge.window.known:
+    roomier = getattr(run.backend, "roomier", False)  # then it is refused, and a cascade goes on
+    if gauge.tokens(run.messages) > most and gauge.window.known and not roomier:
         raise ModelError(_no_room(run, gauge))
     return done.replaced > 0
 
@@ -152,7 +177,7 @@ def _replace(run: Run, done: Compaction) -> None:
     if run.log is not None and not run.recalling:
         said = {"replaced": done.replaced, "before": done.before, "after": done.after}
         run.log.add(done.kind, {**said, "text": done.text} if done.text else said, parent=run.log.reply)
-    run.tell(done.kind, done)
+    run.tell("compaction", done)
 
 
 def _turns(messages: Messages) -> list[int]:
@@ -235,6 +260,8 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
         completion = await backend.complete(
             request, max_tokens=min(SUMMARY_TOKENS, max(gauge.window.tokens // 8, 1)), **options
         )
+    except MovedError:
+        raise
     except ModelError:
         return ""
     run.spend(completion.usage)

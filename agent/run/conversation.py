@@ -14,11 +14,11 @@ from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
-from quoth.agent.run.host import Host
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
+from quoth.agent.run.side_by_side import SideBySide, working
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
@@ -39,19 +39,22 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
-class Conversations(Host):
+class Conversations(SideBySide):
     """A Host that runs tasks and holds the conversation that ``say`` continues."""
 
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
     async def run(self, task: str) -> Reply:
-        """Run one task in a conversation of its own."""
+        """Run one task in a conversation of its own; several at once, each but the first in a session of its
+        own, which its Reply names."""
         self._require_open()
-        await self.renew()
-        reply, _ = await self._first(task, self._begin())
+        with self.free() as host:
+            await host.renew()
+            reply, _ = await host._first(task, host._begin())
         return reply
 
+    @working
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
         """Run the next message of the conversation that ``say`` continues, in a named session also across
         processes; for a REPL or a chat.
@@ -79,6 +82,7 @@ class Conversations(Host):
             self._talk = last  # another process has gone on with the chat
         return await self._follow(text, speaker or "", turn or "")
 
+    @working
     async def follow(self, text: str) -> Reply:
         """Run the next message of the conversation of the session's last run, however that was begun."""
         self._require_open()
@@ -99,6 +103,7 @@ class Conversations(Host):
         )
         return reply
 
+    @working
     async def resume(self) -> list[Reply | ToolResult]:
         """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
         call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
@@ -175,8 +180,8 @@ class Conversations(Host):
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         dialect, note = self.models.dialect()
-        if note and self.on_event is not None:
-            self.on_event("note", note)
+        if note:
+            self._tell_note(note)
         return dialect
 
     async def _first(
@@ -278,8 +283,7 @@ class Conversations(Host):
             return ""
         from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
 
-        say = (lambda text: None) if self.on_event is None else partial(self.on_event, "note")
-        return await knowledge_for(base, text, say=say)
+        return await knowledge_for(base, text, say=self._tell_note)
 
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
@@ -356,7 +360,7 @@ class Conversations(Host):
             past,
             told["text"],
             door=self.door.narrowed(table),
-            backend=self.models.backend if live else None,
+            backend=self.models.for_run() if live else None,
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
@@ -368,9 +372,10 @@ class Conversations(Host):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
+            may_force=self.models.forces and "chat" not in told,
             dialect=dialect,
             search=told["search"],
-            listener=None if ends else self.on_event,
+            listener=None if ends or self.on_event is None else self.tell,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
@@ -384,7 +389,10 @@ class Conversations(Host):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
-            log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
+            log.ended(
+                replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),
+                run.messages,
+            )
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
         talk = self._session.talk_of(run.messages)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from quoth.agent.reply import Listener
+from quoth.agent.config.loading import load_config
+from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
@@ -113,7 +115,7 @@ class Host:
         memory it has that of the workspace.
         ``session`` names the session to go on with or to begin, ``session="monday"``; None is a new one.
         ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
-        ``on_event`` is told what happens in a run: ``on_event=lambda event, data: print(event)``.
+        ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
 
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
@@ -122,8 +124,9 @@ class Host:
         policies, tooling = policy_options(policy), tool_options(tools)
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies, tooling)
+        self.config = load_config(self.workspace.root)
+        self.limits = run_limits(limits, self.config)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -131,10 +134,11 @@ class Host:
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.on_event = on_event
-        self._remote = tooling.open_remote(self.table, self.audit, self._tell)
+        self._failed: Listener | None = None  # the listener that was told that it fails
+        self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), search=tooling.searched)
+        self.models = Models(model_options(model), self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
@@ -173,15 +177,28 @@ class Host:
 
     def _to_user(self, text: str) -> None:
         """Bring a message to the user: tell the listener, then deliver it."""
-        self._tell(text, "message")
+        self.tell(RunEvent("message", text))
         if self.deliver is not None:
             self.deliver(text)
 
-    def _tell(self, text: str, event: str = "note") -> None:
-        """Tell the listener, whose errors are ignored."""
-        if self.on_event is not None:
+    def _tell_note(self, text: str) -> None:
+        self.tell(RunEvent("note", text))
+
+    def tell(self, event: RunEvent) -> None:
+        """Tell the listener. When it fails, the run goes on; the listener and the program's log are told so
+        once."""
+        if self.on_event is None:
+            return
+        try:
+            self.on_event(event)
+        except Exception as error:
+            if self._failed is self.on_event:
+                return
+            self._failed = self.on_event
+            said = f"The listener failed at the event {event.kind}: {type(error).__name__}: {error}"
+            logging.getLogger("quoth").warning(said, exc_info=error)
             with contextlib.suppress(Exception):
-                self.on_event(event, text)
+                self.on_event(RunEvent("note", said))
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
@@ -202,11 +219,15 @@ class Host:
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
 
+    def _open_record(self) -> None:
+        """Open the record of one session."""
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
+        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+
     def _open_session(self) -> None:
         """Open what belongs to one session: its record, its memory, and the way to its people."""
         given = self._given
-        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
-        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+        self._open_record()
         self._memory = OwnMemory(self._open_memory)
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
@@ -388,7 +409,7 @@ class Host:
         if (trouble := self._remote.trouble) != self._troubled:
             self._troubled = trouble
             if trouble:
-                self._tell(f"The remote tools stay as they were. {trouble}")
+                self._tell_note(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
             self.table, self.door = table, self.door.with_tools(table)
             self.catalog = self.catalog.of(self.listed())

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.base import Backend, MovedError, Usage
+from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.errors import ToolError, UsageError
 
@@ -27,13 +28,18 @@ class OwnModel:
 
         It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation."""
         try:
-            backend = self._backend()
+            backend = for_run(self._backend())
         except UsageError as error:
             raise ToolError(f"There is no model to ask. {error}") from None
         messages = Messages()
         if system:
             messages.append("system", system)
         messages.append("user", prompt)
-        completion = await backend.complete(messages, max_tokens=max_tokens)
+        while True:
+            try:
+                completion = await backend.complete(messages, max_tokens=max_tokens)
+                break
+            except MovedError:  # a cascade's next model answers
+                continue
         self._spend(completion.usage)
         return completion.text

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from functools import cache
 
+from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.options import ModelOptions
 from quoth.neuro.backends.base import Backend, as_backend
+from quoth.neuro.backends.cascade import for_run, is_same
+from quoth.neuro.backends.settings import NO_SETTINGS
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import ToolTable
@@ -17,9 +22,11 @@ from quoth.tools.registry.table import ToolTable
 
 class Models:
     """``search`` says that the agent's model searches its tools instead of being shown them all. ``chosen``
-    is the dialect of its conversations, None until it is chosen."""
+    is the dialect of its conversations, None until it is chosen. ``config`` says what the options leave
+    open."""
 
-    def __init__(self, options: ModelOptions, *, search: bool) -> None:
+    def __init__(self, options: ModelOptions, config: Config = NO_CONFIG, *, search: bool) -> None:
+        self._config = config
         self.options = options
         self.search = search
         self.chosen: Dialect | None = None
@@ -44,8 +51,14 @@ class Models:
             from quoth.neuro.backends.select import choose_backend
 
             spec = self.options.model if isinstance(self.options.model, str) else None
-            self._own = choose_backend(spec, base_url=self.options.base_url, progress=weights_progress())
+            self._own = choose_backend(
+                spec, self.options.settings, progress=weights_progress(), config=self._config
+            )
         return self._own
+
+    def for_run(self) -> Callable[[], Backend]:
+        """The agent's own model as one run asks it, made at the first use."""
+        return cache(lambda: for_run(self.backend()))
 
     def other(self, spec: str) -> Backend:
         """The model of another spec, opened only once. Raises UsageError."""
@@ -54,7 +67,8 @@ class Models:
             from quoth.neuro.backends.select import choose_backend
 
             same = spec.partition(":")[0] == self.name.partition(":")[0]
-            self._others[spec] = choose_backend(spec, base_url=self.options.base_url if same else None)
+            settings = self.options.settings if same else NO_SETTINGS
+            self._others[spec] = choose_backend(spec, settings, config=self._config)
         return self._others[spec]
 
     def must_act(self, backend: Backend) -> bool:
@@ -62,19 +76,26 @@ class Models:
         wanted = self.options.must_act
         return backend.takes_grammar if wanted is None else wanted
 
+    @property
+    def forces(self) -> bool:
+        """Whether that depends on the model."""
+        return self.options.must_act is None
+
     def dialect(self) -> tuple[Dialect, str]:
         """The dialect of the agent's model, and a note for a person when it has just been chosen. Raises
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         note = ""
         if self.chosen is None:
-            self.chosen, note = self._dialect_for(self.backend(), self.options.dialect)
+            self.chosen, note = self._dialect_for(
+                self.backend(), self.options.dialect or self._config.dialect
+            )
         return self.chosen, note
 
     def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
         """The dialect of a sub-agent's model for the tools in ``table``, and whether the model searches them.
         It is the agent's own dialect if the model is the same and these tools can be called in it."""
         search = self.search and searched
-        for wanted in (self.options.dialect if backend is self._own else None, None):
+        for wanted in (self.options.dialect if is_same(backend, self._own) else None, None):
             with contextlib.suppress(UsageError):
                 dialect, _ = self._dialect_for(backend, wanted, search=search, tools=len(table.shown) > 0)
                 dialect.opening(table, search=search)  # refused where no tool can be called so

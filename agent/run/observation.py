@@ -13,6 +13,7 @@ from quoth.agent.reply import CallRecord
 from quoth.agent.run.run import Run
 from quoth.agent.terminal.text import Aside, shortened, show_value
 from quoth.tools.history.long_results import more_form
+from quoth.tools.text import short
 
 AFTER_RESULT = "If you know it now, say it in one plain sentence. If not, make the next call."
 NOW_ANSWER = "Answer this in one plain sentence now, from the results you have."
@@ -24,6 +25,7 @@ EMPTY = {
     "[]": "an empty list: nothing was found; look for something else",
     "None": "nothing",
 }
+REFUSAL = 1_000  # characters of it that are quoted
 LINE = 60  # characters that are said of a result that is cleared, beside its call
 
 # Results
@@ -118,6 +120,12 @@ def empty_reply(run: Run) -> str:
 def complaint(text: str, run: Run) -> str:
     """The observation of an unusable reply, followed by the task."""
     return f"{text}\n\nThe task: {run.task}"
+
+
+def refused(model: str, words: str) -> str:
+    """Why a run ends whose model will not do what it was asked; its own words are quoted."""
+    said = short(" ".join(words.split()), REFUSAL)
+    return f"{model} refused to answer. {f'It said: {said}' if said else 'It did not say why.'}"
 
 
 # What stands behind the results of a turn

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,12 @@ from quoth.neuro.backends.base import (
     Completion,
     ContextFullError,
     ModelError,
+    MovedError,
     RequestOptions,
     ToolsRefusedError,
     Usage,
 )
+from quoth.neuro.backends.cascade import Descent
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.neuro.reading.result import Reading
@@ -57,6 +59,7 @@ def facts_of(backend: Backend) -> dict[str, Any]:
         "takes-grammar": backend.takes_grammar,
         "tool-view": backend.tool_view,
         "context": backend.context,
+        **({"roomier": True} if getattr(backend, "roomier", False) else {}),
     }
 
 
@@ -86,7 +89,7 @@ class RecordedBackend:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
-        return facts_of(self._live())[name]
+        return facts_of(self._live()).get(name)
 
     @property
     def name(self) -> str:
@@ -100,6 +103,11 @@ class RecordedBackend:
     @property
     def takes_grammar(self) -> bool:
         return bool(self._fact("takes-grammar"))
+
+    @property
+    def roomier(self) -> bool:
+        """Whether there is a model to go on with that reads more."""
+        return bool(self._fact("roomier"))
 
     @property
     def tool_view(self) -> str:
@@ -137,7 +145,12 @@ class RecordedBackend:
                 messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
             )
         except ModelError as error:
-            self._log.reply = self._log.add("reply", _raised(error), parent=request)
+            said = _raised(error)
+            if isinstance(error, MovedError):
+                said["to"] = {**facts_of(live), "place": error.place}
+            self._log.reply = self._log.add("reply", said, parent=request)
+            if isinstance(error, MovedError) and self.run is not None:
+                self._tell_move(self.run, str(error))
             raise
         reading = self._read(completion)
         with self._log.session.transcript.together():
@@ -146,6 +159,17 @@ class RecordedBackend:
         self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
+
+    def _tell_move(self, run: Run, why: str) -> None:
+        run.tell("note", why)
+        who = {"user": run.user, "session": run.session, "route": run.route}
+        run.door.record("model", why, status="error", **who)
+
+    def _move_to(self, model: Mapping[str, Any]) -> None:
+        """Go on with the model that the cascade had moved on to."""
+        self._known |= {"roomier": False, **model}
+        if self._live is not None and isinstance(live := self._live(), Descent):
+            live.stand_at(model["place"], model["model"])
 
     def live(self) -> Backend:
         """The real model. Raises UsageError in a run without one."""
@@ -220,6 +244,9 @@ class RecordedBackend:
                 raise ToolsRefusedError(said["text"])
             if said["raised"] == "full":
                 raise ContextFullError(said["text"], said["window"])
+            if said["raised"] == "moved":
+                self._move_to(said["to"])
+                raise MovedError(said["text"])
             raise ModelError(said["text"])
         completion = completion_of(said)
         self._read(completion)
@@ -231,6 +258,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
     """The data of a ``reply`` event for a request that failed."""
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
+    if isinstance(error, MovedError):
+        return {"raised": "moved", "text": str(error)}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
@@ -326,6 +355,10 @@ class RecordedDoor:
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> None:
         if self._live and key_in(call) not in self._past.faults:
             self._door.unreadable(self._marked(call), context, text, message)
+
+    def record(self, stage: str, message: str, **marks: Any) -> None:
+        """Write an audit row about what befell the run apart from its calls."""
+        self._door.record(stage, message, **marks)
 
     def _marked(self, call: Call) -> Call:
         return replace(call, run=self._log.run, event=self._log.reply)

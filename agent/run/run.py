@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
+from quoth.agent.events import EventKind, Listener, RunEvent
+from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted, stands
@@ -93,6 +94,8 @@ class RunDoor(EarlyDoor, Protocol):
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> Any: ...
 
+    def record(self, stage: str, message: str, **marks: Any) -> None: ...
+
 
 @dataclass
 class Turn:
@@ -127,6 +130,7 @@ class Run:
     route: Route = "reply"
     after_tags: AfterTags = "continue"
     must_act: bool = False
+    may_force: bool = False  # whether a cascade's next model must act if it takes a grammar
     dialect: Dialect = CALL_FORM
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
@@ -228,24 +232,29 @@ class Run:
         finally:
             del self.doing[task]
 
-    def tell(self, event: str, data: Any) -> None:
-        """Tell the listener, whose errors are ignored. It is not told of recorded events again, except by a
-        sub-agent, whose listener sees to that itself."""
+    def tell(self, kind: EventKind, data: Any) -> None:
+        """Tell the listener, unless the event is a recorded one; a sub-agent's listener sees to that
+        itself."""
+        self.pass_on(RunEvent(kind, data))
+
+    def pass_on(self, event: RunEvent) -> None:
+        """Tell the listener of an event, which may be one of a sub-agent."""
         if self.listener is not None and not (self.recalling and self.parent is None):
-            with contextlib.suppress(Exception):
-                self.listener(event, data)
+            self.listener(event)
 
     def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+        answered = status in ("done", "pending")
         reply = Reply(
             self.session,
             status,
-            text,
+            text if answered else "",
             tuple(self.calls),
             self.usage,
             self.budget.steps_taken,
             tuple(one.text for one in self.sent if one.to == USER and (self.chats or not one.told)),
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
+            error="" if answered else text,
         )
         if self.log is not None:
             try:

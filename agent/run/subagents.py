@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from quoth.agent.reply import Inner, Listener, Reply, SubAgent
+from quoth.agent.config.config import Config
+from quoth.agent.events import Listener, RunEvent, SubAgent
+from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
@@ -27,8 +29,9 @@ from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.select import PROVIDERS
+from quoth.neuro.backends.providers import names
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, ask, deny
@@ -54,14 +57,16 @@ class TeamHost(Protocol):
     door: Door
     table: ToolTable
     limits: RunLimits
+    config: Config
     user: str
     workspace: Workspace
     transcript: Transcript
     call_log: StoreCallLog
     pages: StorePages
-    on_event: Listener | None
     models: Models
     catalog: BeltCatalog
+
+    def tell(self, event: RunEvent) -> None: ...
 
     async def renew(self) -> ToolTable: ...
 
@@ -112,9 +117,11 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
+        if model in (own, *EMBEDDED) or (
+            name and provider == own.partition(":")[0] not in ("local", "cascade")
+        ):
             return ALLOW
-        if name and provider in PROVIDERS:
+        if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
         return ALLOW  # there is no such model, and the body says so
 
@@ -159,7 +166,7 @@ class Team:
         calls: int | None = None,
     ) -> str:
         """Run a sub-agent with a task; see tools/call/services.py."""
-        run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
+        run = self._sub_run(task, call, context, data, tools, for_run(self.backend_of(model)))
         try:
             async with self._budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
@@ -168,10 +175,10 @@ class Team:
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
-        if reply.status == "done":
+        if reply.ok:
             return answer_of(run, reply.text)
         waits = reply.status == "pending"
-        raise ToolFailure(STATUS_OF[reply.status], reply.text if waits else answer_of(run, reply.text))
+        raise ToolFailure(STATUS_OF[reply.status], reply.text if waits else answer_of(run, reply.error))
 
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:
@@ -197,11 +204,12 @@ class Team:
         answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
+        looks = not data and len(table.visible) > 0
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
-        must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
+        must_act = looks and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
@@ -230,6 +238,7 @@ class Team:
             data=data,
             turn=key,
             must_act=must_act,
+            may_force=looks and self._agent.models.forces,
             dialect=dialect,
             search=search,
             caller=call,
@@ -261,19 +270,13 @@ class Team:
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
         call it works for."""
-        agent, caller = self._agent, self._run
+        tell = self._agent.tell if self._run is None else self._run.pass_on
 
-        def listen(event: str, data: Any) -> None:
-            if event == "result":
-                context.side_effects.extend(data.result.side_effects)
-            if run.recalling:
-                return
-            inner = data if event == "inner" else Inner((), event, data)
-            told = replace(inner, path=(who, *inner.path))
-            if caller is not None:
-                caller.tell("inner", told)
-            elif agent.on_event is not None:
-                agent.on_event("inner", told)
+        def listen(event: RunEvent) -> None:
+            if event.kind == "result" and not event.path:
+                context.side_effects.extend(event.data.result.side_effects)
+            if not run.recalling:
+                tell(event.within(who))
 
         return listen
 

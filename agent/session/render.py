@@ -175,6 +175,8 @@ def _told(event: Event) -> tuple[str, str]:
             after = f", after {said['after']}" if said.get("after") else ""
             who = f", {visible(said['speaker'])}" if said.get("speaker") else ""
             return "▶", f"{event.run}{after}, {minute(event.at)}{who}: {said['text']}"
+        case "reply" if said.get("raised") == "moved":
+            return "!", str(said["text"])
         case "reply" if "raised" in said:
             return "!", f"The model did not answer: {said['text']}"
         case "reply":

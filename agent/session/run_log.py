@@ -43,7 +43,7 @@ class RunLog:
         ``after_tags`` if it is given, because the run was begun otherwise."""
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
-        data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}
+        data: dict[str, Any] = {"status": reply.status, "text": reply.said, "steps": reply.steps}
         if (number := self.number(messages)) != 1:
             data["talk"] = number
         if after_tags:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
-from quoth.agent.reply import CallRecord, Inner, Reply, SubAgent
+from quoth.agent.events import RunEvent, SubAgent, Waiting
+from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.output import colored, complain, may_draw, shown
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
@@ -51,40 +52,44 @@ class Progress:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
         self._color = may_draw(self._out) if color is None else color
         self._waiting = False
+        self._told = ""  # why a request waits, said last
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
 
-    def __call__(self, event: str, data: Any) -> None:
-        path: tuple[SubAgent, ...] = ()
-        if event == "inner" and isinstance(data, Inner):
-            path = data.path
-            if data.event not in ("turn", "text", "thought"):
+    def __call__(self, event: RunEvent) -> None:
+        kind, data, path = event.kind, event.data, event.path
+        if kind in ("usage", "question"):  # a person is asked by whoever asks
+            return
+        if kind not in ("turn", "text", "thought"):
+            if path:
                 self._clear()
                 self._turn_to(path)
-            event, data = data.event, data.data
-        elif self._path and event not in ("turn", "text", "thought"):
-            self._path = ()
-        if event == "turn":
+            self._path = path
+        if kind == "waiting" and isinstance(data, Waiting):
+            self._wait_on(data)
+        elif kind == "turn":
             self._written = [said for said in self._written if said[0] != path]
             self._wait("… reading")
-        elif event == "text":
+        elif kind == "text":
             self._wait("… writing")
         else:
             self._clear()
-        if event == "written":
+        if kind != "waiting":
+            self._told = ""
+        if kind == "written":
             self._written.append((path, data))
             self._call(data)
-        elif event == "call" and isinstance(data, CallForm):
+        elif kind == "call" and isinstance(data, CallForm):
             if (said := (path, str(data))) in self._written:
                 self._written.remove(said)
             else:
                 self._call(str(data))
-        elif event == "result" and isinstance(data, CallRecord):
+        elif kind == "result" and isinstance(data, CallRecord):
             self._result(data)
-        elif event in ("fault", "note", "cleared", "summary"):
+        elif kind in ("fault", "note", "compaction"):
             self._line("!", "yellow", str(data))
-        elif event == "end" and isinstance(data, Reply) and data.status != "done":
-            self._line("■", "yellow", f"{data.status}: {data.text}")
+        elif kind == "end" and isinstance(data, Reply) and data.status != "done":
+            self._line("■", "yellow", f"{data.status}: {data.said}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
         """Print the tasks on ``path`` that the last event did not have; sub-agents may run concurrently."""
@@ -103,6 +108,13 @@ class Progress:
             self._out.write(colored(doing, "dim"))
             self._out.flush()
             self._waiting = True
+
+    def _wait_on(self, waiting: Waiting) -> None:
+        """Count down in one line on a terminal; elsewhere say each wait once."""
+        self._wait(f"… {waiting}")
+        if not self._color and self._told != waiting.reason:
+            self._line("!", "yellow", str(waiting))
+        self._told = waiting.reason
 
     def _clear(self) -> None:
         if self._waiting:

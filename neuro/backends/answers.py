@@ -45,7 +45,9 @@ class Answer:
 
     def completion(self, turn: int, start: float) -> Completion:
         """The finished Completion. A call without an id of its own gets one with the number ``turn`` in it;
-        ``start`` is the monotonic time of the request."""
+        ``start`` is the monotonic time of the request. A refusal has words alone."""
+        if self.finish == "refused":
+            self.calls, self.kept = [], None
         taken: set[str] = set()
         for place, call in enumerate(self.calls):
             if not call["id"] or call["id"] in taken:  # each needs one of its own; not every server gives it
@@ -106,6 +108,8 @@ async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
                         raise TooLongError
                     data.clear()
                     yield event
+    if rest == b"\r" and data:  # the end of the last event, where lines end with returns alone
+        yield b"\n".join(data).decode(errors="replace")
 
 
 def _inflated(response: httpx.Response) -> AsyncGenerator[bytes]:

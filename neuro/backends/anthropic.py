@@ -35,6 +35,7 @@ class AnthropicBackend(HttpBackend):
         name: str | None = None,
         *,
         extra: Mapping[str, Any] | None = None,
+        key_variable: str = "ANTHROPIC_API_KEY",
         **more: Any,
     ) -> None:
         super().__init__(
@@ -42,7 +43,7 @@ class AnthropicBackend(HttpBackend):
             endpoint(base_url, "/messages", "/v1"),
             api_key,
             name or f"anthropic:{model}",
-            key_variable="ANTHROPIC_API_KEY",
+            key_variable=key_variable,
             # No temperature: newer models refuse it.
             options={"cache_control": CACHED, **(extra or {})},
             **more,
@@ -68,12 +69,16 @@ class AnthropicBackend(HttpBackend):
         parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this server refuses: one that only resembles Anthropic's may not cache by
         itself, and a model that always thinks may not let a call be forced."""
         words = str(error.get("message"))
-        if "cache_control" in words and self._options.pop("cache_control", None) is not None:
-            return True
+        for option in ("temperature", "cache_control"):
+            if option in words:
+                return self._drop(option, request)
         return "tool_choice" in words and request.options.pop("tool_choice", None) is not None
 
     def _whole(self, reply: Any) -> Answer:
@@ -83,7 +88,8 @@ class AnthropicBackend(HttpBackend):
         if not isinstance(blocks, list):
             self._garbage("JSON without content")
         found = {index: block for index, block in enumerate(blocks) if isinstance(block, dict)}
-        return _answer(found, {}, _finish(reply.get("stop_reason")), reply.get("usage"))
+        finish = _finish(reply.get("stop_reason"))
+        return _explained(_answer(found, {}, finish, reply.get("usage")), reply)
 
     def _stream(self) -> _Stream:
         return _Stream(self)
@@ -108,6 +114,7 @@ class _Stream:
         self._pieces: dict[tuple[int, str], list[str]] = {}  # of what grows, by block and key
         self._used: dict[str, Any] = {}
         self._finish: str | None = None
+        self._ended: dict[str, Any] = {}
 
     def hear(self, data: str) -> str:
         event = self._backend.event(data)
@@ -122,7 +129,8 @@ class _Stream:
                 return self._grow(index, _dict(event.get("delta")))
             case "message_delta":
                 self._used |= _dict(event.get("usage"))
-                if reason := _dict(event.get("delta")).get("stop_reason"):
+                self._ended |= _dict(event.get("delta"))
+                if reason := self._ended.get("stop_reason"):
                     self._finish = _finish(reason)
             case "message_stop":
                 self.done = True
@@ -143,7 +151,7 @@ class _Stream:
                 inputs[index] = text
             else:
                 block[key] = (block.get(key) or "") + text
-        return _answer(self._blocks, inputs, self._finish, self._used)
+        return _explained(_answer(self._blocks, inputs, self._finish, self._used), self._ended)
 
 
 def _answer(
@@ -167,6 +175,13 @@ def _answer(
     return answer
 
 
+def _explained(answer: Answer, ended: Mapping[str, Any]) -> Answer:
+    """The answer; a refusal without words says what the provider says of it."""
+    if answer.finish == "refused" and not "".join(answer.pieces).strip():
+        answer.pieces = [str(_dict(ended.get("stop_details")).get("explanation") or "")]
+    return answer
+
+
 @lru_cache(maxsize=8)
 def _system_json(system: str) -> bytes:
     """The system message as it is sent, written once."""
@@ -183,6 +198,8 @@ def _text(block: dict[str, Any]) -> str:
 
 
 def _finish(reason: Any) -> str:
+    if reason == "refusal":
+        return "refused"
     return "length" if reason in ("max_tokens", "model_context_window_exceeded") else "stop"
 
 

@@ -11,11 +11,34 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from quoth.neuro.backends.messages import Messages, NativeCall
-from quoth.tools.errors import QuothError
+from quoth.tools.errors import QuothError, UsageError
+
+# What kept a model from answering, as far as another one might answer in its place: there is no way to it, it
+# is slow, it limits requests, it waits for its bill to be paid, it refuses the key, it fails, or what came is
+# no answer of a model.
+Why = Literal["", "down", "slow", "limited", "bill", "key", "failed", "garbage"]
 
 
 class ModelError(QuothError):
-    """The model could not answer (down, slow, refused, garbage); the text says which and what to do."""
+    """The model could not answer; the text says why and what to do. ``why`` is empty where the request itself
+    was at fault."""
+
+    def __init__(self, sentence: str, why: Why = "") -> None:
+        super().__init__(sentence)
+        self.why: Why = why
+
+
+class MovedError(ModelError):
+    """A model did not answer, and a cascade has gone on to its next one: the request is to be made anew, for
+    the name, tools and window that the backend has now. ``place`` is that of the model in the list."""
+
+    def __init__(self, sentence: str, place: int = 0) -> None:
+        super().__init__(sentence)
+        self.place = place
+
+
+class NoKeyError(UsageError):
+    """A model cannot be asked because there is no key for its server."""
 
 
 class ToolsRefusedError(ModelError):
@@ -70,12 +93,14 @@ class RequestOptions:
     """What one request wants beyond the conversation. ``temperature`` is that of sampling (None: the
     backend's own); ``schema`` is the JSON Schema that an answer without calls has to follow; ``seconds``
     bounds the reply with all its tries; ``on_wait`` is told how many seconds a backend waits before it tries
-    again, and why. A backend ignores what it cannot do."""
+    again, and why; a pause longer than ``patience`` is not waited for. A backend ignores what it cannot
+    do."""
 
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
     seconds: float | None = None
     on_wait: Callable[[float, str], None] | None = None
+    patience: float | None = None
 
 
 NO_OPTIONS = RequestOptions()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,15 +18,23 @@ from typing import Any, NoReturn
 import httpx
 
 from quoth.neuro.backends.answers import LONGEST
-from quoth.neuro.backends.base import ContextFullError, ModelError, ToolsRefusedError
+from quoth.neuro.backends.base import ContextFullError, ModelError, ToolsRefusedError, Why
 from quoth.neuro.backends.context_window import overflow
+from quoth.neuro.backends.pool import PLACES
 from quoth.tools.text import printable, short
 
-LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
+LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
 WORDS = 4_000  # characters of them that are looked at
-PASSING = (429, 500, 502, 503, 504, 529)
+UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
+# An error told as a reply, or in the middle of a stream, that another try may get over.
+_PASSING = re.compile(r"overloaded|api_error|server_error|rate_limit|timeout", re.IGNORECASE)
+# How servers say that somebody has to pay first; some of them with a status of 400, 403 or 429.
+_UNPAID_CODE = re.compile(
+    r"insufficient_(?:quota|balance|credit|funds)|billing|credit_balance|spend_limit", re.IGNORECASE
+)
+_UNPAID = re.compile(r"credit balance is too low|insufficient (?:balance|credits?|funds)", re.IGNORECASE)
 # How servers say that they take no tools; some of them with a status of 500.
 _TOOLS = r"\b(?:tools?|functions?|tool_choice|function[ _]call(?:s|ing)?)\b(?![.\[])"
 _REFUSAL = (
@@ -38,10 +48,12 @@ _NO_TOOLS = re.compile(r"not support tool|unsupported param: tools|tools param r
 
 
 class TransientError(Exception):
-    """A failure worth another try, after at least ``wait`` seconds; its text is the sentence for a person."""
+    """A failure worth another try, after at least ``wait`` seconds; its text is the sentence for a person,
+    ``why`` that of the ModelError which it becomes when no try helps."""
 
-    def __init__(self, sentence: str, wait: float = 0.0) -> None:
+    def __init__(self, sentence: str, why: Why, wait: float = 0.0) -> None:
         super().__init__(sentence)
+        self.why: Why = why
         self.wait = wait
 
 
@@ -61,8 +73,8 @@ class Server:
         key_variable: str,
     ) -> None:
         self._model = model
-        # What a person is shown: no user, no password, no query (some servers take their key there).
-        self._shown = f"{url.scheme}://{url.netloc.decode()}{url.path}"
+        self._url = url
+        self._shown = _shown(url)
         self._key = key
         self._key_variable = key_variable
         self._secrets = _secrets(key, auth, url)
@@ -70,46 +82,85 @@ class Server:
     def _json(self, raw: bytes | str) -> Any:
         reply = parsed(raw)
         if reply is None:
-            text = raw if isinstance(raw, str) else raw[: 4 * WORDS].decode(errors="replace")
-            self._garbage(f"text that is not JSON ({self._quote(text)})")
+            text = _as_text(raw).strip()
+            said = self._quote(_words_of(text)) or "a page without a title"
+            self._garbage(f"text that is not JSON ({said})" if text else "nothing")
         return reply
 
-    def _refused(self, response: httpx.Response, raw: bytes, had_tools: bool) -> TransientError | ModelError:
+    def _refused(
+        self, response: httpx.Response, raw: bytes, had_tools: bool, left: float
+    ) -> TransientError | ModelError:
+        """What an answer without a reply says; ``left`` are the seconds in which it may be tried again."""
         status = response.status_code
-        error = error_of(parsed(raw))
+        error = error_of(parsed(raw)) or {"message": _words_of(_as_text(raw))}
         said = str(error.get("message") or "")
         quoted = self._quote(said)
         tail = f" It said: {quoted}" if quoted else ""
+        why: Why = ""
         if had_tools and _refuses_tools(status, error, said):
             self.tool_view = ""
             return ToolsRefusedError(f"{self._shown} takes no tools for {self._model} ({status}).{tail}")
         if status in (400, 413, 500) and (window := overflow(error)) is not None:
             return ContextFullError(f"{self._shown} refused the request ({status}): {quoted}", window)
-        if status in (401, 403) and self._key:
+        if status == 402 or _is_bill(error):
+            why = "bill"
+            sentence = (
+                f"{self._shown} wants to be paid ({status}): "
+                f"the account has no credit, or has reached its limit.{tail}"
+            )
+        elif status in (401, 403) and self._key:
+            why = "key"
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):
+            why = "key"
             sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}.{tail}"
-        elif status == 404:
-            sentence = f"{self._shown} has no model {self._model}, or no such address (404).{tail}"
-        elif status == 400:
-            sentence = f"{self._shown} refused the request (400): {quoted or 'it did not say why'}"
-        elif status in PASSING:
+        elif status == 407:
+            sentence = f"The proxy on the way to {self._shown} wants a name and a password (407).{tail}"
+            why = "down"
+        elif status in (404, 405, 410):
+            sentence = f"{self._shown} has no model {self._model}, or no such address ({status}).{tail}"
+        elif status in (400, 413, 422):
+            sentence = f"{self._shown} refused the request ({status}): {quoted or 'it did not say why'}"
+        elif status in (408, 425, 429) or (status >= 500 and status != 501):
             does = {429: "is limiting requests", 529: "is overloaded"}.get(status, "failed")
             failed = f"{self._shown} {does} ({status})"
             wait = seconds_of(response.headers.get("retry-after", ""))
-            if wait <= LONGEST_WAIT:
-                return TransientError(f"{failed}.{tail}", wait)
-            sentence = f"{failed} and asks to wait {wait:.0f} s.{tail}"
+            why = "limited" if status in (429, 529) else "failed"
+            if wait <= min(LONGEST_WAIT, left):
+                return TransientError(f"{failed}.{tail}", why, wait)
+            late = ", longer than this reply may take" if wait <= LONGEST_WAIT else ""
+            sentence = f"{failed} and asks to wait {wait:.0f} s{late}.{tail}"
+        elif status < 400 and (there := self._redirected(response)):
+            sentence = (
+                f"{self._shown} says to ask {there} instead ({status}). That was not done, because the key "
+                f"would go there too; if it is the right server: --base-url {there}"
+            )
         else:
             sentence = f"{self._shown} answered with status {status} instead of a reply.{tail}"
-        return ModelError(sentence)
+        return ModelError(sentence, why)
+
+    def _redirected(self, response: httpx.Response) -> str:
+        """Where a reply sends its request, as a person may be shown it; empty if it does not say."""
+        try:
+            there = self._url.join(response.headers.get("location", ""))
+        except httpx.InvalidURL:
+            return ""
+        known = there.scheme in ("http", "https") and there.host and there != self._url
+        return self._quote(_shown(there.copy_with(userinfo=b""))) if known else ""
 
     def _failed(self, reply: Any) -> NoReturn:
         """An error told in the place of an answer."""
         error = error_of(reply)
         sentence = f"{self._shown} failed: {self._quote(error['message'])}"
-        window = overflow(error)
-        raise ModelError(sentence) if window is None else ContextFullError(sentence, window)
+        if (window := overflow(error)) is not None:
+            raise ContextFullError(sentence, window)
+        if _is_bill(error):
+            raise ModelError(sentence, "bill")
+        code = f"{error.get('type')} {error.get('code')}"
+        if _PASSING.search(code) or re.search(r"\b(?:429|5\d\d)\b", code):
+            limited = re.search("overloaded|rate_limit|429|529", code)
+            raise TransientError(sentence, "limited" if limited else "failed")
+        raise ModelError(sentence, "failed")
 
     @contextmanager
     def _shaped(self) -> Iterator[None]:
@@ -120,18 +171,49 @@ class Server:
             self._garbage("a reply of another shape")
 
     def _garbage(self, what: str) -> NoReturn:
-        raise ModelError(f"{self._shown} answered with {what}. Is it {self.kind}?")
+        raise ModelError(f"{self._shown} answered with {what}. Is it {self.kind}?", "garbage")
 
     def _too_long(self, status: int) -> NoReturn:
         """Not one of the failures that are worth another try."""
         code = "" if status == 200 else f"status {status} and "
         self._garbage(f"{code}more than {LONGEST:,} bytes; it was stopped there")
 
-    def _cut_off(self) -> ModelError:
-        return ModelError(f"The answer from {self._shown} was cut off in the middle; try again.")
+    def _out_of_time(self, seconds: float, queued: bool) -> str:
+        if queued:
+            return (
+                f"No request was sent to {self._shown} within {seconds:g} s: "
+                f"{PLACES} others of this process were under way there all the time."
+            )
+        return f"{self._shown} did not come to an end within {seconds:g} s."
 
-    def _unreachable(self, why: str) -> str:
-        return f"Cannot reach {self._shown} ({self._quote(why)}). Is the server running?"
+    def _cut_off(self) -> TransientError:
+        return TransientError(f"The answer from {self._shown} was cut off in the middle.", "down")
+
+    def _unreachable(self, why: str, hint: str = "Is the server running?") -> str:
+        return f"Cannot reach {self._shown} ({self._quote(why)}). {hint}"
+
+    def _no_way(self, error: httpx.RequestError) -> TransientError | ModelError:
+        """Why no request could be sent, or no reply came."""
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLError | socket.gaierror):
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            own = " A CA of your own is named by SSL_CERT_FILE." if cause.verify_code in UNKNOWN_CA else ""
+            return ModelError(
+                f"{self._shown} shows a certificate that is not good: {cause.verify_message}.{own}", "down"
+            )
+        if isinstance(cause, ssl.SSLError):
+            hint = "Does it speak https, or is its address one with http://?"
+            return ModelError(self._unreachable(cause.reason or str(cause), hint), "down")
+        if isinstance(cause, socket.gaierror):
+            hint = "Is its name right, and is there a network?"
+            return TransientError(self._unreachable(str(cause.strerror), hint), "down")
+        if isinstance(error, httpx.ProxyError):
+            hint = "The environment names a proxy; does it let requests through?"
+            return ModelError(self._unreachable(f"the proxy said {error}", hint), "down")
+        if isinstance(error, httpx.ConnectError):
+            return TransientError(self._unreachable(str(error) or type(error).__name__), "down")
+        return TransientError(f"{self._shown} closed the connection without an answer.", "down")
 
     def _quote(self, words: Any) -> str:
         """A server's own words: one short line, without escapes that steer a terminal and without secrets."""
@@ -153,6 +235,29 @@ def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> l
     return sorted(found, key=len, reverse=True)
 
 
+def _shown(url: httpx.URL) -> str:
+    """What a person is shown: no user, no password, no query (some servers take their key there)."""
+    return f"{url.scheme}://{url.netloc.decode()}{url.path}"
+
+
+def _is_bill(error: Mapping[str, Any]) -> bool:
+    """Whether an error says that somebody has to pay first; another try does not help then."""
+    code = f"{error.get('type')} {error.get('code')}"
+    return bool(_UNPAID_CODE.search(code) or _UNPAID.search(str(error.get("message"))))
+
+
+def _as_text(raw: bytes | str) -> str:
+    return raw if isinstance(raw, str) else raw[: 4 * WORDS].decode(errors="replace")
+
+
+def _words_of(page: str) -> str:
+    """What a reply that is no JSON says: the title of a page, or a plain text."""
+    if "<" not in page:
+        return page
+    title = re.search(r"<title>([^<]{1,300})</title>", page, re.IGNORECASE)
+    return title.group(1) if title else ""
+
+
 def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
     """Whether a server refuses native tools as such, and not one of them or a message."""
     if error.get("code") == "context_length_exceeded" or str(error.get("param")).startswith("messages"):
@@ -171,8 +276,16 @@ def parsed(raw: bytes | str) -> Any:
 
 def error_of(reply: Any) -> dict[str, Any]:
     """The error object of a reply, always with a ``message``, which is shortened to WORDS characters; empty
-    if the reply holds no error. Some servers send a bare string."""
-    error = reply.get("error") or reply.get("detail") if isinstance(reply, dict) else None
+    if the reply holds no error. Some servers send a bare string, some a list, some the error itself."""
+    if isinstance(reply, list):
+        reply = reply[0] if reply else None
+    if not isinstance(reply, dict):
+        return {}
+    error = reply.get("error") or reply.get("detail")
+    if not error and isinstance(reply.get("message"), str):
+        error = reply
+    if isinstance(error, list):
+        error = "; ".join(str(one.get("msg") or one) if isinstance(one, dict) else str(one) for one in error)
     if isinstance(error, dict):
         return {**error, "message": str(error.get("message") or json.dumps(error))[:WORDS]}
     return {"message": str(error)[:WORDS]} if error else {}

@@ -8,26 +8,32 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import httpx
 
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
+from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
+from quoth.neuro.backends.output_schema import portable_schema
+from quoth.neuro.backends.pool import Pool, join
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.addresses import proxied, verified
 from quoth.tools.storage.inflate import UnknownEncodingError
 
-REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
+REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+SCHEMA_FIELDS = ("response_format", "text", "output_config")
+_OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
 
 
@@ -40,9 +46,19 @@ class Request:
     parts: dict[str, list[bytes]]
     has_tools: bool
     on_text: Callable[[str], None] | None
-    turn: int  # which request of the conversation it is
+    messages: Messages
+    wants: RequestOptions
+    seconds: float  # that the reply may take, with all its tries
+    sent: Collection[str] = ()  # the options that its last try had
     shortened: bool = False  # whether fewer tokens are asked for than were at first
+    queues: bool = False  # whether it waits for a place among the requests to its server
+    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
     start: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left of it."""
+        return self.start + self.seconds - time.monotonic()
 
 
 class Payload:
@@ -63,7 +79,7 @@ class HttpBackend(Server):
     out.
 
     ``timeout`` (seconds) bounds each try or, once a reply streams, each pause in it; ``total`` bounds a reply
-    with all its tries.
+    with all its tries and waits; None is ten minutes, or more for a longer ``timeout``.
     """
 
     takes_grammar = False
@@ -79,7 +95,7 @@ class HttpBackend(Server):
         *,
         key_variable: str,
         timeout: float = 120.0,
-        total: float = 600.0,
+        total: float | None = None,
         connect_timeout: float = 10.0,
         retries: int = 2,
         options: Mapping[str, Any] | None = None,
@@ -90,15 +106,17 @@ class HttpBackend(Server):
         self.name = name
         self._url, self._auth = url
         self._timeout = timeout
-        self._total = total
+        self._total = max(600.0, 2 * timeout) if total is None else total
         self._most: int | None = None  # tokens of a reply, if the server has told
+        self._refused_options = set[str]()  # by the server, which is not asked for them again
         self._connect_timeout = connect_timeout
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
         self._transport = transport
+        server = f"{self._url.scheme}://{self._url.netloc.decode()}"
+        self._breaker = Breaker(server) if transport else breaker_of(server)
         self._sleep = sleep
-        self._carrier: httpx.AsyncBaseTransport | httpx.AsyncClient | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 
     async def complete(
         self,
@@ -114,37 +132,53 @@ class HttpBackend(Server):
         asked, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
+        elif options.schema is not None:
+            asked |= self._schema_fields(portable_schema(options.schema), tools is not None)
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
-        request = Request(asked, parts, tools is not None, on_text, messages.turn)
-        try:
-            async with asyncio.timeout(self._total):
-                return await self._answer(request)
-        except TimeoutError as error:
-            raise ModelError(f"{self._shown} did not come to an end within {self._total:g} s.") from error
+        seconds = self._total if options.seconds is None else min(self._total, options.seconds)
+        request = Request(asked, parts, tools is not None, on_text, messages, options, seconds)
+        with self._breaker.asking():
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._answer(request)
+            except TimeoutError as error:
+                raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
 
     async def _answer(self, request: Request) -> Completion:
-        """The answer, after as many tries as it takes."""
+        """The answer, after as many tries as it takes; none once a part of it has been shown."""
         tries = 0
         while True:
             tries += 1
             try:
                 return await self._attempt(request)
             except TransientError as failure:
-                if tries > self._retries:
-                    after = f" (tried {tries} times)" if tries > 1 else ""
-                    raise ModelError(f"{failure}{after}") from failure.__cause__
                 # Jitter keeps clients from knocking in step; it guards no secret.
                 backoff = 0.5 * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311
-                await self._sleep(max(failure.wait, backoff))
+                pause = max(failure.wait, backoff)
+                impatient = request.wants.patience is not None and pause > request.wants.patience
+                if tries > self._retries or request.shown or impatient:
+                    after = f"After {tries} tries: " if tries > 1 else ""
+                    raise ModelError(f"{after}{failure}", failure.why) from failure.__cause__
+                await self._wait(pause, str(failure), request.wants.on_wait)
+
+    async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
+        """Wait before the next try, and count down."""
+        if on_wait is None:
+            await self._sleep(seconds)
+            return
+        while seconds > 0:
+            on_wait(seconds, why)
+            await self._sleep(min(seconds, 1.0))
+            seconds -= 1.0
+        on_wait(0.0, why)
 
     async def aclose(self) -> None:
-        carrier, self._carrier = self._carrier, None
-        if carrier is not None and self._loop is asyncio.get_running_loop():
-            await carrier.aclose()
+        if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
+            await pool.leave()
 
     # What each kind of server does its own way
 
@@ -156,6 +190,10 @@ class HttpBackend(Server):
 
     def _headers(self) -> dict[str, str]:
         raise NotImplementedError
+
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        """The options by which the model has to answer by ``schema``; none where that would forbid calls."""
+        return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this model does not know; false if there is none."""
@@ -170,17 +208,12 @@ class HttpBackend(Server):
 
     # One try
 
-    def _http(self) -> httpx.AsyncBaseTransport | httpx.AsyncClient:
-        """The carrier of requests: a transport, or httpx's client where proxies are configured."""
+    def _pool(self) -> Pool:
+        """The connections that it shares with others in this event loop."""
         loop = asyncio.get_running_loop()
-        if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
-            self._carrier = self._transport or (
-                httpx.AsyncClient()
-                if proxied()
-                else httpx.AsyncHTTPTransport(verify=verified(self._url.scheme))
-            )
-            self._loop = loop
-        return self._carrier
+        if (pool := self._pools.get(loop)) is None:
+            pool = self._pools[loop] = join(self._url) if self._transport is None else Pool(self._transport)
+        return pool
 
     @cached_property
     def _sent_headers(self) -> httpx.Headers:
@@ -200,18 +233,14 @@ class HttpBackend(Server):
         return httpx.Headers(known)
 
     @asynccontextmanager
-    async def _sent(self, payload: Payload) -> AsyncIterator[httpx.Response]:
+    async def _sent(self, payload: Payload, pool: Pool) -> AsyncIterator[httpx.Response]:
         """The reply to a request; closed when it has been read, or will not be."""
-        waits = {"connect": self._connect_timeout, **dict.fromkeys(("read", "write", "pool"), self._timeout)}
+        waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
         headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
         request = httpx.Request(
             "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
         )
-        http = self._http()
-        if isinstance(http, httpx.AsyncClient):
-            response = await http.send(request, stream=True)
-        else:
-            response = await http.handle_async_request(request)
+        response = await pool.transport.handle_async_request(request)
         try:
             yield response
         finally:
@@ -219,8 +248,13 @@ class HttpBackend(Server):
 
     def _payload(self, request: Request) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
-        head = to_json({key: value for key, value in settings.items() if value is not None})
-        pieces = [head[:-1]]
+        sent = {
+            key: value
+            for key, value in settings.items()
+            if value is not None and key not in self._refused_options
+        }
+        request.sent = sent.keys()
+        pieces = [to_json(sent)[:-1]]
         for key, part in request.parts.items():
             pieces += [b',"%b":' % key.encode(), *part]
         return Payload([*pieces, b"}"])
@@ -228,19 +262,22 @@ class HttpBackend(Server):
     async def _attempt(self, request: Request) -> Completion:
         payload = self._payload(request)
         response: httpx.Response | None = None
-        with self._failing(lambda: response):
-            async with (
-                asyncio.timeout(self._timeout) as deadline,
-                self._sent(payload) as response,
-            ):
-                if response.status_code == 200:
-                    return await self._answered(response, request, deadline)
-                refusal = await whole_of(response)
-        if response.status_code == 400:
+        pool, request.queues = self._pool(), True
+        async with pool.place(self._url):
+            request.queues = False
+            with self._failing(lambda: response):
+                async with (
+                    asyncio.timeout(self._timeout) as deadline,
+                    self._sent(payload, pool) as response,
+                ):
+                    if response.status_code == 200:
+                        return await self._answered(response, request, deadline)
+                    refusal = await whole_of(response)
+        if response.status_code in (400, 422):
             fault = error_of(parsed(refusal))
-            if self._adapt(fault, request) or self._shorten(fault, request):
+            if self._loosen(fault, request) or self._adapt(fault, request) or self._shorten(fault, request):
                 return await self._attempt(request)
-        raise self._refused(response, refusal, request.has_tools)
+        raise self._refused(response, refusal, request.has_tools, request.left)
 
     async def _answered(
         self, response: httpx.Response, request: Request, deadline: asyncio.Timeout
@@ -248,18 +285,18 @@ class HttpBackend(Server):
         on_text = request.on_text
         if on_text is not None and "text/event-stream" in response.headers.get("content-type", ""):
             deadline.reschedule(None)  # from here on each silence is timed instead
-            answer = await self._listen(response, on_text)
+            answer = await self._listen(response, on_text, request)
         else:
             reply = self._json(await whole_of(response))
             with self._shaped():
                 answer = self._whole(reply)
-            if on_text is not None:  # a server that cannot stream
-                on_text("".join(answer.pieces))
         if answer.length > LONGEST:
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:
             self._garbage(f"{len(answer.calls):,} calls in one reply")
-        return answer.completion(request.turn, request.start)
+        if on_text is not None and not request.shown and answer.finish != "refused":
+            on_text("".join(answer.pieces))  # of a server that cannot stream
+        return answer.completion(request.messages.turn, request.start)
 
     @contextmanager
     def _failing(self, answered: Callable[[], httpx.Response | None]) -> Iterator[None]:
@@ -268,16 +305,16 @@ class HttpBackend(Server):
             yield
         except httpx.ConnectTimeout as error:
             raise TransientError(
-                self._unreachable(f"no connection in {self._connect_timeout:g} s")
+                self._unreachable(f"no connection in {self._connect_timeout:g} s"), "down"
             ) from error
         except (TimeoutError, httpx.TimeoutException) as error:
             raise ModelError(
-                f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded."
+                f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded.", "slow"
             ) from error
         except httpx.RequestError as error:
             if answered() is not None:
                 raise self._cut_off() from error
-            raise TransientError(self._unreachable(str(error) or type(error).__name__)) from error
+            raise self._no_way(error) from error
         except TooLongError:
             response = answered()
             self._too_long(response.status_code if response is not None else 200)
@@ -285,6 +322,18 @@ class HttpBackend(Server):
             self._garbage(f"a reply compressed as {self._quote(error)}, which it was not asked for")
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
+
+    def _drop(self, option: str, request: Request) -> bool:
+        """Ask without an option, from now on; false if it was not sent."""
+        self._refused_options.add(option)
+        return option in request.sent
+
+    def _loosen(self, error: dict[str, Any], request: Request) -> bool:
+        """Ask without the schema of the answer, from now on, if the server refuses it."""
+        field = next((name for name in SCHEMA_FIELDS if name in request.options), "")
+        if not field or not _OF_SCHEMAS.search(f"{error.get('param')} {error.get('message')}"):
+            return False
+        return self._drop(field, request)
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
         """Ask for no more reply tokens than the server allows, from now on; false for any other error."""
@@ -296,7 +345,9 @@ class HttpBackend(Server):
         self._most = most
         return True
 
-    async def _listen(self, response: httpx.Response, on_text: Callable[[str], None]) -> Answer:
+    async def _listen(
+        self, response: httpx.Response, on_text: Callable[[str], None], request: Request
+    ) -> Answer:
         loop = asyncio.get_running_loop()
         stream, length = self._stream(), 0
         try:
@@ -310,6 +361,7 @@ class HttpBackend(Server):
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
+                        request.shown = True
                         on_text(piece)
                     # At its end it is read on, so that the connection can serve again; but not for long.
                     silence.reschedule(loop.time() + (1.0 if stream.done else self._timeout))
@@ -327,7 +379,8 @@ def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tu
     """The address to post to, and the user and password that it contained: they are split off because httpx
     logs URLs.
 
-    ``default`` is the path to use when ``base_url`` has none. Raises UsageError.
+    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
+    Raises UsageError.
     """
     try:
         url = httpx.URL(base_url)
@@ -336,7 +389,8 @@ def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tu
     if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
         raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
     auth = (url.username, url.password) if url.userinfo else None
-    return url.copy_with(userinfo=b"", path=(url.path.rstrip("/") or default) + path), auth
+    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
+    return url.copy_with(userinfo=b"", path=whole), auth
 
 
 def header_safe(key: str | None, variable: str) -> str | None:

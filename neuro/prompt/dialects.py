@@ -210,7 +210,7 @@ DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, 
 FAMILIES: tuple[tuple[str, str], ...] = (
     (r"local|llamacpp:", "call-form"),
     (r"anthropic:", "native"),
-    (r"openai:(gpt-[4-9]|gpt-oss|chatgpt|o\d)", "native"),
+    (r"openai(-responses)?:(gpt-[4-9]|gpt-oss|chatgpt|o\d)", "native"),
     (r"\w+:(.*/)?gpt-oss", "native"),
     (r"", "call-form"),
 )
@@ -260,6 +260,14 @@ def choose_dialect(
             notes.append(refusal_note(dialect, f"{model} takes no native tools."))
         dialect = without_tools(dialect)
     return dialect, " ".join(notes)
+
+
+def dialect_of_next(dialect: Dialect, model: str, *, takes_tools: bool) -> Dialect:
+    """The dialect in which a conversation goes on with another model: the same, unless its calls are native
+    and that model calls better in text. Every model reads a dialect in text."""
+    if not dialect.native or choose_dialect(model, takes_tools=takes_tools)[0].native:
+        return dialect
+    return without_tools(dialect)
 
 
 def without_tools(dialect: Dialect) -> Dialect:

@@ -25,6 +25,7 @@ from words import (
 )
 
 from quoth import Agent, HostServices
+from quoth.agent.events import RunEvent
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
@@ -374,7 +375,7 @@ def test_a_tool_may_use_its_own_agent(tmp_path: Path) -> None:
 def test_a_listener_that_waits_for_its_own_agent_is_told_instead_of_hanging(tmp_path: Path) -> None:
     said: list[str] = []
 
-    def listener(event: str, data: Any) -> None:
+    def listener(event: RunEvent) -> None:
         said.append(complaint(UsageError, lambda: it.eval("1")))
 
     with agent(tmp_path, "Done.", on_event=listener) as it:

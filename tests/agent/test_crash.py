@@ -34,6 +34,7 @@ from words import (
 from quoth.agent.cli import common
 from quoth.agent.cli import main as cli
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import RunEvent
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError
@@ -79,7 +80,7 @@ def wrong(found: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "every", "points"),
     [
-        ("kill", 14, 280),
+        ("kill", 23, 280),
         ("talk", 32, 150),
         ("power", 140, 500),
         ("full", 90, 450),
@@ -169,8 +170,8 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
             disk.fill()
         return "(mark)" if len(messages) < 3 else "Done."
 
-    def listen(event: str, data: Any) -> None:
-        if (when, event) in (("after a result", "result"), ("after a reply", "thought")):
+    def listen(event: RunEvent) -> None:
+        if (when, event.kind) in (("after a result", "result"), ("after a reply", "thought")):
             disk.fill()
 
     table = ToolTable((tool("mark", mark, effects=["writes"]),))
@@ -198,7 +199,7 @@ def test_a_run_on_a_full_disk_ends_with_a_sentence_and_goes_on_when_there_is_roo
     tmp_path: Path, disk: disks.FullDisk, when: str, said: str
 ) -> None:
     reply = story(tmp_path, disk, when)
-    assert (reply.status, reply.text) == ("failed", said)
+    assert (reply.status, reply.error) == ("failed", said)
     disk.room = None
     table = ToolTable((tool("mark", lambda: "marked", effects=["writes"]),))
     model = scripted("Done.") if when != "while the model answers" else scripted("(mark)", "Done.")

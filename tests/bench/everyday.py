@@ -216,8 +216,8 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
             calls, again = calls + len(reply.calls), again + repeated(reply)
             turns, tokens = turns + reply.steps, tokens + reply.usage.output_tokens
             quoted += person.count
-            stopped += "again and again" in reply.text
-            answer = reply.text.replace("\n", " ").replace("|", "/")[:60]
+            stopped += "again and again" in reply.error
+            answer = reply.said.replace("\n", " ").replace("|", "/")[:60]
             print(
                 f"| {number} | {task.kind} | {'yes' if good else 'no'} | {len(reply.calls)} "
                 f"| {repeated(reply)} | {person.count} | {reply.steps} "

@@ -45,7 +45,8 @@ from words import grouped  # noqa: E402
 from quoth.agent.cli import common  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
 from quoth.agent.client import AsyncAgent  # noqa: E402
-from quoth.agent.reply import Inner, Reply  # noqa: E402
+from quoth.agent.events import RunEvent  # noqa: E402
+from quoth.agent.reply import Reply  # noqa: E402
 from quoth.agent.run.observation import BEGUN, NOT_MADE  # noqa: E402
 from quoth.agent.run.recorder import RecordedDoor  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
@@ -291,21 +292,19 @@ def model(lines: dict[str, list[Any]] = LINES) -> ScriptedBackend:
     return ScriptedBackend(reply)
 
 
-def listener(event: str, data: Any) -> None:
+def listener(event: RunEvent) -> None:
     """Announces what a person was told."""
-    while isinstance(data, Inner):
-        event, data = data.event, data.data
-    if event == "result":
+    if event.kind == "result":
         POINTS.reached("before a result is told")
-        result = data.result
+        result = event.data.result
         announce(result=result.id, status=result.status, value=result.value)
         POINTS.reached("after a result was told")
-    elif event == "thought":
-        announce(thought=data.text)
+    elif event.kind == "thought":
+        announce(thought=event.data.text)
         POINTS.reached("after a reply was told")
-    elif event == "end" and isinstance(data, Reply):
+    elif event.kind == "end" and isinstance(event.data, Reply):
         POINTS.reached("before an end is told")
-        announce(end=data.text, status=data.status)
+        announce(end=event.data.text, status=event.data.status)
 
 
 # * A life: one process that drives the session

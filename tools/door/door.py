@@ -25,6 +25,7 @@ from quoth.tools.door.recording import record_abandoned, record_end
 from quoth.tools.door.stages import STAGES, Permission
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
+from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -126,6 +127,10 @@ class Door(Parts):
         """Record a call that the host stops before the door (because of a run's own limit), and return its
         result."""
         return record_end(self, self._unmade(call, context), "host", Outcome(status, message=message))
+
+    def record(self, stage: str, message: str, **marks: Any) -> None:
+        """Write an audit row about what befell a run apart from its calls."""
+        self.audit.write(row_of_host(stage, message, **marks))
 
     def _unmade(self, call: Call, context: ToolContext) -> CallState:
         return CallState(call, dataclasses.replace(context, side_effects=[]), self.dispatch)

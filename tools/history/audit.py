@@ -61,11 +61,12 @@ PAGE = 500
 FIRST = -(2**63)
 
 
-def row_of_host(stage: str, message: str) -> dict[str, Any]:
-    """The row about what another machine sent and was refused, where there is no call that it belongs to."""
+def row_of_host(stage: str, message: str, **marks: Any) -> dict[str, Any]:
+    """A row that belongs to no call; without other ``marks`` about what another machine sent and was
+    refused."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | NO_CALL
     row |= {"id": secrets.token_hex(5), "ts": datetime.now(UTC).isoformat(timespec="milliseconds")}
-    return row | {"route": "remote", "status": "denied", "stage": stage, "message": message}
+    return row | {"route": "remote", "status": "denied", "stage": stage, "message": message} | marks
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
-from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import kebab
+from quoth.tools.policy.calendar import Calendar
 from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Quota, Rule
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import rounded_time
@@ -71,7 +70,7 @@ class _Found:
     words: str
 
 
-class CountedLimits(ABC):
+class CountedLimits(Calendar, ABC):
     """The door's Limits: rules, windows and sentences, whatever counts the uses.
 
     ``rules`` apply in addition to the tools' own ``:cooldown`` and ``:daily-limit``. ``zone`` is the time
@@ -79,7 +78,7 @@ class CountedLimits(ABC):
     """
 
     def __init__(self, rules: Iterable[Rule] = (), *, zone: str = "UTC") -> None:
-        self._zone = _zone_named(zone)
+        super().__init__(zone)
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             self._rules.setdefault(kebab(rule.tool), []).append(rule)
@@ -133,7 +132,7 @@ class CountedLimits(ABC):
             if seen.leaves is None:
                 return _Found(None, f"next after a cooldown of {span}")
             room_at = seen.leaves + rule.seconds
-            return _Found(room_at, f"its cooldown is {span}, {self._next(room_at, now)}")
+            return _Found(room_at, f"its cooldown is {span}, {self.next_at(room_at, now)}")
         span = _span(rule)
         if seen.used < rule.count:
             return _Found(None, f"{rule.count - seen.used - 1} of {rule.count} left {span}")
@@ -142,26 +141,7 @@ class CountedLimits(ABC):
         # In a sliding window there is room when enough of the earliest uses have left it.
         length = length_of(rule)
         room_at = self.day(now)[1] if length is None else seen.leaves + length
-        return _Found(room_at, f"{seen.used} of {rule.count} used {span}, {self._next(room_at, now)}")
-
-    def day(self, now: float) -> tuple[float, float]:
-        """The calendar day of a time: its beginning, and that of the next one."""
-        today = datetime.fromtimestamp(now, self._zone).date()
-        start, end = (
-            datetime(day.year, day.month, day.day, tzinfo=self._zone).timestamp()
-            for day in (today, today + timedelta(days=1))
-        )
-        return start, end
-
-    def _next(self, when: float, now: float) -> str:
-        """``next at 14:05 UTC, in 12 minutes``: the model may not know what time it is."""
-        at = datetime.fromtimestamp(math.ceil(when), self._zone)
-        days = (at.date() - datetime.fromtimestamp(now, self._zone).date()).days
-        day = {0: "", 1: " tomorrow"}.get(days, f" on {at.date()}")
-        zone = at.tzname() or "UTC"
-        zone = f"UTC{zone}" if zone[:1] in "+-" else zone
-        clock = f"{at:%H:%M}" if at.second == 0 else f"{at:%H:%M:%S}"
-        return f"next{day} at {clock} {zone}, in {rounded_time(max(1.0, math.ceil(when - now)))}"
+        return _Found(room_at, f"{seen.used} of {rule.count} used {span}, {self.next_at(room_at, now)}")
 
 
 class StoreLimits(CountedLimits):
@@ -260,16 +240,3 @@ def whom(by: By, call: Call) -> str:
 def _span(rule: Quota) -> str:
     length = length_of(rule)
     return f"{_PERIOD.get(rule.per) or f'within {rounded_time(length or 0)}'}{_BY[rule.by]}"
-
-
-def _zone_named(name: str) -> tzinfo:
-    if name == "UTC":
-        return UTC
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
-        raise UsageError(
-            f"There is no time zone {name!r} here; zones are named as UTC or Europe/Berlin."
-        ) from None

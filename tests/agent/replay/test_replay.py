@@ -22,6 +22,7 @@ from words import (
 )
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import RunEvent
 from quoth.agent.replay.again import session_in_file
 from quoth.agent.replay.replay import Replay
 from quoth.agent.run.run import RunLimits
@@ -199,8 +200,8 @@ def secret(shop: Shop) -> None:
 
 
 def interrupted(shop: Shop) -> None:
-    def stop(event: str, data: Any) -> None:
-        if event == "result":
+    def stop(event: RunEvent) -> None:
+        if event.kind == "result":
             it.interrupt()
 
     with shop.agent("(look) (sell)", "Three.", on_event=stop) as it:

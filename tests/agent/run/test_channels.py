@@ -14,6 +14,7 @@ from loopback import hang_up, loopback, silence, status
 from words import complaint
 
 from quoth import Agent, HostServices, Services
+from quoth.agent.events import RunEvent
 from quoth.agent.run.channels import HostRouter, channels_of
 from quoth.tools.errors import ToolError, UsageError
 
@@ -165,8 +166,8 @@ def test_a_router_of_the_host_takes_the_place_of_ours(tmp_path: Path) -> None:
 
 
 def test_a_listener_that_fails_loses_no_message(tmp_path: Path) -> None:
-    def fails(event: str, data: Any) -> None:
-        raise RuntimeError(event)
+    def fails(event: RunEvent) -> None:
+        raise RuntimeError(event.kind)
 
     with Agent(workspace=tmp_path, on_event=fails) as here:
         assert here.call('(send-message "Hi.")').ok

@@ -14,6 +14,7 @@ import pytest
 from words import complaint, grouped, scripted, tool
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import RunEvent
 from quoth.agent.reply import Reply
 from quoth.agent.session.index import session_of_chat
 from quoth.neuro.backends.messages import Messages
@@ -116,11 +117,11 @@ class Bot:
         chat.on_event = self.listen
         return chat
 
-    def listen(self, event: str, data: Any) -> None:
-        if event in ("message", "note"):
-            self.events.append(data)
-        elif event == "end":
-            self.events.append(f"reply: {data.text}")
+    def listen(self, event: RunEvent) -> None:
+        if event.kind in ("message", "note"):
+            self.events.append(event.data)
+        elif event.kind == "end":
+            self.events.append(f"reply: {event.data.text}")
 
     def asked(self, request: int = -1) -> list[str]:
         """What stood in the conversation at one of the model's requests, behind the system message."""

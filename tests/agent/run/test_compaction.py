@@ -18,6 +18,7 @@ from loopback import KEY, failure, loopback, status
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
+from quoth.agent.events import RunEvent
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room, task_text
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.terminal.progress import Progress
@@ -52,9 +53,9 @@ def talking(chars: int = 900) -> ToolTable:
 class Heard(list[tuple[str, Any]]):
     """A listener that remembers how the conversation was shortened."""
 
-    def __call__(self, event: str, data: Any) -> None:
-        if event in ("cleared", "summary"):
-            self.append((event, data))
+    def __call__(self, event: RunEvent) -> None:
+        if event.kind == "compaction":
+            self.append((event.data.kind, event.data))
 
     @property
     def kinds(self) -> list[str]:
@@ -378,7 +379,7 @@ def test_an_interrupt_while_a_summary_is_written_ends_the_run(tmp_path: Path) ->
     ) as agent:
         agents.append(agent)
         reply = agent.run("Count.")
-    assert (reply.status, reply.text) == ("interrupted", "The run was interrupted.")
+    assert (reply.status, reply.error) == ("interrupted", "The run was interrupted.")
 
 
 # A call that comes back
@@ -432,7 +433,7 @@ def test_one_that_is_refused_again_ends_the_run(tmp_path: Path) -> None:
 
     model = Stubborn(30)
     reply, heard = told(tmp_path, model, None)
-    assert (reply.status, reply.text) == ("failed", "That is too long.")
+    assert (reply.status, reply.error) == ("failed", "That is too long.")
     assert len(heard) == 1
 
 
@@ -466,7 +467,7 @@ def test_what_cannot_be_spared_and_is_too_long_ends_the_run_with_a_sentence(
     model = TalkingFunction(lambda messages: '(probe :text "a")' if len(messages) < 4 else "Done.")
     reply, _ = told(tmp_path, model, 3000, talking(chars), task, result_chars=20_000)
     assert reply.status == "failed"
-    assert re.fullmatch(said, reply.text), reply.text
+    assert re.fullmatch(said, reply.error), reply.error
 
 
 def test_tools_that_take_all_the_room_are_told_too(tmp_path: Path) -> None:
@@ -475,7 +476,7 @@ def test_tools_that_take_all_the_room_are_told_too(tmp_path: Path) -> None:
     assert re.match(
         r"function can read 200 tokens, and the tools, which cannot be left out, take about \d+ of \d+\. "
         r"Show them with one line each \(--belt search\), or give fewer; ",
-        reply.text,
+        reply.error,
     )
 
 
@@ -667,9 +668,10 @@ def test_a_run_that_is_told_again_sends_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_person_sees_that_the_conversation_was_shortened() -> None:
     out = io.StringIO()
-    Progress(out)("cleared", Compaction("cleared", Messages(), 1, 3000, 1400))
-    Progress(out)("summary", Compaction("summary", Messages(), 12, 3000, 900, "All is well."))
-    Progress(out)("summary", Compaction("summary", Messages(), 1, 3000, 900))
+    see = Progress(out)
+    see(RunEvent("compaction", Compaction("cleared", Messages(), 1, 3000, 1400)))
+    see(RunEvent("compaction", Compaction("summary", Messages(), 12, 3000, 900, "All is well.")))
+    see(RunEvent("compaction", Compaction("summary", Messages(), 1, 3000, 900)))
     room = "the request takes about {} tokens instead of 3,000."
     assert out.getvalue().splitlines() == [
         "! 1 old result cleared; " + room.format("1,400"),

@@ -105,7 +105,7 @@ def test_a_model_without_native_tools_is_asked_in_text_and_the_person_is_told(tm
         workspace=tmp_path,
         model=ModelOptions(model, dialect="native"),
         services=HostServices(audit=MemoryAudit()),
-        on_event=lambda event, data: heard.append((event, data)),
+        on_event=lambda event: heard.append((event.kind, event.data)),
     ) as it:
         assert it.run("Do it.").status == "done"
     assert ("note", "scripted takes no native tools. It is asked for call forms in text.") in heard

@@ -24,6 +24,7 @@ from words import (
 )
 
 from quoth import Agent, HostServices, ModelOptions
+from quoth.agent.events import RunEvent
 from quoth.agent.reply import Reply
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError
@@ -130,9 +131,9 @@ def test_a_sibling_that_waits_keeps_the_run_waiting_and_the_message_is_sent_once
     sent: list[str] = []
     write = '(write-file :path "a.txt" :content "x")'
 
-    def heard(event: str, data: Any) -> None:
-        if event == "message":
-            sent.append(data)
+    def heard(event: RunEvent) -> None:
+        if event.kind == "message":
+            sent.append(event.data)
 
     given = {"session": "s", "user": "ann", "on_event": heard, "audit": None}
     with agent(tmp_path, f"{SAY}\n{write}", **given) as here:
@@ -156,9 +157,9 @@ from quoth.neuro.backends.scripted import ScriptedBackend
 def die() -> str:
     "Die."
     os.kill(os.getpid(), signal.SIGKILL)
-def tell(event, data):
-    if event == "message":
-        print(data, flush=True)
+def tell(event):
+    if event.kind == "message":
+        print(event.data, flush=True)
 said = '(send-message :message "All is done.")\\n(die)'
 Agent(workspace=".", tools=[die], model=ScriptedBackend([said]), session="s", user="ann",
       consent="yes", on_event=tell).run("Do it.")
@@ -176,7 +177,7 @@ def test_a_run_that_is_killed_ends_with_the_message_and_does_not_send_it_again(t
         session="s",
         user="ann",
         consent="yes",
-        on_event=lambda event, data: sent.append(data) if event == "message" else None,
+        on_event=lambda event: sent.append(event.data) if event.kind == "message" else None,
     ) as here:
         (last,) = here.resume()
     assert isinstance(last, Reply)
@@ -228,7 +229,7 @@ def test_a_sub_agent_sends_to_its_caller(tmp_path: Path, lines: list[str], answe
     with Agent(
         workspace=tmp_path,
         model=cast(go=[CALLER, "Thank you."], help=lines),
-        on_event=lambda event, data: sent.append(data) if event == "message" else None,
+        on_event=lambda event: sent.append(event.data) if event.kind == "message" else None,
     ) as here:
         reply = here.run("Go.")
     assert [call.result.value for call in reply.calls] == [answer]

@@ -18,6 +18,7 @@ from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, 
 
 from quoth import Agent, HostServices
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import RunEvent
 from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion
@@ -156,7 +157,7 @@ def test_three_bad_replies_in_a_row_stop_the_run_with_a_sentence(tmp_path: Path,
         reply = "(echo " + reply
     told = story(tmp_path, reply, reply, reply, "never asked")
     assert (told.reply.status, told.reply.steps) == ("failed", 3)
-    assert told.reply.text.startswith("The run was stopped: 3 replies in a row could not be used.")
+    assert told.reply.error.startswith("The run was stopped: 3 replies in a row could not be used.")
 
 
 def test_bad_replies_that_are_not_in_a_row_do_not_stop_it(tmp_path: Path) -> None:
@@ -171,8 +172,8 @@ def test_a_repeated_call_is_not_done_again_but_told_and_then_the_run_is_stopped(
     body = Spy("the same")
     told = story(tmp_path, *["(probe)"] * 10, tools=table_of(tool(body=body)))
     assert told.reply.status == "failed"
-    assert "(probe)" in told.reply.text
-    assert told.reply.text.startswith("The run was stopped: ")
+    assert "(probe)" in told.reply.error
+    assert told.reply.error.startswith("The run was stopped: ")
     assert body.calls == 1
     assert told.reply.steps < 10
     assert told.shown(3) != told.shown(2)
@@ -259,7 +260,7 @@ def test_the_step_limit_ends_a_run_and_the_last_turn_is_told_to_answer(tmp_path:
     replies = [f'(echo :text "{n}")' for n in range(9)]
     told = story(tmp_path, *replies, limits=RunLimits(steps=4))
     assert (told.reply.status, told.reply.steps) == ("failed", 4)
-    assert told.reply.text == "The run was stopped after 4 steps without an answer."
+    assert told.reply.error == "The run was stopped after 4 steps without an answer."
     assert len(told.rows) == 4
     assert told.shown(4).splitlines()[-1] != told.shown(3).splitlines()[-1]
     assert "nswer" in told.shown(4).splitlines()[-1]
@@ -290,7 +291,7 @@ def test_a_call_that_waits_for_a_person_ends_the_run_as_pending(tmp_path: Path) 
 def test_a_model_that_fails_ends_the_run_with_its_own_sentence(tmp_path: Path) -> None:
     told = story(tmp_path, '(echo :text "a")')
     assert told.reply.status == "failed"
-    assert told.reply.text == "The script is exhausted: it held 1 reply and one more was asked for."
+    assert told.reply.error == "The script is exhausted: it held 1 reply and one more was asked for."
     assert told.statuses == ["ok"]
 
 
@@ -347,7 +348,7 @@ async def test_an_interrupt_while_the_model_thinks_ends_the_run_at_once(tmp_path
         assert agent.interrupt()
         assert not agent.interrupt()
         ended = await run
-        assert (ended.status, ended.text) == ("interrupted", "The run was interrupted.")
+        assert (ended.status, ended.error) == ("interrupted", "The run was interrupted.")
         assert [row["status"] for row in audit.rows()] == ["ok"]
         assert not agent.running
         assert not agent.interrupt()
@@ -378,7 +379,7 @@ async def test_an_interrupt_while_a_tool_runs_waits_for_it_and_the_audit_is_whol
 
 async def test_an_interrupted_agent_can_run_again(tmp_path: Path) -> None:
     async with async_agent(tmp_path, "One.", "Two.") as agent:
-        agent.on_event = lambda event, data: event == "thought" and agent.interrupt()
+        agent.on_event = lambda event: event.kind == "thought" and agent.interrupt()
         assert (await agent.run("Do it.")).status == "interrupted"
         agent.on_event = None
         assert (await agent.run("Do it.")).text == "Two."
@@ -407,7 +408,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
 
 def test_a_listener_hears_the_run_in_order(tmp_path: Path) -> None:
     heard: list[str] = []
-    story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event, data: heard.append(event))
+    story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event: heard.append(event.kind))
     assert [event for event in heard if event not in ("text", "turn")] == (
         ["written", "thought", "call", "result", "thought", "fault", "thought", "end"]
     )
@@ -436,7 +437,7 @@ def test_each_call_is_told_when_it_is_whole_and_none_is_made_before_the_reply_ha
         workspace=tmp_path,
         model=model,
         tools=[made],
-        on_event=lambda event, data: heard.append(data if event in ("text", "written") else event),
+        on_event=lambda event: heard.append(event.data if event.kind in ("text", "written") else event.kind),
     ) as agent:
         agent.run("Do it.")
     first = [data for data in heard[: heard.index("thought")] if data != "turn"]
@@ -454,9 +455,9 @@ def test_a_person_sees_a_call_when_it_is_written_and_once(tmp_path: Path) -> Non
     see = Progress(shown, color=False)
     written: list[str] = []
 
-    def listen(event: str, data: Any) -> None:
-        see(event, data)
-        if event == "written":
+    def listen(event: RunEvent) -> None:
+        see(event)
+        if event.kind == "written":
             written.append(shown.getvalue())
 
     twice = TWO_CALLS + '\n(probe :text "a")'
@@ -472,7 +473,7 @@ def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) ->
     heard: list[str] = []
     secretive = tool("probe", lambda text: "x", params={"text": {"type": str, "secret": True}})
     model = scripted('(probe :text "hush")', "Done.")
-    listener = lambda event, data: event == "written" and heard.append(data)  # noqa: E731
+    listener = lambda event: event.kind == "written" and heard.append(event.data)  # noqa: E731
     with Agent(workspace=tmp_path, model=model, tools=[secretive], on_event=listener) as agent:
         agent.run("Do it.")
     assert len(heard) == 1
@@ -480,8 +481,8 @@ def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) ->
 
 
 def test_a_listener_that_fails_does_not_hurt_the_run(tmp_path: Path) -> None:
-    def broken(event: str, data: Any) -> None:
-        raise ValueError(event)
+    def broken(event: RunEvent) -> None:
+        raise ValueError(event.kind)
 
     assert story(tmp_path, '(echo :text "a")', "Done.", on_event=broken).reply.status == "done"
 

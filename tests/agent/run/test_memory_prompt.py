@@ -343,10 +343,10 @@ def test_compaction_keeps_the_blocks_as_they_are_now(tmp_path: Path, person: Per
     tools = table_of(tool("probe", change, allow_repeat=True))
     events: list[str] = []
     with Agent(workspace=tmp_path, model=model, tools=tools, limits=limits, session="s",
-               on_event=lambda event, _: events.append(event)) as one:  # fmt: skip
+               on_event=lambda event: events.append(event.kind)) as one:  # fmt: skip
         one.run("What do I prefer?")
         assert one.replay().same
-    assert "summary" in events
+    assert "compaction" in events
     assert all("| User prefers light mode." in "".join(memory_in(seen)) for seen in model.seen[2:])
     (now,) = memory_in(model.seen[-1])
     assert now.startswith(HEAD)
@@ -430,7 +430,7 @@ def test_a_conversation_does_not_begin_without_its_memory(
     with Agent(workspace=tmp_path, model=model, services=Services(memory=memory)) as one:
         reply = one.run("What do I prefer?")
         said = f"The memory could not be read, so the model was not asked. {reason}"
-        assert (reply.status, reply.text, list(model.seen)) == ("failed", said, [])
+        assert (reply.status, reply.error, list(model.seen)) == ("failed", said, [])
         assert one.replay().same
         memory.error = None
         (resumed,) = one.resume()
@@ -449,7 +449,7 @@ def test_a_conversation_goes_on_with_what_it_was_shown(tmp_path: Path) -> None:
     model = scripted("(probe)", "(probe)", "Dark.")
     services, tools = Services(memory=memory), table_of(tool("probe", lambda: leave(), allow_repeat=True))
     with Agent(workspace=tmp_path, model=model, services=services, tools=tools,
-               on_event=lambda event, data: event == "note" and notes.append(data)) as one:  # fmt: skip
+               on_event=lambda event: event.kind == "note" and notes.append(event.data)) as one:  # fmt: skip
         assert one.run("What do I prefer?").status == "done"
     assert notes == [
         "The memory could not be read; the model goes on with what it knows. The server is away."

@@ -128,7 +128,7 @@ def cut(text: str = "", *calls: NativeCall) -> Completion:
 def test_model_and_person_are_told_by_which_limit_an_answer_was_cut_off(tmp_path: Path) -> None:
     told = story(tmp_path, cut("Long"), cut("Longer"), cut("Longest"), limits=RunLimits(reply_tokens=600))
     assert "Your reply was cut off by the limit of 600 tokens. Be brief." in told.shown(2)
-    assert told.reply.text == (
+    assert told.reply.error == (
         "The run was stopped: 3 replies in a row could not be used. The last fault: Your reply was cut off "
         "by the limit of 600 tokens. Be brief. --max-reply-tokens N allows longer ones."
     )
@@ -141,7 +141,7 @@ def test_the_calls_before_the_cut_are_done_and_the_rest_is_said_to_be_lost(tmp_p
         cut('(echo :text "a")\n(echo :text "b'),
         "Done.",
         limits=RunLimits(reply_tokens=600),
-        on_event=lambda event, data: notes.append(data) if event == "note" else None,
+        on_event=lambda event: notes.append(event.data) if event.kind == "note" else None,
     )
     assert [str(call.form) for call in told.reply.calls] == ['(echo :text "a")']
     assert "Your reply was cut off by the limit of 600 tokens. What stood behind" in told.shown(2)

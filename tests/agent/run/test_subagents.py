@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from words import Spy, TalkingFunction, files, grouped, lines, quoth, scripted, table_of, tool
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.reply import Inner, Reply
+from quoth.agent.events import RunEvent
+from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
@@ -798,16 +799,16 @@ async def test_a_person_sees_a_run_as_a_tree(office: Office) -> None:
 
 
 def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
-    from quoth.agent.reply import SubAgent
+    from quoth.agent.events import SubAgent
 
     shown = io.StringIO()
     see = Progress(shown, color=False)
     one, two = SubAgent("1", "One.\nMore."), SubAgent("2", "Two.")
     for who in (one, one, two, one):
-        see("inner", Inner((who,), "fault", "Oh."))
-    see("inner", Inner((one,), "turn", 1))
-    see("fault", "Ah.")
-    see("inner", Inner((one,), "fault", "Two\nlines."))
+        see(RunEvent("fault", "Oh.", (who,)))
+    see(RunEvent("turn", 1, (one,)))
+    see(RunEvent("fault", "Ah."))
+    see(RunEvent("fault", "Two\nlines.", (one,)))
     assert shown.getvalue().splitlines() == [
         "  ▷ One. More.",
         "  ! Oh.",
@@ -826,8 +827,8 @@ def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
 async def test_the_listener_of_a_person_who_runs_a_program_hears_of_it_too(office: Office) -> None:
     heard: list[tuple[int, str]] = []
 
-    def listener(event: str, data: Any) -> None:
-        heard.append((len(data.path), data.event) if event == "inner" else (0, event))
+    def listener(event: RunEvent) -> None:
+        heard.append((len(event.path), event.kind))
 
     await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), on_event=listener)
     assert heard == [(1, "turn"), (1, "text"), (1, "thought"), (1, "end")]

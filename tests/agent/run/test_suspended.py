@@ -250,7 +250,7 @@ def test_a_run_that_goes_on_has_the_limits_and_the_memory_of_its_beginning(town:
     town.begins("(look)", "(put 1)", limits=RunLimits(steps=4, repeats=9))
     town.decide("deny")
     ended = town.ends("(look)", "(look)", limits=RunLimits(steps=4, repeats=9))
-    assert (ended.status, ended.text) == ("failed", "The run was stopped after 4 steps without an answer.")
+    assert (ended.status, ended.error) == ("failed", "The run was stopped after 4 steps without an answer.")
     assert town.unfinished == []
 
 

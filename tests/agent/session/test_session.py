@@ -243,7 +243,7 @@ def test_a_run_whose_model_failed_is_gone_on_with(diary: Diary) -> None:
 
     with diary.agent(model=Fails()) as it:
         reply = it.run("Do it.")
-    assert (reply.status, reply.text, diary.put.calls) == ("failed", "The server is down.", 1)
+    assert (reply.status, reply.error, diary.put.calls) == ("failed", "The server is down.", 1)
     with diary.agent("Done.") as it:
         (again,) = it.resume()
         assert not isinstance(again, ToolResult)

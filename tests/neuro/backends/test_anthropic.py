@@ -359,8 +359,8 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         "a reply cut off",
         cut_off,
         False,
-        "The answer from {url} was cut off in the middle; try again.",
-        1,
+        "The answer from {url} was cut off in the middle. (tried 3 times)",
+        3,
     ),
     (
         "hangs up",
@@ -374,14 +374,14 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         "a stream cut off",
         sse(START, *block(0, text(""), *words("he")), cut=True),
         True,
-        "The answer from {url} was cut off in the middle; try again.",
+        "The answer from {url} was cut off in the middle.",
         1,
     ),
     (
         "a stream without an end",
         sse(START, *block(0, text(""), *words("he"))),
         True,
-        "The answer from {url} was cut off in the middle; try again.",
+        "The answer from {url} was cut off in the middle.",
         1,
     ),
     *(
@@ -412,8 +412,8 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         "an error in the stream",
         sse(START, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
         True,
-        "{url} failed: Overloaded",
-        1,
+        "{url} failed: Overloaded (tried 3 times)",
+        3,
     ),
 ]
 

@@ -310,7 +310,7 @@ def test_a_transcript_hides_what_was_declared_and_the_tool_gets_it(tmp_path: Pat
         '(login :user "ann" :pin "hunter2")',
         "Done.",
         tools=[tool("login", body=lambda pin: got.append(pin), params=LOGIN)],
-        on_event=lambda event, data: heard.append(str(data)) if event == "call" else None,
+        on_event=lambda event: heard.append(str(event.data)) if event.kind == "call" else None,
     )
     assert got == ["hunter2"]
     assert heard == ['(login :user "ann" :pin "[secret]")']

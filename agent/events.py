@@ -1,0 +1,93 @@
+"""What happens in a run, as its listeners hear it: one type of event, and a closed list of kinds.
+
+Data only; it must not know runs, or who listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+EventKind = Literal[
+    "turn",  # int: the model is asked for the so-manieth reply
+    "text",  # str: a piece of its reply, as it comes
+    "written",  # str: a call that is complete in what has come; it is not made yet
+    "thought",  # Thought (neuro/think.hy): the whole reply, read
+    "call",  # CallForm: a call that is made, without declared secrets
+    "result",  # CallRecord: that call and its result
+    "usage",  # Usage: what the run has used so far, its sub-agents included
+    "question",  # Question: a person is asked about a call
+    "waiting",  # Waiting: the server wants to be left alone before the next try
+    "note",  # str: what a person should know, and is no fault of the model
+    "message",  # str: what a tool sends to the user
+    "fault",  # str: why a reply could not be used
+    "compaction",  # Compaction: the conversation was shortened
+    "end",  # Reply: the last event of a run
+    "flight",  # Plan: a flight begins
+    "step",  # StepReport: a step of it begins, ends or waits
+    "landed",  # FlightReport: the flight is over
+]
+
+
+@dataclass(frozen=True)
+class SubAgent:
+    """Names a sub-agent, or a step of a flight: the id of the call that started it, and its task."""
+
+    call: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How many seconds are waited before a request is tried again, and why."""
+
+    seconds: float
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} Trying again in {self.seconds:.0f} s."
+
+
+@dataclass(frozen=True)
+class Question:
+    """A call about which a person is asked; ``shown`` has no declared secrets."""
+
+    request: str
+    tool: str
+    shown: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One thing that has happened. EventKind says of each ``kind`` what its ``data`` is. ``path`` holds the
+    sub-agents from the outermost to the one it happened in; it is empty for the run itself."""
+
+    kind: EventKind
+    data: Any
+    path: tuple[SubAgent, ...] = ()
+
+    def within(self, who: SubAgent) -> Self:
+        """The same event as the caller of a sub-agent hears it."""
+        return replace(self, path=(who, *self.path))
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as an object for one JSON line, without declared secrets."""
+        path = {"path": [vars(who) for who in self.path]} if self.path else {}
+        return {"event": self.kind, **path, "data": _plain(self.data)}
+
+
+Listener = Callable[[RunEvent], None]
+
+
+def _plain(data: Any) -> Any:
+    if hasattr(data, "to_json"):
+        return data.to_json()
+    if isinstance(data, int | str):
+        return data
+    if hasattr(data, "reading"):  # a Thought; what was read of it follows as calls
+        return {"text": data.text, "finish": data.finish}
+    if isinstance(data, Question | Waiting) or hasattr(data, "input_tokens"):
+        return dict(vars(data))
+    return str(data)
