@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.agent.events import Listener
+from quoth.agent.run.output import Output
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
@@ -38,6 +39,7 @@ def build_run(
     limits: RunLimits,
     pages: Texts,
     data: str = "",
+    output: Output | None = None,
     turn: str = "",
     speaker: str = "",
     route: Route = "reply",
@@ -79,6 +81,7 @@ def build_run(
         depth=0 if caller is None else caller.depth + 1,
         parent=None if caller is None else caller.id,
         data=data,
+        output=output,
         spent=spent,
         route=route if caller is None else "agent",
         after_tags=after_tags,

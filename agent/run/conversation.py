@@ -16,6 +16,7 @@ from quoth.agent.reply import CallRecord, Reply, RunStatus
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
+from quoth.agent.run.output import Output
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide, working
@@ -45,13 +46,15 @@ class Conversations(SideBySide):
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
-    async def run(self, task: str) -> Reply:
+    async def run(self, task: str, *, output: Any = None) -> Reply:
         """Run one task in a conversation of its own; several at once, each but the first in a session of its
-        own, which its Reply names."""
+        own, which its Reply names. With ``output``, a pydantic model or another type with a JSON Schema, the
+        answer is JSON of this type, and ``output`` of the Reply is its value: ``output=Person``."""
         self._require_open()
+        wanted = None if output is None else self._output(output)
         with self.free() as host:
             await host.renew()
-            reply, _ = await host._first(task, host._begin())
+            reply, _ = await host._first(task, host._begin(), output=wanted)
         return reply
 
     @working
@@ -172,6 +175,12 @@ class Conversations(SideBySide):
             return self.offered(table, dialect, ALL_SPEAKERS, "chat", before)
         return self.offered(table, dialect, self.user, "reply", before)
 
+    def _output(self, wanted: Any) -> Output:
+        """The output of a run. Raises UsageError."""
+        if self._stops():
+            raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
+        return Output.of(wanted)
+
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
         return (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop"
@@ -192,6 +201,7 @@ class Conversations(SideBySide):
         turn: str = "",
         speaker: str = "",
         key: str = "",
+        output: Output | None = None,
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
@@ -212,6 +222,8 @@ class Conversations(SideBySide):
             said["hidden"] = sorted(hidden)
         if news := self._news(after):
             said["news"] = news
+        if output is not None:
+            said["output"] = dict(output.schema)
         if known := await self._known_of(task):
             said["data"] = known
         must_act = self.models.must_act(backend) if not self.chat else bool(self.models.options.must_act)
@@ -221,7 +233,7 @@ class Conversations(SideBySide):
             name = self._session.begin(told, after, key)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
             try:
-                reply, ended_with = await self._go(name, past, messages)
+                reply, ended_with = await self._go(name, past, messages, output=output)
             except BaseException:
                 if self._conversation is messages:  # broken off: it is brought back when it goes on
                     self._conversation, self._talk = None, name
@@ -342,6 +354,7 @@ class Conversations(SideBySide):
         tells: bool = False,
         after_tags: AfterTags | None = None,
         differs: Differs | None = None,
+        output: Output | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
@@ -349,6 +362,8 @@ class Conversations(SideBySide):
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log = RunLog(self._session, name)
+        if output is None and "output" in told:
+            output = Output.known_by(told["output"])
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
         dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
@@ -366,7 +381,10 @@ class Conversations(SideBySide):
             messages=messages,
             limits=self.limits if live else RunLimits(**told["limits"]),
             pages=self.pages if live else OnlyNames(),
-            data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
+            data="\n\n".join(
+                filter(None, [told.get("news"), told.get("data"), output.wish if output else ""])
+            ),
+            output=output,
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
             after_tags=after_tags or ended.get("after-tags") or after,

@@ -27,6 +27,7 @@ from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
+    from quoth.agent.run.output import Output
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
     from quoth.tools.call.services import MemoryStore
@@ -124,6 +125,7 @@ class Run:
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
     options: RequestOptions | None = None  # of each request
+    output: Output | None = None  # what its answer has to be
     listener: Listener | None = None
     name: str = ""  # within its session
     turn: str = ""  # tells a message of a conversation from another in the same words
@@ -211,7 +213,7 @@ class Run:
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)
 
-    def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+    def end(self, status: RunStatus, text: str, unsent: str | None = None, output: Any = None) -> Reply:
         answered = status in ("done", "pending")
         reply = Reply(
             self.session,
@@ -224,6 +226,7 @@ class Run:
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
             error="" if answered else text,
+            output=output,
         )
         if self.log is not None:
             try:
