@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
-from quoth.agent.reply import CallRecord, Reply, RunStatus
+from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
@@ -407,8 +407,10 @@ class Conversations(SideBySide):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
-            status: RunStatus = "pending" if waits else "failed"
-            log.ended(replace(reply, status=status, text="", error=BROKEN_OFF), run.messages)
+            log.ended(
+                replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),
+                run.messages,
+            )
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
         talk = self._session.talk_of(run.messages)
