@@ -24,10 +24,13 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 ;; * Asking
 
-(defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]]
-  "A conversation that opens with the belt, if there is one; the task and all that follows is appended."
+(defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]
+                          [instructions ""]]
+  "A conversation that opens with the belt, if there is one, and INSTRUCTIONS; the task and all that follows is
+  appended."
   (setv messages (Messages)
-        opening (.opening dialect table :search search :view view :rules rules))
+        belt (.opening dialect table :search search :view view :rules rules)
+        opening (.join "\n\n" (filter None [belt instructions])))
   (when opening
     (.append messages "system" opening))
   messages)

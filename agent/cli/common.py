@@ -89,7 +89,17 @@ def agent_of(
             belt=options.belt or "full",
             without=options.without,
         ),
-        model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
+        model=ModelOptions(
+            options.model,
+            options.base_url,
+            options.dialect,
+            None,
+            options.after_tags,
+            _instructions(options.instructions),
+            options.temperature,
+            options.timeout,
+            options.api_key,
+        ),
         policy=policy_options(options),
         user=options.user,
         session=options.session,
@@ -100,6 +110,15 @@ def agent_of(
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def _instructions(said: str | None) -> str | None:
+    """The instructions, from the file that is named."""
+    if said is None or not said.startswith("@"):
+        return said
+    from quoth.agent.terminal.input import read_file
+
+    return read_file(Path(said[1:]).expanduser()).strip()
 
 
 def remote_options(options: Options) -> ToolOptions:

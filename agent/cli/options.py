@@ -52,6 +52,25 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _temperature(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 2:
+        raise argparse.ArgumentTypeError(f"a number from 0 to 2 is needed, not {text}")
+    return found
+
+
+def _key_file(text: str) -> str:
+    if not text.startswith("@"):  # it is not repeated: it may be the key
+        raise argparse.ArgumentTypeError(
+            "a key that is typed can be seen by others; name a file that holds it, @FILE, or type:"
+            " quoth models login PROVIDER"
+        )
+    return text
+
+
 @dataclass(init=False, repr=False, eq=False)
 class Options:
     """The options that every command has. One that was not given is None, empty or False.
@@ -79,6 +98,18 @@ class Options:
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
     base_url: str | None = option("--base-url", "URL", "an OpenAI-compatible server")
+    instructions: str | None = option(
+        "--instructions", "TEXT", "what the model is told before any task, or @FILE that holds it"
+    )
+    temperature: float | None = option(
+        "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=_temperature
+    )
+    timeout: float | None = option(
+        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=_seconds
+    )
+    api_key: str | None = option(
+        "--api-key", "@FILE", "the key of the model's server (default: see quoth models)", type=_key_file
+    )
     reply_tokens: int | None = option(
         "--max-reply-tokens",
         "N",

@@ -128,7 +128,7 @@ class _Reader:
     def model(self, node: Any) -> str:
         spec = self.text(node)
         for one in spec.removeprefix("cascade:").split(","):
-            kind, _, file = one.partition(":")
+            kind, _, file = one.strip().partition(":")
             if not self.own and kind in FILES and file:
                 raise self.fault(node, "A workspace may name a provider's model, but no file.")
         return spec

@@ -301,7 +301,8 @@ class _Attempt:
             table = offers(table)
             looks = len(table.visible) > 0
             must_act, may_force = looks and agent.models.must_act(backend), looks and agent.models.forces
-            messages = opening(session, name, past, table, dialect, search)
+            told = agent.models.instructions
+            messages = opening(session, name, past, table, dialect, search, told)
             if past.stimulus is None:
                 hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
                 said = stimulus(self._said() | hidden, backend, vars(agent.limits), dialect, search, must_act)
@@ -324,6 +325,8 @@ class _Attempt:
             turn=name,
             must_act=must_act,
             may_force=may_force,
+            instructions=agent.models.instructions if backend is not None else "",
+            options=agent.models.wishes,
             dialect=dialect,
             search=search,
             listener=self._heard,

@@ -15,7 +15,7 @@ from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, fac
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
-from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
 from quoth.tools.call.call import Call, Route
@@ -46,6 +46,8 @@ def build_run(
     after_tags: AfterTags = "continue",
     must_act: bool = False,
     may_force: bool = False,
+    instructions: str = "",
+    options: RequestOptions | None = None,
     dialect: Dialect = CALL_FORM,
     search: bool = False,
     listener: Listener | None = None,
@@ -87,6 +89,8 @@ def build_run(
         after_tags=after_tags,
         must_act=must_act,
         may_force=may_force,
+        instructions=instructions,
+        options=options,
         dialect=dialect,
         search=search,
         limits=limits,

@@ -25,6 +25,7 @@ from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
+from quoth.neuro.backends.base import RequestOptions
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
@@ -46,13 +47,35 @@ class Conversations(SideBySide):
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
-    async def run(self, task: str, *, output: Any = None) -> Reply:
+    async def run(
+        self,
+        task: str,
+        *,
+        output: Any = None,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  of the server
+        api_key: str | None = None,
+        max_tokens: int | None = None,
+    ) -> Reply:
         """Run one task in a conversation of its own; several at once, each but the first in a session of its
-        own, which its Reply names. With ``output``, a pydantic model or another type with a JSON Schema, the
-        answer is JSON of this type, and ``output`` of the Reply is its value: ``output=Person``."""
+        own, which its Reply names.
+
+        With ``output``, a pydantic model or another type with a JSON Schema, the answer is JSON of this type,
+        and ``output`` of the Reply is its value: ``output=Person``.
+
+        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
+        replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
         wanted = None if output is None else self._output(output)
-        with self.free() as host:
+        wishes = {
+            "instructions": instructions,
+            "temperature": temperature,
+            "timeout": timeout,
+            "api_key": api_key,
+            "max_tokens": max_tokens,
+        }
+        with self.free(**wishes) as host:
             await host.renew()
             reply, _ = await host._first(task, host._begin(), output=wanted)
         return reply
@@ -165,7 +188,8 @@ class Conversations(SideBySide):
         stops = self._stops() if told is None else told.get("after-tags") == "stop"
         dialect = replace(self.dialect(), stops=stops)
         table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
-        return begin(table, dialect, self.models.search)
+        instructions = self.models.instructions if told is None else told.get("instructions", "")
+        return begin(table, dialect, self.models.search, instructions)
 
     def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
         """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
@@ -220,7 +244,11 @@ class Conversations(SideBySide):
             said["after-tags"] = "stop"
         if hidden := self._offered_in(self.dialect(), {}, self.table).hidden:
             said["hidden"] = sorted(hidden)
-        if news := self._news(after):
+        if instructions := self.models.instructions:
+            said["instructions"] = instructions
+        if (wishes := self.models.wishes) is not None:
+            said["temperature"] = wishes.temperature
+        if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
             said["news"] = news
         if output is not None:
             said["output"] = dict(output.schema)
@@ -272,6 +300,15 @@ class Conversations(SideBySide):
         reply, messages = await self._go(name, past, self._opened_at(name), live=False, tells=True)
         self._session.let_go(messages)
         return reply
+
+    def _told_anew(self, last: str) -> str:
+        """What is told of the instructions where they are others than in the run ``last``, with which the
+        conversation goes on."""
+        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        now = self.models.instructions
+        if begun is None or begun.data.get("instructions", "") == now:
+            return ""
+        return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
 
     def _news(self, last: str) -> str:
         """What has become, since the run ``last`` began, of calls that waited when the chat went on."""
@@ -391,6 +428,8 @@ class Conversations(SideBySide):
             turn=told.get("turn", ""),
             must_act=told["must-act"],
             may_force=self.models.forces and "chat" not in told,
+            instructions=told.get("instructions", ""),
+            options=_wishes(told),
             dialect=dialect,
             search=told["search"],
             listener=None if ends or self.on_event is None else self.tell,
@@ -437,6 +476,11 @@ class Conversations(SideBySide):
         sub-agent may have only some of the agent's."""
         table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
         return table.hiding(told.get("hidden", ()))
+
+
+def _wishes(told: Mapping[str, Any]) -> RequestOptions | None:
+    """What each request of a run with this stimulus wants beyond the conversation."""
+    return RequestOptions(temperature=told["temperature"]) if "temperature" in told else None
 
 
 def _chat_of(past: Past) -> str:

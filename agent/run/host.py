@@ -22,6 +22,7 @@ from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
     ModelChoice,
+    ModelOptions,
     PolicyChoice,
     PolicyOptions,
     ToolChoice,
@@ -96,6 +97,11 @@ class Host:
         session: str | None = None,
         user: str | None = None,
         on_event: Listener | None = None,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,
+        api_key: str | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
@@ -117,16 +123,31 @@ class Host:
         ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
         ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
 
+        ``instructions`` are told to the model before any task: ``instructions="Answer in German."``.
+        ``temperature`` is that of sampling: ``temperature=0.7``.
+        ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
+        ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
+        ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         policies, tooling = policy_options(policy), tool_options(tools)
+        said: dict[str, Any] = {
+            "instructions": instructions,
+            "temperature": temperature,
+            "timeout": timeout,
+            "api_key": api_key,
+        }
+        options = replace(
+            model_options(model), **{name: one for name, one in said.items() if one is not None}
+        )
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.workspace = _workspace(workspace, policies, tooling)
+        self.workspace = _workspace(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
-        self.limits = run_limits(limits, self.config)
+        self.limits = _with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -138,7 +159,7 @@ class Host:
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), self.config, search=tooling.searched)
+        self.models = Models(options, self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
@@ -167,6 +188,7 @@ class Host:
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
             **tooling.kept,
+            **self.models.options.kept,
             **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
@@ -235,6 +257,15 @@ class Host:
             self.services = replace(self.services, router=router)
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend))
+
+    def wishing(self, *, max_tokens: int | None = None, **wishes: Any) -> Self:
+        """This host, or for a run that wishes something else one that shares all with it but that."""
+        models, limits = self.models.wishing(**wishes), _with_longest(self.limits, max_tokens)
+        if models is self.models and limits is self.limits:
+            return self
+        made = copy.copy(self)
+        made.models, made.limits = models, limits
+        return made
 
     def for_chat(self, chat: str, session: str = "") -> Self:
         """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
@@ -486,10 +517,21 @@ class Host:
         await self.aclose()
 
 
-def _workspace(folder: str | Path, policies: PolicyOptions, tooling: ToolOptions) -> Workspace:
+def _with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
+    """These limits, with the longest reply where one is given. Raises UsageError."""
+    if reply is None:
+        return limits
+    if type(reply) is not int or reply < 1:
+        raise UsageError(f"max_tokens is a whole number from 1 or None, not {reply!r}.")
+    return replace(limits, reply_tokens=reply)
+
+
+def _workspace(
+    folder: str | Path, policies: PolicyOptions, tooling: ToolOptions, options: ModelOptions
+) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     files = policy_files(root, policies.file, policies.gate_file)
-    secret = secret_files(tooling, policies)
+    secret = secret_files(tooling, policies, options)
     return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)

@@ -131,6 +131,11 @@ class ModelOptions:
     makes the model call a tool before it answers. ``after_tags="stop"`` ends a run with the first reply that
     holds calls: each is made, and the model sees the results at its next message; with ``"continue"`` it goes
     on at once. None is ``stop`` in a chat and ``continue`` elsewhere.
+
+    ``instructions`` are told to the model before any task, ``instructions="Answer in German."``.
+    ``temperature`` is that of sampling, ``temperature=0.7``. ``timeout`` is how many seconds the server of a
+    spec may be silent, ``timeout=30``, and ``api_key`` its key, ``api_key="sk-…"`` or, in a file that only
+    its owner may read, ``api_key="@FILE"``. None leaves each of them to the user's configuration.
     """
 
     model: str | PlainBackend | None = None
@@ -138,24 +143,67 @@ class ModelOptions:
     dialect: str | None = None
     must_act: bool | None = None
     after_tags: AfterTags | None = None
+    instructions: str | None = None
+    temperature: float | None = None
+    timeout: float | None = None
+    api_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.after_tags not in (None, "stop", "continue"):
             raise UsageError(f"after_tags is stop, continue or None, not {self.after_tags!r}.")
+        for name, kind in (("instructions", "a text"), ("api_key", "a text")):
+            if not isinstance(said := vars(self)[name], str | None):
+                raise UsageError(f"{name} is {kind} or None, not {type(said).__name__}.")
+        if not _is_number(self.temperature, 0, 2):
+            raise UsageError(f"temperature is a number from 0 to 2 or None, not {self.temperature!r}.")
+        if not _is_number(self.timeout, 0.001, float("inf")):
+            raise UsageError(f"timeout is a number of seconds above 0 or None, not {self.timeout!r}.")
+        given = not isinstance(self.model, str | None)
+        if given and (told := next((name for name in ("timeout", "api_key") if vars(self)[name]), "")):
+            raise UsageError(
+                f"{told} is for a model that is named by a spec; give it to your Backend itself."
+            )
 
     @property
     def settings(self) -> Settings:
-        """How the server of a spec is reached."""
-        return Settings(self.base_url)
+        """How the server of a spec is reached. Raises UsageError for a file of a key that cannot be used."""
+        key = self.api_key
+        if self.key_file is not None:
+            from quoth.neuro.backends.keys import key_in_file
+
+            key = key_in_file(self.key_file)
+        return Settings(self.base_url, key, self.timeout, self.temperature)
+
+    @property
+    def key_file(self) -> Path | None:
+        """The file that the key is in, if it is in one."""
+        key = self.api_key or ""
+        return Path(key[1:]).expanduser() if key.startswith("@") else None
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is said of the requests, for the opening of a session."""
+        said = {name: vars(self)[name] for name in ("instructions", "temperature", "timeout")}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def spec(self) -> str | None:
         """The spec of the model with absolute paths; None for an object or the default."""
-        if not isinstance(self.model, str):
-            return None
-        kind, _, path = self.model.partition(":")
-        is_path = kind in ("scripted", "local") and path
-        return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else self.model
+        return _absolute(self.model) if isinstance(self.model, str) else None
+
+
+def _is_number(given: Any, least: float, most: float) -> bool:
+    """Whether it is None or a number between these."""
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return given is None or (number and least <= given <= most)
+
+
+def _absolute(spec: str) -> str:
+    kind, _, path = spec.partition(":")
+    if kind == "cascade":
+        return f"{kind}:{','.join(_absolute(one.strip()) for one in path.split(','))}"
+    is_path = kind in ("scripted", "local") and path
+    return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else spec
 
 
 @dataclass(frozen=True)
@@ -210,12 +258,13 @@ class PolicyOptions:
         return self.gate
 
 
-def secret_files(tools: ToolOptions, policies: PolicyOptions) -> set[Path]:
+def secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
     """The files that tell how to get to other machines, and that no tool may read: keys and URLs, also those
     of models."""
     from quoth.tools.catalog.signing import key_path
 
     files = {keys_path(), user_config(), *(key_path(key) for key in (None, tools.key, policies.key))}
+    files |= {models.key_file} if models.key_file is not None else set()
     for url in (tools.remote, policies.shared):
         if isinstance(url, str):
             files |= {Path(url[1:])} if url.startswith("@") else set()

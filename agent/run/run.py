@@ -126,6 +126,7 @@ class Run:
     user: str = ""
     depth: int = 0
     parent: str | None = None  # the id of the call a sub-agent works for
+    instructions: str = ""  # in the opening of its conversation
     data: str = ""  # shown to the model once, behind the task
     spent: Callable[[Usage], None] | None = None  # told of every use of a model
     route: Route = "reply"

@@ -46,6 +46,7 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
+NO_LIST = "A list of models is for a person to choose; name one of them."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
@@ -117,9 +118,9 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-        if model in (own, *EMBEDDED) or (
-            name and provider == own.partition(":")[0] not in ("local", "cascade")
-        ):
+        if provider == "cascade" and model != own:
+            return deny(NO_LIST)
+        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
             return ALLOW
         if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
@@ -137,6 +138,8 @@ class Team:
             if spec is None or spec == self._agent.models.name:
                 return self._agent.models.backend()
             provider, _, name = spec.partition(":")
+            if provider == "cascade":
+                raise ToolError(NO_LIST)
             if provider == "scripted" and name:
                 spec = f"scripted:{self._script(name)}"
             return self._agent.models.other(spec)
@@ -295,17 +298,23 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
     return kept
 
 
-def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+def begin(table: ToolTable, dialect: Dialect, search: bool, instructions: str = "") -> Messages:
     """A new conversation with the opening message for these tools."""
     messages: Messages = import_module("quoth.neuro.think").begin_conversation(
-        table, dialect=dialect, search=search
+        table, dialect=dialect, search=search, instructions=instructions
     )
     return messages
 
 
 def opening(
-    session: Session, name: str, past: Past, table: ToolTable, dialect: Dialect, search: bool
+    session: Session,
+    name: str,
+    past: Past,
+    table: ToolTable,
+    dialect: Dialect,
+    search: bool,
+    instructions: str = "",
 ) -> Messages:
     """The conversation with which a run begins, or began if it is being resumed."""
     before = session.messages_before(name) if past.exchanges else []
-    return read_messages(before) if before else begin(table, dialect, search)
+    return read_messages(before) if before else begin(table, dialect, search, instructions)

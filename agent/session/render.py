@@ -239,6 +239,8 @@ def _opened(event: Event) -> str:
     parts += [f"without {name}" for name in said.get("without") or ()]
     if said.get("remote"):
         parts.append(f"remote {said['remote']}")
+    if said.get("instructions"):
+        parts.append(f"instructions {said['instructions']}")
     if said.get("policy"):
         parts.append(f"policy {said['policy']}")
     if said.get("memory"):

@@ -134,23 +134,37 @@ def _in_keyring(provider: Provider) -> str:
 def _in_file(path: Path) -> dict[str, str]:
     """The keys in the file, by provider: a line each, ``openai=sk-…``."""
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            data = file.read(LONGEST)
+        text = _private(path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise UsageError(f"The keys in {path} cannot be read: {error.strerror}.") from None
-    if mode & 0o077:
-        raise UsageError(f"Others may read the keys in {path}; type: chmod 600 {path}")
     found = {}
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         name, equals, secret = line.partition("=")
         if not equals and line.strip() and not line.startswith("#"):
             raise UsageError(f"{path}:{number}: a line is the name of a provider, = and its key.")
         if equals and not line.startswith("#"):
             found[name.strip()] = secret.strip()
     return found
+
+
+def key_in_file(path: Path) -> str:
+    """The one key that a file holds. Raises UsageError."""
+    try:
+        return _private(path).strip()
+    except OSError as error:
+        raise UsageError(f"The key in {path} cannot be read: {error.strerror}.") from None
+
+
+def _private(path: Path) -> str:
+    """The text of a file that only its owner may read. Raises UsageError for another one."""
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        data = file.read(LONGEST)
+    if mode & 0o077:
+        raise UsageError(f"Others may read the keys in {path}; type: chmod 600 {path}")
+    return data.decode(errors="replace")
 
 
 def _write(path: Path, kept: Mapping[str, str]) -> None:

@@ -46,6 +46,8 @@ class Provider:
         """How a model of it is named, for help: ``openai:NAME``."""
         if self.name == "scripted":
             return "scripted:FILE"
+        if self.name == "cascade":
+            return "cascade:A,B,…"
         return f"{self.name}:NAME" if self.example else self.name
 
     @property
@@ -134,6 +136,7 @@ ROWS = (
         "scripted:replies.txt",
         price="",
     ),
+    Provider("cascade", "the first of several models that answers", "cascade:openai:gpt-5-mini,local"),
 )
 PROVIDERS: dict[str, Provider] = {row.name: row for row in ROWS}
 
