@@ -44,7 +44,8 @@ class FollowUp:
 class Reply:
     """How a run ended. ``text`` is the answer, or of a run that waits for a person, what waits; it is empty
     where a reply of calls alone ends the run. ``error`` is the sentence why a run that failed or was
-    interrupted has no answer. ``messages`` are those to the user that no earlier Reply of the run has
+    interrupted has no answer. ``output`` is the value in the answer, where the
+    run was to have one of a type. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
     its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
@@ -63,6 +64,7 @@ class Reply:
     error: str = ""
     spent: Mapping[str, Any] = field(default_factory=dict)
     left: Mapping[str, Any] = field(default_factory=dict)
+    output: Any = None
 
     @property
     def ok(self) -> bool:

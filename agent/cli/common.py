@@ -195,8 +195,8 @@ def with_agent(
     draws: bool = False,
     **more: Any,
 ) -> int:
-    """Run ``work`` with an agent and return its exit code. The first Ctrl-C stops a run at a safe point, the
-    second one everything. With ``draws`` stdout is not redirected; ``more`` goes to ``agent_of``."""
+    """Run ``work`` with an agent and return its exit code. The first Ctrl-C stops a run, the second one
+    everything. With ``draws`` stdout is not redirected; ``more`` goes to ``agent_of``."""
     import asyncio
     import signal
 

@@ -111,7 +111,7 @@ class Repl:
                 self._complain("Interrupted.")
 
     async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do ``work``; Ctrl-C ends it, a run at its next safe point, and raises _Interrupted."""
+        """Do ``work``; Ctrl-C ends it and raises _Interrupted; a run ends by itself."""
         self._pressed = False
         self.agent.broker.listen()  # Ctrl-C was for an earlier line
         task: asyncio.Task[T] = asyncio.ensure_future(work)

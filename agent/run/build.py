@@ -11,6 +11,7 @@ from typing import Any
 
 from quoth.agent.events import Listener
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.output import Output
 from quoth.agent.run.purse import NO_FUNDS, Funds
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
@@ -40,6 +41,7 @@ def build_run(
     limits: RunLimits,
     pages: Texts,
     data: str = "",
+    output: Output | None = None,
     turn: str = "",
     speaker: str = "",
     route: Route = "reply",
@@ -85,6 +87,7 @@ def build_run(
         depth=0 if caller is None else caller.depth + 1,
         parent=None if caller is None else caller.id,
         data=data,
+        output=output,
         spent=spent,
         route=route if caller is None else "agent",
         after_tags=after_tags,

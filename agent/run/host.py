@@ -476,7 +476,7 @@ class Host:
             run.interrupt(asking)
         elif not asking:
             return False
-        self.broker.interrupt()  # nothing runs while a person is asked, so that is a safe point too
+        self.broker.interrupt()  # its call ends by that
         return True
 
     @contextlib.contextmanager

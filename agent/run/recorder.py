@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -364,13 +365,11 @@ class RecordedDoor:
             return ""
 
         work = self._door.dispatch(marked, replace(context, written=[written]), early)
+        began = time.monotonic()
         try:
             result = await run.stoppably(work, PATIENCE)
-        except RunStoppedError:  # its receipt says the same
-            cancelled = {"tool": call.tool, "status": "cancelled", "stage": "body"}
-            return ToolResult(
-                call.id, call.tool, "cancelled", None, f"{call.tool} was cancelled.", (), cancelled
-            )
+        except RunStoppedError:
+            return _cancelled(call, f"{call.tool} was cancelled.", "body", time.monotonic() - began)
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result
@@ -413,9 +412,18 @@ class RecordedDoor:
             self._differs(past.begun if past is not None else None, call)
         if past is not None and past.receipt is not None and past.receipt.status == "pending":
             return past.result()
-        message = BEGUN if past is not None and past.begun is not None else NOT_MADE
-        audit = {"tool": call.tool, "status": "cancelled", "stage": "host"}
-        return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
+        return _cancelled(call, BEGUN if past is not None and past.begun is not None else NOT_MADE, "host")
+
+
+def _cancelled(call: Call, message: str, stage: str, seconds: float = 0.0) -> ToolResult:
+    """The result of a call whose receipt, if it has one, says the same."""
+    audit = {
+        "tool": call.tool,
+        "status": "cancelled",
+        "stage": stage,
+        "duration_ms": int(seconds * 1000),
+    }
+    return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
 
 
 def _told(tools: bytes | None, choice: str) -> dict[str, Any]:

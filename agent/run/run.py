@@ -29,6 +29,7 @@ from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
+    from quoth.agent.run.output import Output
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
     from quoth.tools.call.services import MemoryStore
@@ -145,6 +146,7 @@ class Run:
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
     options: RequestOptions | None = None  # of each request
+    output: Output | None = None  # what its answer has to be
     listener: Listener | None = None
     name: str = ""  # within its session
     turn: str = ""  # tells a message of a conversation from another in the same words
@@ -259,7 +261,7 @@ class Run:
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)
 
-    def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+    def end(self, status: RunStatus, text: str, unsent: str | None = None, output: Any = None) -> Reply:
         answered = status in ("done", "pending")
         reply = Reply(
             self.session,
@@ -273,6 +275,7 @@ class Run:
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
             error="" if answered else text,
             **self._spent(),
+            output=output,
         )
         if self.log is not None:
             try:

@@ -96,7 +96,7 @@ class Past:
     stimulus: Event | None = None
     exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply
     calls: dict[str, PastCall] = field(default_factory=dict)
-    faults: set[str] = field(default_factory=set)
+    faults: dict[str, str] = field(default_factory=dict)  # what was wrong, by key
     spent: dict[str, Event] = field(default_factory=dict)
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
     tools: dict[int, Event] = field(default_factory=dict)  # what was told of changed tools, by turn
@@ -126,7 +126,7 @@ class Past:
                 case "receipt":
                     past.calls.setdefault(event.key, PastCall()).receipt = event
                 case "fault":
-                    past.faults.add(event.key)
+                    past.faults[event.key] = event.data.get("message", "")
                 case "spent":
                     past.spent[event.key] = event
                 case "memory":
