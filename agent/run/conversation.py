@@ -16,10 +16,11 @@ from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
+from quoth.agent.run.output import Output
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide, working
-from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.run.subagents import begin, chosen, purse_of, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -50,6 +51,7 @@ class Conversations(SideBySide):
         self,
         task: str,
         *,
+        output: Any = None,
         instructions: str | None = None,
         temperature: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  of the server
@@ -59,9 +61,13 @@ class Conversations(SideBySide):
         """Run one task in a conversation of its own; several at once, each but the first in a session of its
         own, which its Reply names.
 
+        With ``output``, a pydantic model or another type with a JSON Schema, the answer is JSON of this type,
+        and ``output`` of the Reply is its value: ``output=Person``.
+
         ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
         replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
+        wanted = None if output is None else self._output(output)
         wishes = {
             "instructions": instructions,
             "temperature": temperature,
@@ -71,7 +77,7 @@ class Conversations(SideBySide):
         }
         with self.free(wishes) as host:
             await host.renew()
-            reply, _ = await host._first(task, host._begin())
+            reply, _ = await host._first(task, host._begin(), output=wanted)
         return reply
 
     @working
@@ -193,6 +199,12 @@ class Conversations(SideBySide):
             return self.offered(table, dialect, ALL_SPEAKERS, "chat", before)
         return self.offered(table, dialect, self.user, "reply", before)
 
+    def _output(self, wanted: Any) -> Output:
+        """The output of a run. Raises UsageError."""
+        if self._stops():
+            raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
+        return Output.of(wanted)
+
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
         return (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop"
@@ -213,6 +225,7 @@ class Conversations(SideBySide):
         turn: str = "",
         speaker: str = "",
         key: str = "",
+        output: Output | None = None,
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
@@ -222,6 +235,7 @@ class Conversations(SideBySide):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
+        purse_of(self).require_price(backend)
         said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
         if speaker not in ("", self.user):
             said["speaker"] = speaker
@@ -237,6 +251,8 @@ class Conversations(SideBySide):
             said["temperature"] = wishes.temperature
         if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
             said["news"] = news
+        if output is not None:
+            said["output"] = dict(output.schema)
         if known := await self._known_of(task):
             said["data"] = known
         must_act = self.models.must_act(backend) if not self.chat else bool(self.models.options.must_act)
@@ -246,7 +262,7 @@ class Conversations(SideBySide):
             name = self._session.begin(told, after, key)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
             try:
-                reply, ended_with = await self._go(name, past, messages)
+                reply, ended_with = await self._go(name, past, messages, output=output)
             except BaseException:
                 if self._conversation is messages:  # broken off: it is brought back when it goes on
                     self._conversation, self._talk = None, name
@@ -376,6 +392,7 @@ class Conversations(SideBySide):
         tells: bool = False,
         after_tags: AfterTags | None = None,
         differs: Differs | None = None,
+        output: Output | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
@@ -383,6 +400,8 @@ class Conversations(SideBySide):
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log = RunLog(self._session, name)
+        if output is None and "output" in told:
+            output = Output.known_by(told["output"])
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
         dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
@@ -398,9 +417,12 @@ class Conversations(SideBySide):
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
-            limits=self.limits if live else RunLimits(**told["limits"]),
+            limits=self.limits if live else RunLimits.of(told["limits"]),
             pages=self.pages if live else OnlyNames(),
-            data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
+            data="\n\n".join(
+                filter(None, [told.get("news"), told.get("data"), output.wish if output else ""])
+            ),
+            output=output,
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
             after_tags=after_tags or ended.get("after-tags") or after,
@@ -420,6 +442,7 @@ class Conversations(SideBySide):
             renew=None if self._remote is None else self.renew,
             offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
+            funds=self.funds,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
