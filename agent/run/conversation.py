@@ -75,7 +75,7 @@ class Conversations(SideBySide):
             "api_key": api_key,
             "max_tokens": max_tokens,
         }
-        with self.free(**wishes) as host:
+        with self.free(wishes) as host:
             await host.renew()
             reply, _ = await host._first(task, host._begin(), output=wanted)
         return reply
