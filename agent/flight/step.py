@@ -242,9 +242,7 @@ class _Attempt:
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         if reply.status == "failed" and self.over:
             return StepOutcome("failed", self.over)
-        return StepOutcome(
-            status.get(reply.status, "interrupted"), "" if reply.ok else reply.said
-        )
+        return StepOutcome(status.get(reply.status, "interrupted"), "" if reply.ok else reply.said)
 
     def _aside(self, text: str, head: int) -> str:
         """Return a note with the call that shows the rest of a shortened text, if the step has that tool."""
@@ -328,7 +326,7 @@ class _Attempt:
             may_force=may_force,
             dialect=dialect,
             search=search,
-            listener=self._heard,
+            listener=None if agent.listener is None else self._heard,
             renew=agent.renew,
             offers=offers,
             whole=agent.table,

@@ -370,7 +370,7 @@ class Conversations(Host):
             may_force=self.models.forces and "chat" not in told,
             dialect=dialect,
             search=told["search"],
-            listener=None if ends or self.on_event is None else self.tell,
+            listener=None if ends else self.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
@@ -384,7 +384,10 @@ class Conversations(Host):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
-            log.ended(replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF), run.messages)
+            log.ended(
+                replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),
+                run.messages,
+            )
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
         talk = self._session.talk_of(run.messages)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import Run
+from quoth.agent.run.run import RUNNING, Run
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
@@ -131,6 +131,8 @@ class RecordedBackend:
             messages.append("user", self._note)
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
+        if self.run is not None and self.run.listener is not None and options.on_wait is None:
+            options = replace(options, on_wait=self.run.waits)
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
         if options != NO_OPTIONS:
             more["options"] = options
@@ -314,7 +316,11 @@ class RecordedDoor:
                 self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
             return ""
 
-        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        token = RUNNING.set(run)
+        try:
+            result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        finally:
+            RUNNING.reset(token)
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from quoth.agent.events import EventKind, Listener, RunEvent
+from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted, stands
@@ -162,8 +163,13 @@ class Run:
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
         self.usage += usage
+        self.tell("usage", self.usage)
         if self.spent is not None:
             self.spent(usage)
+
+    def waits(self, seconds: float, why: str) -> None:
+        """Tell that the next try of a request is put off."""
+        self.tell("waiting", Waiting(seconds, why))
 
     def quoted(self, found: FoundCall, text: str) -> str:
         """The name of an earlier text in which the words of a call stand, when the call was found in the text
@@ -237,6 +243,9 @@ class Run:
         """Whether the run ends with its first reply that has calls, and was not begun so."""
         begun = self.past.stimulus if self.past is not None else None
         return self.after_tags == "stop" and (begun is None or begun.data.get("after-tags") != "stop")
+
+
+RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run whose call is being made
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:

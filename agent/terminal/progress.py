@@ -65,7 +65,7 @@ class Progress:
                 self._clear()
                 self._turn_to(path)
             self._path = path
-        if kind == "waiting" and isinstance(data, Waiting):
+        if kind == "waiting" and isinstance(data, Waiting) and data.seconds > 0:
             self._wait_on(data)
         elif kind == "turn":
             self._written = [said for said in self._written if said[0] != path]
