@@ -6,17 +6,15 @@ The recursion is a trampoline: a turn returns the Reply, or a Bounce that holds 
 thousand turns use no more stack than ten."
 
 (import
-  asyncio
   dataclasses [dataclass replace]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.run.remote-tools [with-tools]
-  quoth.agent.events [Waiting]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder unreadable]
-  quoth.agent.run.run [Turn]
+  quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.terminal.text [show-value]
-  quoth.neuro.backends.base [ModelError RequestOptions]
+  quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
   quoth.neuro.think [think]
@@ -58,12 +56,13 @@ thousand turns use no more stack than ten."
     (<= run.budget.steps-left 0)
       (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
     True
-      (do
-        (await (perceive stimulus run))
-        (setv thought (await (one-thought run)))
+      (try
+        (setv thought (await (one-thought stimulus run)))
         (if (isinstance thought Ending)
             (.end run thought.status thought.reason)
-            (await (act thought run))))))
+            (await (act thought run)))
+        (finally
+          (await (.abandon run.aheads))))))
 
 (defn :async perceive [stimulus run]
   "Append the stimulus, with what is new in the tools and in the memory, to the conversation; nothing said
@@ -78,24 +77,10 @@ thousand turns use no more stack than ten."
   #^ str status
   #^ str reason)
 
-(defn :async one-thought [run]
-  "The model's thought, or the Ending when it cannot think or is interrupted."
-  (.tell run "turn" run.step)
-  (setv must-answer (or run.must-answer (<= run.budget.steps-left 0))
-        run.thinking (asyncio.ensure-future
-                       (ask-within-window run (fn []
-                         (think run.messages run.backend run.door.table
-                                :dialect run.dialect
-                                :search run.search
-                                :must-act (and (not must-answer) (must-look? run))
-                                :must-answer must-answer
-                                :without (| run.avoided (unlooked run))
-                                :lead (if (may-remember? run) FROM-MEMORY "")
-                                :max-tokens (reply-tokens run)
-                                :on-text (when run.listener (hearing run))
-                                :options (waited-for run))))))
+(defn :async one-thought [stimulus run]
+  "The model's thought upon the stimulus, or the Ending when it cannot think or is interrupted."
   (try
-    (setv thought (await run.thinking))
+    (setv thought (await (.stoppably run (perceive-and-think stimulus run))))
     (.spend run thought.usage)
     (setv run.dialect thought.dialect)
     (when thought.note
@@ -106,28 +91,40 @@ thousand turns use no more stack than ten."
         thought)
     (except [error ModelError]
       (Ending "failed" (str error)))
-    (except [asyncio.CancelledError]
-      (when (not run.interrupted)
-        (raise))
-      (Ending "interrupted" "The run was interrupted."))
-    (finally
-      (setv run.thinking None))))
+    (except [RunStoppedError]
+      (Ending "interrupted" "The run was interrupted."))))
 
-(defn waited-for [run]
-  "The options of a request that also tells the listener of each wait before another try."
-  (setv options (or run.options (RequestOptions)))
-  (if run.listener
-      (replace options :on-wait (fn [seconds why] (.tell run "waiting" (Waiting seconds why))))
-      run.options))
+(defn :async perceive-and-think [stimulus run]
+  (await (perceive stimulus run))
+  (.tell run "turn" run.step)
+  (setv must-answer (or run.must-answer (<= run.budget.steps-left 0)))
+  (await (ask-within-window run (fn []
+    (think run.messages run.backend run.door.table
+           :dialect run.dialect
+           :search run.search
+           :must-act (and (not must-answer) (must-look? run))
+           :must-answer must-answer
+           :without (| run.avoided (unlooked run))
+           :lead (if (may-remember? run) FROM-MEMORY "")
+           :max-tokens (reply-tokens run)
+           :on-text (when run.listener (hearing run))
+           :options run.options)))))
 
 (defn hearing [run]
   "A function for the pieces of a streamed reply: it tells the listener of each piece, and of each call as
-  soon as it is complete. No call is made before the reply has ended."
-  (setv calls (.stream run.dialect run.door.table))
+  soon as it is complete. A call that only reads is begun then, unless one before it has to wait."
+  (setv calls (.stream run.dialect run.door.table)
+        place 0
+        begins True)
   (fn [piece]
+    (nonlocal place begins)
     (.tell run "text" piece)
     (for [form (calls piece)]
-      (.tell run "written" (str (shown-form form run))))))
+      (.tell run "written" (str (shown-form form run)))
+      (setv begins (and begins
+                        (< place run.budget.calls-left)
+                        (.begin run.aheads place (new-call form #** (marks place run)) run.context)))
+      (+= place 1))))
 
 (defn must-look? [run]
   "Whether the model may not answer yet: no result has told it anything, and it has tries left."
@@ -175,9 +172,19 @@ thousand turns use no more stack than ten."
     (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))
     (.unreadable run.door call run.context thought.text fault))
   (for [[place found] (enumerate reading.calls)]
+    (begin-from place reading.calls run sure)
     (.append turn.records
       (replace (await (one-call found place run thought.text sure)) :call-id (call-id found))))
   (conclude turn run))
+
+(defn begin-from [place calls run sure]
+  "Begin the calls of a reply from PLACE on that may run side by side."
+  (when (not run.interrupted)
+    (.begin-from run.aheads
+                 place
+                 (min (len calls) (+ place run.budget.calls-left))
+                 (fn [at] (new-call (. calls [at] form) :confidence sure #** (marks at run)))
+                 (replace run.context :confidence sure))))
 
 (defn known [calls run]
   "The digests of a reply's calls that the run has made before."
@@ -299,18 +306,20 @@ thousand turns use no more stack than ten."
         shown (shown-form form run)
         call (new-call form :repairs found.repairs :quoted (.quoted run found text) :confidence sure
                        #** (marks place run)))
+  (setv begun (.take run.aheads place))
+  (when begun
+    (setv call (replace call :id begun.call.id)))
   (.tell run "call" shown)
   (setv record (CallRecord form
           (cond
-            run.interrupted
-              (.refuse run.door call run.context "cancelled" "The run was interrupted before this call.")
-            (<= run.budget.calls-left 0)
+            (and (<= run.budget.calls-left 0) (not run.interrupted))
               (.refuse run.door call run.context "limited"
                        f"This run has made its {run.budget.calls-taken} calls; answer in plain words.")
             True
               (do
-                (+= run.budget.calls-taken 1)
-                (await (.dispatch run.door call (replace run.context :confidence sure)))))
+                (+= run.budget.calls-taken (if run.interrupted 0 1))
+                (await (.dispatch run.door call (replace run.context :confidence sure)
+                                  (when begun begun.body)))))
           shown
           :key (key-in call)))
   (setv digest (call-digest form run))

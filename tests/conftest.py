@@ -17,6 +17,7 @@ from examples import many
 from hypothesis import settings
 from servers import PostgresServer, postgres_server, redis_server
 
+from quoth.neuro.backends.providers import ROWS
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
@@ -49,11 +50,11 @@ for variable in (
     "QUOTH_CATALOG_KEY",
     "QUOTH_SHARED",
     "QUOTH_SEARCH",
-    "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
-    "ANTHROPIC_API_KEY",
+    *(row.key for row in ROWS),
 ):
     os.environ.pop(variable, None)
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"  # nobody's own keys
 os.environ["QUOTH_EMBEDDER"] = "none"  # a model takes a second to load; tests that search by meaning name one
 
 

@@ -194,9 +194,10 @@ def _as_given(options: Options) -> str:
 
 def _check(options: FlyOptions, file: PlanFile) -> int:
     """Say what is wrong with a plan; the exit code is 2 if anything is."""
+    from quoth.agent.config.loading import load_config
     from quoth.agent.plan.check import check
 
-    faults = check(file.plan, tools_of(options))
+    faults = check(file.plan, tools_of(options), load_config(options.folder).providers)
     chosen = "" if faults else _how_many(options, file)
     if options.json:
         print_json([fault.to_json() for fault in faults])
@@ -267,7 +268,7 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
 
     async def work(agent: AsyncAgent) -> int:
         plan, by = file.plan, agent.user
-        if faults := faults_of(plan, agent.table):
+        if faults := faults_of(plan, agent.table, agent.config.providers):
             raise UsageError("\n".join(str(fault) for fault in faults))
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
         covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]

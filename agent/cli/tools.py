@@ -27,7 +27,7 @@ class BeltOptions(Options):
     view: str = option(
         "--view",
         "VIEW",
-        "lisp, plist, json, tags, run, bare, openai, anthropic or mcp (default: lisp)",
+        "lisp, plist, json, tags, run, bare, openai, responses, anthropic or mcp (default: lisp)",
         default="lisp",
     )
 

@@ -29,7 +29,7 @@ async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[s
     and the calls of its expectation; and the same for groups with an expectation. Raises UsageError for a
     plan with faults."""
     plan = file.plan
-    if faults := check(plan, agent.table):
+    if faults := check(plan, agent.table, agent.config.providers):
         raise UsageError("\n".join(str(fault) for fault in faults))
     wished = chosen_steps(plan, wanted)
     steps = []

@@ -52,7 +52,7 @@ async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") ->
     or begin one in an unused session."""
     with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
         plan = file.reload()  # what a tool or an editor has made of it before nobody could
-        if faults := check(plan, agent.table):
+        if faults := check(plan, agent.table, agent.config.providers):
             raise UsageError("\n".join(str(fault) for fault in faults))
         return await _Flight(agent, file, wanted, session).fly()
 

@@ -88,11 +88,11 @@ class FlightContext:
         finally:
             self.runs.remove(run)
 
-    def interrupt(self) -> None:
-        """Stop the flight and its runs at the next safe point."""
+    def interrupt(self, asking: bool = False) -> None:
+        """Stop the flight and its runs."""
         self.interrupted = True
         for run in self.runs:
-            run.interrupt()
+            run.interrupt(asking)
 
 
 async def attempt(context: FlightContext, step: Part, number: int) -> StepOutcome:

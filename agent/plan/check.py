@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
 from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting
-from quoth.neuro.backends.select import PROVIDERS
+from quoth.neuro.backends.providers import NONE, Provider, names
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.source import Place
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -22,11 +22,12 @@ _KNOWN = (
 )
 
 
-def check(plan: Plan, table: ToolTable) -> list[Fault]:
-    """Return every fault of the plan, those of reading included, in the order of the file."""
+def check(plan: Plan, table: ToolTable, models: Mapping[str, Provider] = NONE) -> list[Fault]:
+    """Return every fault of the plan, those of reading included, in the order of the file. ``models`` are the
+    providers that are configured."""
     found = [*plan.faults, *_empty(plan)]
     for part in plan.parts:
-        found += _part(plan, part, table)
+        found += [*_part(plan, part, table), *_model(part.settings.get("MODEL"), models)]
     for form in plan.library.values():
         found += [*_form(plan, None, form, table)]
     found += _names(plan)
@@ -52,7 +53,6 @@ def _empty(plan: Plan) -> Iterator[Fault]:
 def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
     settings = part.settings
     yield from _tools(settings.get("TOOLS"), table)
-    yield from _model(settings.get("MODEL"))
     yield from _after(plan, part)
     yield from _expect(plan, part, table)
     for form in part.forms:
@@ -117,15 +117,16 @@ def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
     yield from ((name, setting.place) for name in dict.fromkeys(words) if words.count(name) > 1)
 
 
-def _model(setting: Setting | None) -> Iterator[Fault]:
+def _model(setting: Setting | None, models: Mapping[str, Provider]) -> Iterator[Fault]:
     if setting is None:
         return
     if not setting.value:
         yield Fault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
         return
     provider, colon, model = setting.value.partition(":")
-    if provider not in PROVIDERS:
-        hint = did_you_mean(provider, PROVIDERS) or f" They are {', '.join(PROVIDERS)}."
+    known = names(models)
+    if provider not in known:
+        hint = did_you_mean(provider, known) or f" They are {', '.join(known)}."
         yield Fault(setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}")
     elif not model and (colon or provider not in ("local", "local-small")):
         yield Fault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")

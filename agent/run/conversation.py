@@ -14,11 +14,11 @@ from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
-from quoth.agent.run.host import Host
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
+from quoth.agent.run.side_by_side import SideBySide, working
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
@@ -39,19 +39,22 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
-class Conversations(Host):
+class Conversations(SideBySide):
     """A Host that runs tasks and holds the conversation that ``say`` continues."""
 
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
     async def run(self, task: str) -> Reply:
-        """Run one task in a conversation of its own."""
+        """Run one task in a conversation of its own; several at once, each but the first in a session of its
+        own, which its Reply names."""
         self._require_open()
-        await self.renew()
-        reply, _ = await self._first(task, self._begin())
+        with self.free() as host:
+            await host.renew()
+            reply, _ = await host._first(task, host._begin())
         return reply
 
+    @working
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
         """Run the next message of the conversation that ``say`` continues, in a named session also across
         processes; for a REPL or a chat.
@@ -79,6 +82,7 @@ class Conversations(Host):
             self._talk = last  # another process has gone on with the chat
         return await self._follow(text, speaker or "", turn or "")
 
+    @working
     async def follow(self, text: str) -> Reply:
         """Run the next message of the conversation of the session's last run, however that was begun."""
         self._require_open()
@@ -99,6 +103,7 @@ class Conversations(Host):
         )
         return reply
 
+    @working
     async def resume(self) -> list[Reply | ToolResult]:
         """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
         call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when

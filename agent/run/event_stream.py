@@ -15,11 +15,11 @@ from quoth.agent.reply import Reply
 
 
 class Stoppable(Protocol):
-    """Something that an interrupt stops: a run, or a flight."""
+    """Work that an interrupt stops: a run, or a flight. ``asking`` says that a person is being asked."""
 
     interrupted: bool
 
-    def interrupt(self) -> None: ...
+    def interrupt(self, asking: bool = False) -> None: ...
 
 
 class EventStream:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.event_stream import HEARS, EventStream, Stoppable
@@ -116,8 +117,9 @@ class Host:
         policies, tooling = policy_options(policy), tool_options(tools)
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies, tooling)
+        self.config = load_config(self.workspace.root)
+        self.limits = run_limits(limits, self.config)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -130,7 +132,7 @@ class Host:
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), search=tooling.searched)
+        self.models = Models(model_options(model), self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
@@ -226,11 +228,15 @@ class Host:
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
 
+    def _open_record(self) -> None:
+        """Open the record of one session."""
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
+        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+
     def _open_session(self) -> None:
         """Open what belongs to one session: its record, its memory, and the way to its people."""
         given = self._given
-        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
-        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+        self._open_record()
         self._memory = OwnMemory(self._open_memory)
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
@@ -428,18 +434,18 @@ class Host:
 
     @property
     def stopping(self) -> bool:
-        """Whether a run or flight was interrupted and has not yet reached its next safe point."""
+        """Whether a run or flight was interrupted and has not yet ended."""
         return self._running is not None and self._running.interrupted
 
     def interrupt(self) -> bool:
-        """Stop the current run or flight at its next safe point; a run's Reply then says ``interrupted``. A
-        pending question to a person is withdrawn, and its call waits.
+        """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says
+        ``interrupted``. A pending question to a person is withdrawn, and its call waits.
 
         False when there is nothing to stop, or it was already interrupted."""
         asking = bool(getattr(self._consent, "asking", False))
         run = self._running
         if run is not None and not run.interrupted:
-            run.interrupt()
+            run.interrupt(asking)
         elif not asking:
             return False
         self.broker.interrupt()  # nothing runs while a person is asked, so that is a safe point too

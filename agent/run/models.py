@@ -10,9 +10,11 @@ import contextlib
 from collections.abc import Callable
 from functools import cache
 
+from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.options import ModelOptions
 from quoth.neuro.backends.base import Backend, as_backend
 from quoth.neuro.backends.cascade import for_run, is_same
+from quoth.neuro.backends.settings import NO_SETTINGS
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import ToolTable
@@ -20,9 +22,11 @@ from quoth.tools.registry.table import ToolTable
 
 class Models:
     """``search`` says that the agent's model searches its tools instead of being shown them all. ``chosen``
-    is the dialect of its conversations, None until it is chosen."""
+    is the dialect of its conversations, None until it is chosen. ``config`` says what the options leave
+    open."""
 
-    def __init__(self, options: ModelOptions, *, search: bool) -> None:
+    def __init__(self, options: ModelOptions, config: Config = NO_CONFIG, *, search: bool) -> None:
+        self._config = config
         self.options = options
         self.search = search
         self.chosen: Dialect | None = None
@@ -47,7 +51,9 @@ class Models:
             from quoth.neuro.backends.select import choose_backend
 
             spec = self.options.model if isinstance(self.options.model, str) else None
-            self._own = choose_backend(spec, base_url=self.options.base_url, progress=weights_progress())
+            self._own = choose_backend(
+                spec, self.options.settings, progress=weights_progress(), config=self._config
+            )
         return self._own
 
     def for_run(self) -> Callable[[], Backend]:
@@ -61,7 +67,8 @@ class Models:
             from quoth.neuro.backends.select import choose_backend
 
             same = spec.partition(":")[0] == self.name.partition(":")[0]
-            self._others[spec] = choose_backend(spec, base_url=self.options.base_url if same else None)
+            settings = self.options.settings if same else NO_SETTINGS
+            self._others[spec] = choose_backend(spec, settings, config=self._config)
         return self._others[spec]
 
     def must_act(self, backend: Backend) -> bool:
@@ -79,7 +86,9 @@ class Models:
         UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         note = ""
         if self.chosen is None:
-            self.chosen, note = self._dialect_for(self.backend(), self.options.dialect)
+            self.chosen, note = self._dialect_for(
+                self.backend(), self.options.dialect or self._config.dialect
+            )
         return self.chosen, note
 
     def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:

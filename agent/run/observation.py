@@ -124,8 +124,8 @@ def complaint(text: str, run: Run) -> str:
 
 def refused(model: str, words: str) -> str:
     """Why a run ends whose model will not do what it was asked; its own words are quoted."""
-    said = " ".join(words.split())
-    return f"{model} refused. " + (f"It said: {short(said, REFUSAL)}" if said else "It did not say why.")
+    said = short(" ".join(words.split()), REFUSAL)
+    return f"{model} refused to answer. {f'It said: {said}' if said else 'It did not say why.'}"
 
 
 # What stands behind the results of a turn

@@ -7,12 +7,16 @@ an agent is put together from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from quoth.agent.config.config import NO_CONFIG, Config
+from quoth.agent.config.loading import user_config
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
+from quoth.neuro.backends.keys import keys_path
+from quoth.neuro.backends.settings import Settings
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.services import (
     NO_KNOWLEDGE,
@@ -140,6 +144,11 @@ class ModelOptions:
             raise UsageError(f"after_tags is stop, continue or None, not {self.after_tags!r}.")
 
     @property
+    def settings(self) -> Settings:
+        """How the server of a spec is reached."""
+        return Settings(self.base_url)
+
+    @property
     def spec(self) -> str | None:
         """The spec of the model with absolute paths; None for an object or the default."""
         if not isinstance(self.model, str):
@@ -202,10 +211,11 @@ class PolicyOptions:
 
 
 def secret_files(tools: ToolOptions, policies: PolicyOptions) -> set[Path]:
-    """The files that tell how to get to other machines, and that no tool may read: keys, and URLs."""
+    """The files that tell how to get to other machines, and that no tool may read: keys and URLs, also those
+    of models."""
     from quoth.tools.catalog.signing import key_path
 
-    files = {key_path(key) for key in (None, tools.key, policies.key)}
+    files = {keys_path(), user_config(), *(key_path(key) for key in (None, tools.key, policies.key))}
     for url in (tools.remote, policies.shared):
         if isinstance(url, str):
             files |= {Path(url[1:])} if url.startswith("@") else set()
@@ -341,10 +351,17 @@ def service_options(given: Services | None) -> HostServices:
     return HostServices(**vars(given))
 
 
-def run_limits(given: RunLimits | None) -> RunLimits:
+def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits:
+    """The limits of a run: as given, and where those are the defaults, as configured."""
     limits = RunLimits() if given is None else given
     if not isinstance(limits, RunLimits):
         raise UsageError(f"limits are RunLimits(steps=10, …), not {given!r}.")
+    configured: dict[str, Any] = {**config.budget, "reply_tokens": config.reply_tokens}
+    default = RunLimits()
+    limits = replace(
+        limits,
+        **{name: value for name, value in configured.items() if vars(limits)[name] == vars(default)[name]},
+    )
     if limits.reply_tokens is not None and (type(limits.reply_tokens) is not int or limits.reply_tokens < 1):
         raise UsageError(f"reply_tokens of RunLimits is a whole number from 1, not {limits.reply_tokens!r}.")
     return limits

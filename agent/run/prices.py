@@ -1,22 +1,28 @@
 """What a model's tokens cost, in US dollars, from the price list of genai-prices, without any request.
 
 Knows names of models, and genai-prices, which is loaded only for a step with a cost budget, because loading
-takes most of a second. Embedded and scripted models cost nothing.
+takes most of a second. The table of providers says who asks for money.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quoth.neuro.backends.base import Usage
+from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.tools.errors import UsageError
 
-FREE = ("local", "local-small", "scripted", "ollama", "llamacpp")
 
-
-def cost_of(model: str, usage: Usage) -> float:
-    """The price in US dollars. Raises UsageError when it is unknown."""
-    provider, _, name = model.partition(":")
-    if provider in FREE or not name:
+def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE) -> float:
+    """The price in US dollars; ``configured`` are providers beside those of the table. Raises UsageError when
+    it is unknown."""
+    kind, _, name = model.partition(":")
+    provider = find_provider(kind, configured)
+    if not name or (provider is not None and provider.free):
         return 0.0
+    unknown = f"The cost of {model} cannot be bounded: its price is not known."
+    if provider is None or provider.price is None:
+        raise UsageError(unknown)
     try:
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
@@ -31,6 +37,6 @@ def cost_of(model: str, usage: Usage) -> float:
         cache_read_tokens=usage.cached_tokens,
     )
     try:
-        return float(calc_price(tokens, model_ref=name, provider_id=provider).total_price)
+        return float(calc_price(tokens, model_ref=name, provider_id=provider.price).total_price)
     except LookupError:
-        raise UsageError(f"The cost of {model} cannot be bounded: its price is not known.") from None
+        raise UsageError(unknown) from None

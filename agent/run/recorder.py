@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import RUNNING, Run
+from quoth.agent.run.run import RUNNING, Run, RunStoppedError
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
@@ -36,6 +36,7 @@ from quoth.neuro.reading.tag_lines import SHOWN
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
+from quoth.tools.door.early import EarlyBody
 from quoth.tools.errors import Status, StoreError, UsageError
 from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
@@ -45,6 +46,9 @@ from quoth.tools.text import short
 # Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
 # request tells the model, or a call). There is no event for a call that was not made then.
 Differs = Callable[[Event | None, Any], None]
+
+
+PATIENCE = 0.5  # seconds in which a call may end by itself once a person has interrupted the run
 
 
 def facts_of(backend: Backend) -> dict[str, Any]:
@@ -286,7 +290,18 @@ class RecordedDoor:
         """The real door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)
 
-    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
+    def may_begin(self, call: Call) -> bool:
+        """Whether the call may be begun before its turn. One that is known from an earlier process may not:
+        what became of it is found out in its turn."""
+        return self._live and key_in(call) not in self._past.calls and self._door.may_begin(call)
+
+    def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
+        return self._door.begin(self._marked(call), replace(context, written=[]), after)
+
+    async def abandon(self, early: EarlyBody) -> None:
+        await self._door.abandon(early)
+
+    async def dispatch(self, call: Call, context: ToolContext, early: EarlyBody | None = None) -> ToolResult:
         past = self._past.calls.get(key_in(call))
         if self.run is not None:
             self.run.calling = key_in(call)
@@ -295,10 +310,14 @@ class RecordedDoor:
             return self._recalled(past, call)
         if not self._live:
             return self._broken_off(past, call)
-        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
-        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         run = self.run
         assert run is not None, "a door is the door of a run"
+        if run.interrupted:
+            if early is not None:
+                await early.drop()
+            return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
 
         def spent() -> str:
@@ -317,8 +336,14 @@ class RecordedDoor:
             return ""
 
         token = RUNNING.set(run)
+        work = self._door.dispatch(marked, replace(context, written=[spent]), early)
         try:
-            result = await self._door.dispatch(marked, replace(context, written=[spent]))
+            result = await run.stoppably(work, PATIENCE)
+        except RunStoppedError:  # its receipt says the same
+            cancelled = {"tool": call.tool, "status": "cancelled", "stage": "body"}
+            return ToolResult(
+                call.id, call.tool, "cancelled", None, f"{call.tool} was cancelled.", (), cancelled
+            )
         finally:
             RUNNING.reset(token)
         if result.audit.get("written") is False:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
+from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from quoth.agent.session.run_log import RunLog
     from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
+    from quoth.tools.door.early import EarlyBody
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 # What follows on a reply with calls: the run ends and the model sees their results at the next message, or
 # it goes on at once.
 AfterTags = Literal["stop", "continue"]
+T = TypeVar("T")
 SENTENCE = 300  # characters that a person is told of a call that failed
 
 
@@ -51,7 +54,8 @@ class RunLimits:
     answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
     ``result_chars`` how many characters of one result the model is shown at once, ``reply_tokens`` the
     longest reply (None: depending on the model), ``context`` the model's context window in tokens
-    (None: as far as it is known, neuro/backends/context_window.py). ``tokens`` (in and out), ``cost`` (US
+    (None: as far as it is known, neuro/backends/context_window.py), ``parallel`` how many calls of one reply
+    may run at once, if they only read. ``tokens`` (in and out), ``cost`` (US
     dollars) and ``seconds`` bound the whole run (None: no bound).
     """
 
@@ -66,9 +70,14 @@ class RunLimits:
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
+    parallel: int = 4
 
 
-class RunDoor(Protocol):
+class RunStoppedError(Exception):
+    """A person has interrupted the run, and what it did was stopped."""
+
+
+class RunDoor(EarlyDoor, Protocol):
     """The door as the loop sees it: the real one, or that of agent/run/recorder.py."""
 
     @property
@@ -78,7 +87,9 @@ class RunDoor(Protocol):
 
     def use(self, table: ToolTable) -> None: ...
 
-    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult: ...
+    async def dispatch(
+        self, call: Call, context: ToolContext, early: EarlyBody | None = None
+    ) -> ToolResult: ...
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult: ...
 
@@ -142,7 +153,7 @@ class Run:
     must_answer: bool = False
     avoided: set[str] = field(default_factory=set)
     interrupted: bool = False
-    thinking: asyncio.Task[Any] | None = None
+    doing: dict[asyncio.Task[Any], float] = field(default_factory=dict)  # what an interrupt stops, and when
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
     memory: MemoryStore | None = None  # whose core blocks the model is shown
     shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
@@ -159,6 +170,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+        self.aheads = Aheads(self.door, self.limits.parallel)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
@@ -196,16 +208,35 @@ class Run:
         """Whether the run is still repeating recorded events."""
         return self.past is not None and self.past.left
 
-    def interrupt(self) -> None:
-        """Stop at the next safe point: at once while the model generates, else after the current call."""
+    def interrupt(self, asking: bool = False) -> None:
+        """Stop: the model at once, a call after a moment in which it may end by itself. With ``asking`` a
+        person is being asked about the call, and it is left alone: it ends when the question is withdrawn."""
         self.interrupted = True
         if self.log is not None:
             with contextlib.suppress(Exception):  # the end of the run will tell
                 self.log.add("interrupt", {}, parent=self.log.reply)
-        if self.thinking is not None:
-            self.thinking.cancel()
+        for task, patience in list(self.doing.items()):
+            if not patience:
+                task.cancel()
+            elif not asking:
+                task.get_loop().call_later(patience, task.cancel)
         for child in self.children:
-            child.interrupt()
+            child.interrupt(asking)
+
+    async def stoppably(self, work: Coroutine[Any, Any, T], patience: float = 0.0) -> T:
+        """Do ``work``, which an interrupt stops after so many seconds of patience. Raises RunStoppedError
+        when it has."""
+        task = asyncio.ensure_future(work)
+        self.doing[task] = patience
+        try:
+            return await task
+        except asyncio.CancelledError:
+            me = asyncio.current_task()
+            if self.interrupted and not (me is not None and me.cancelling()):
+                raise RunStoppedError from None
+            raise
+        finally:
+            del self.doing[task]
 
     def tell(self, kind: EventKind, data: Any) -> None:
         """Tell the listener, unless the event is a recorded one; a sub-agent's listener sees to that

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
@@ -30,7 +31,7 @@ from quoth.agent.session.session import Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.select import PROVIDERS
+from quoth.neuro.backends.providers import names
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, ask, deny
@@ -56,6 +57,7 @@ class TeamHost(Protocol):
     door: Door
     table: ToolTable
     limits: RunLimits
+    config: Config
     user: str
     workspace: Workspace
     transcript: Transcript
@@ -115,9 +117,11 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
+        if model in (own, *EMBEDDED) or (
+            name and provider == own.partition(":")[0] not in ("local", "cascade")
+        ):
             return ALLOW
-        if name and provider in PROVIDERS:
+        if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
         return ALLOW  # there is no such model, and the body says so
 

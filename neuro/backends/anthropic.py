@@ -35,6 +35,7 @@ class AnthropicBackend(HttpBackend):
         name: str | None = None,
         *,
         extra: Mapping[str, Any] | None = None,
+        key_variable: str = "ANTHROPIC_API_KEY",
         **more: Any,
     ) -> None:
         super().__init__(
@@ -42,7 +43,7 @@ class AnthropicBackend(HttpBackend):
             endpoint(base_url, "/messages", "/v1"),
             api_key,
             name or f"anthropic:{model}",
-            key_variable="ANTHROPIC_API_KEY",
+            key_variable=key_variable,
             # No temperature: newer models refuse it.
             options={"cache_control": CACHED, **(extra or {})},
             **more,
@@ -68,12 +69,16 @@ class AnthropicBackend(HttpBackend):
         parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this server refuses: one that only resembles Anthropic's may not cache by
         itself, and a model that always thinks may not let a call be forced."""
         words = str(error.get("message"))
-        if "cache_control" in words and self._options.pop("cache_control", None) is not None:
-            return True
+        for option in ("temperature", "cache_control"):
+            if option in words:
+                return self._drop(option, request)
         return "tool_choice" in words and request.options.pop("tool_choice", None) is not None
 
     def _whole(self, reply: Any) -> Answer:

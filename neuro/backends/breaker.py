@@ -1,4 +1,4 @@
-"""Circuit breakers: a server that keeps failing is left alone for a while, by all that this process asks of it.
+"""Circuit breakers: a server that keeps failing is left alone for a while, by all who ask it in this process.
 
 Knows addresses and times only; it sends nothing.
 """

@@ -82,8 +82,9 @@ class Server:
     def _json(self, raw: bytes | str) -> Any:
         reply = parsed(raw)
         if reply is None:
-            text = self._quote(_as_text(raw))
-            self._garbage(f"text that is not JSON ({text})" if text else "nothing")
+            text = _as_text(raw).strip()
+            said = self._quote(_words_of(text)) or "a page without a title"
+            self._garbage(f"text that is not JSON ({said})" if text else "nothing")
         return reply
 
     def _refused(
@@ -113,6 +114,9 @@ class Server:
         elif status in (401, 403):
             why = "key"
             sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}.{tail}"
+        elif status == 407:
+            sentence = f"The proxy on the way to {self._shown} wants a name and a password (407).{tail}"
+            why = "down"
         elif status in (404, 405, 410):
             sentence = f"{self._shown} has no model {self._model}, or no such address ({status}).{tail}"
         elif status in (400, 413, 422):
@@ -207,7 +211,9 @@ class Server:
         if isinstance(error, httpx.ProxyError):
             hint = "The environment names a proxy; does it let requests through?"
             return ModelError(self._unreachable(f"the proxy said {error}", hint), "down")
-        return TransientError(self._unreachable(str(error) or type(error).__name__), "down")
+        if isinstance(error, httpx.ConnectError):
+            return TransientError(self._unreachable(str(error) or type(error).__name__), "down")
+        return TransientError(f"{self._shown} closed the connection without an answer.", "down")
 
     def _quote(self, words: Any) -> str:
         """A server's own words: one short line, without escapes that steer a terminal and without secrets."""

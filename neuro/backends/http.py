@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,11 +26,14 @@ from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
+from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.inflate import UnknownEncodingError
 
-REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
+REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+SCHEMA_FIELDS = ("response_format", "text", "output_config")
+_OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
 
 
@@ -42,9 +46,10 @@ class Request:
     parts: dict[str, list[bytes]]
     has_tools: bool
     on_text: Callable[[str], None] | None
-    turn: int  # which request of the conversation it is
+    messages: Messages
     wants: RequestOptions
     seconds: float  # that the reply may take, with all its tries
+    sent: Collection[str] = ()  # the options that its last try had
     shortened: bool = False  # whether fewer tokens are asked for than were at first
     queues: bool = False  # whether it waits for a place among the requests to its server
     shown: bool = False  # whether on_text was told something: from then on nothing is tried again
@@ -103,6 +108,7 @@ class HttpBackend(Server):
         self._timeout = timeout
         self._total = max(600.0, 2 * timeout) if total is None else total
         self._most: int | None = None  # tokens of a reply, if the server has told
+        self._refused_options = set[str]()  # by the server, which is not asked for them again
         self._connect_timeout = connect_timeout
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
@@ -126,13 +132,15 @@ class HttpBackend(Server):
         asked, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
+        elif options.schema is not None:
+            asked |= self._schema_fields(portable_schema(options.schema), tools is not None)
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
-        request = Request(asked, parts, tools is not None, on_text, messages.turn, options, seconds)
+        request = Request(asked, parts, tools is not None, on_text, messages, options, seconds)
         with self._breaker.asking():
             try:
                 async with asyncio.timeout(seconds):
@@ -153,8 +161,8 @@ class HttpBackend(Server):
                 pause = max(failure.wait, backoff)
                 impatient = request.wants.patience is not None and pause > request.wants.patience
                 if tries > self._retries or request.shown or impatient:
-                    after = f" (tried {tries} times)" if tries > 1 else ""
-                    raise ModelError(f"{failure}{after}", failure.why) from failure.__cause__
+                    after = f"After {tries} tries: " if tries > 1 else ""
+                    raise ModelError(f"{after}{failure}", failure.why) from failure.__cause__
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
@@ -182,6 +190,10 @@ class HttpBackend(Server):
 
     def _headers(self) -> dict[str, str]:
         raise NotImplementedError
+
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        """The options by which the model has to answer by ``schema``; none where that would forbid calls."""
+        return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Drop an option that this model does not know; false if there is none."""
@@ -236,8 +248,13 @@ class HttpBackend(Server):
 
     def _payload(self, request: Request) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
-        head = to_json({key: value for key, value in settings.items() if value is not None})
-        pieces = [head[:-1]]
+        sent = {
+            key: value
+            for key, value in settings.items()
+            if value is not None and key not in self._refused_options
+        }
+        request.sent = sent.keys()
+        pieces = [to_json(sent)[:-1]]
         for key, part in request.parts.items():
             pieces += [b',"%b":' % key.encode(), *part]
         return Payload([*pieces, b"}"])
@@ -256,9 +273,9 @@ class HttpBackend(Server):
                     if response.status_code == 200:
                         return await self._answered(response, request, deadline)
                     refusal = await whole_of(response)
-        if response.status_code == 400:
+        if response.status_code in (400, 422):
             fault = error_of(parsed(refusal))
-            if self._adapt(fault, request) or self._shorten(fault, request):
+            if self._loosen(fault, request) or self._adapt(fault, request) or self._shorten(fault, request):
                 return await self._attempt(request)
         raise self._refused(response, refusal, request.has_tools, request.left)
 
@@ -279,7 +296,7 @@ class HttpBackend(Server):
             self._garbage(f"{len(answer.calls):,} calls in one reply")
         if on_text is not None and not request.shown and answer.finish != "refused":
             on_text("".join(answer.pieces))  # of a server that cannot stream
-        return answer.completion(request.turn, request.start)
+        return answer.completion(request.messages.turn, request.start)
 
     @contextmanager
     def _failing(self, answered: Callable[[], httpx.Response | None]) -> Iterator[None]:
@@ -305,6 +322,18 @@ class HttpBackend(Server):
             self._garbage(f"a reply compressed as {self._quote(error)}, which it was not asked for")
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
+
+    def _drop(self, option: str, request: Request) -> bool:
+        """Ask without an option, from now on; false if it was not sent."""
+        self._refused_options.add(option)
+        return option in request.sent
+
+    def _loosen(self, error: dict[str, Any], request: Request) -> bool:
+        """Ask without the schema of the answer, from now on, if the server refuses it."""
+        field = next((name for name in SCHEMA_FIELDS if name in request.options), "")
+        if not field or not _OF_SCHEMAS.search(f"{error.get('param')} {error.get('message')}"):
+            return False
+        return self._drop(field, request)
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
         """Ask for no more reply tokens than the server allows, from now on; false for any other error."""

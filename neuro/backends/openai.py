@@ -10,20 +10,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import Answer
+from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend, Request, endpoint
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
+from quoth.neuro.backends.output_schema import is_strict
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
 
 class OpenAIBackend(HttpBackend):
     """One model on one server. ``tool_role`` sends the results of calls in text as ``tool`` messages; by
-    default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids."""
+    default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids.
+    ``stream_usage`` asks a stream for the usage, which some tell unasked."""
 
     kind = "an OpenAI-compatible server"
+    path = "/chat/completions"
+    provider = "openai"
 
     def __init__(
         self,
@@ -36,13 +40,14 @@ class OpenAIBackend(HttpBackend):
         takes_grammar: bool = False,
         tool_role: bool = False,
         key_variable: str = "OPENAI_API_KEY",
+        stream_usage: bool = True,
         **more: Any,
     ) -> None:
         super().__init__(
             model,
-            endpoint(base_url, "/chat/completions"),
+            endpoint(base_url, self.path),
             api_key,
-            name or f"openai:{model}",
+            name or f"{self.provider}:{model}",
             key_variable=key_variable,
             options={"temperature": 0, **(extra or {})},
             **more,
@@ -50,6 +55,7 @@ class OpenAIBackend(HttpBackend):
         self.takes_grammar = takes_grammar
         self.tool_view = "openai"
         self._thinks = False
+        self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
         self._text_wire = wire.text if tool_role else wire.text_as_user
 
     def _headers(self) -> dict[str, str]:
@@ -62,12 +68,19 @@ class OpenAIBackend(HttpBackend):
         if self._thinks:
             options = {"max_completion_tokens": max_tokens + THINKING}
         if streams:
-            options |= {"stream": True, "stream_options": {"include_usage": True}}
+            options |= {"stream": True, **self._stream_options}
         if tools is None:
             return options, {"messages": messages.pieces(self._text_wire)}
         if choice != "auto":
             options["tool_choice"] = choice
         return options, {"tools": [tools], "messages": messages.pieces(wire.openai)}
+
+    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+        """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
+        seen)."""
+        if beside_tools and self._url.host != "api.openai.com":
+            return {}
+        return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """OpenAI's reasoning models refuse ``temperature``, and take ``max_completion_tokens`` for
@@ -75,7 +88,7 @@ class OpenAIBackend(HttpBackend):
         if error.get("code") not in ("unsupported_parameter", "unsupported_value"):
             return False
         if error.get("param") == "temperature":
-            return self._options.pop("temperature", None) is not None
+            return self._drop("temperature", request)
         if error.get("param") == "tool_choice":
             return request.options.pop("tool_choice", None) is not None
         if error.get("param") == "max_tokens" and "max_tokens" in request.options:
@@ -97,7 +110,7 @@ class OpenAIBackend(HttpBackend):
             said, finish = refusal, "refused"
         return Answer([said], calls.made(), finish=finish, usage=usage)
 
-    def _stream(self) -> _Stream:
+    def _stream(self) -> Stream:
         return _Stream(self)
 
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
@@ -113,6 +126,10 @@ class OpenAIBackend(HttpBackend):
             self._failed(reply)
         choices = reply.get("choices")
         return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+
+
+def named_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
 class _Stream:
@@ -202,9 +219,10 @@ def _finish(choice: dict[str, Any]) -> str:
 
 
 def _usage(usage: Any) -> Usage:
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    told = usage if isinstance(usage, dict) else {}
     return Usage(
-        count_in(usage, "prompt_tokens"),
-        count_in(usage, "completion_tokens"),
-        count_in(details, "cached_tokens"),
+        count_in(told, "prompt_tokens"),
+        count_in(told, "completion_tokens"),
+        cached_tokens=count_in(told.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count_in(told.get("completion_tokens_details"), "reasoning_tokens"),
     )

@@ -1,5 +1,5 @@
-"""The connections that back ends share: one pool for all of an event loop that go the same way, with places for
-the requests to each server.
+"""The connections that back ends share: one pool for all of an event loop that go the same way, in which
+so many requests to each server have a place at once.
 
 Knows connections, certificates and proxies; it must not know what is sent. The last one to leave closes it.
 """

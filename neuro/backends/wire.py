@@ -1,4 +1,5 @@
-"""How a conversation is serialised for each kind of server: plain text, OpenAI's chat, Anthropic's messages.
+"""How a conversation is serialised for each kind of server: plain text, OpenAI's chat and Responses, and
+Anthropic's messages.
 
 Knows how a call is spelt as a form, for servers without native calls; it knows no tool and sends nothing.
 """
@@ -58,6 +59,40 @@ def openai(new: Sequence[Message]) -> Iterator[Item]:
         else:
             role = "user" if message["role"] == "tool" else message["role"]
             yield {"role": role, "content": message["content"]}
+
+
+def responses(new: Sequence[Message]) -> Iterator[Item]:
+    """OpenAI's Responses: each call and result is an item; a reply with thoughts goes back as it came."""
+    for message in new:
+        if kept := message.get("kept", {}).get("responses"):
+            yield from kept
+        else:
+            yield from _items(message)
+
+
+def responses_without_thoughts(new: Sequence[Message]) -> Iterator[Item]:
+    """The same for a server that does not accept the thoughts of this conversation."""
+    for message in new:
+        yield from _items(message)
+
+
+def _items(message: Message) -> Iterator[Item]:
+    role = message["role"]
+    if "call_id" in message:
+        yield {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
+    elif message["content"].strip() and role == "assistant":
+        # llama.cpp takes the text of a reply in this form only.
+        said = {"type": "output_text", "text": message["content"]}
+        yield {"type": "message", "role": role, "content": [said]}
+    elif message["content"].strip():
+        yield {"role": "user" if role == "tool" else role, "content": message["content"]}
+    for call in message.get("calls", ()):
+        yield {
+            "type": "function_call",
+            "call_id": call["id"],
+            "name": call["name"],
+            "arguments": call["arguments"],
+        }
 
 
 def anthropic(new: Sequence[Message]) -> Iterator[Item]:

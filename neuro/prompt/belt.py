@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
-from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
+from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools, responses_tools
 from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
@@ -139,6 +139,7 @@ def _compact(build: Callable[[ToolTable], Any]) -> Callable[[ToolTable], bytes]:
 
 JSON_VIEWS: dict[str, Callable[[ToolTable], bytes]] = {
     "openai": _compact(openai_tools),
+    "responses": _compact(responses_tools),
     "anthropic": _compact(anthropic_tools),
     "mcp": _compact(mcp_tools),
 }

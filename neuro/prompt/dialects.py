@@ -210,7 +210,7 @@ DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, 
 FAMILIES: tuple[tuple[str, str], ...] = (
     (r"local|llamacpp:", "call-form"),
     (r"anthropic:", "native"),
-    (r"openai:(gpt-[4-9]|gpt-oss|chatgpt|o\d)", "native"),
+    (r"openai(-responses)?:(gpt-[4-9]|gpt-oss|chatgpt|o\d)", "native"),
     (r"\w+:(.*/)?gpt-oss", "native"),
     (r"", "call-form"),
 )

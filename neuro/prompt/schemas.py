@@ -1,4 +1,4 @@
-"""The belt as JSON Schema: for OpenAI, for Anthropic, for MCP, and one line a tool for a prompt.
+"""The belt as JSON Schema: for OpenAI's two APIs, for Anthropic, for MCP, and one line a tool for a prompt.
 
 Knows the table's public face. Every schema is inline (no ``$ref``). The APIs accept every tool name, unless
 it is too long.
@@ -17,6 +17,11 @@ from quoth.tools.registry.table import CognitiveTool
 
 def openai_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
     return [openai_tool_dict(tool.entry) for tool in tools]
+
+
+def responses_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
+    """As for OpenAI's chat, with the fields of the function in the tool itself."""
+    return [{**tool.pop("function"), **tool} for tool in openai_tools(tools)]
 
 
 def anthropic_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:

@@ -19,7 +19,20 @@ from typing import Any, get_args
 import hy
 import pytest
 from caller import KEY, at_work, calling
-from words import Spy, files, form, gateway, grouped, lines, quoth, scripted, sources, tool
+from words import (
+    Spy,
+    files,
+    form,
+    gateway,
+    grouped,
+    hy_forms,
+    lines,
+    python_nodes,
+    quoth,
+    scripted,
+    sources,
+    tool,
+)
 
 from quoth import ToolOptions
 from quoth.agent.client import AsyncAgent
@@ -455,7 +468,7 @@ NO_CALL = {"decision", '(route "reply")', ""}
 def routes_in_python(text: str) -> list[str]:
     """The texts that are given as a route: an argument, a default, an item of a dictionary, an assignment."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in python_nodes(text):
         for value in _given_python(node):
             found += [
                 leaf.value
@@ -499,7 +512,7 @@ def _results(value: ast.AST) -> ast.AST:
 def routes_in_hy(text: str) -> list[str]:
     """The same of Hy: ``:route "x"`` and ``"route" "x"``."""
     found: list[str] = []
-    pending: list[Any] = list(hy.read_many(text))
+    pending: list[Any] = list(hy_forms(text))
     while pending:
         node = pending.pop()
         if isinstance(node, hy.models.Sequence):

@@ -67,7 +67,7 @@ def belts() -> None:
 
     row("OpenAI JSON, compact", map(openai_json, found), "yes")
     row("the descriptions alone", ("\n".join(descriptions(doc)) for doc in found), "yes")
-    for view in (*TEXT_VIEWS, "openai", "anthropic", "mcp"):
+    for view in (*TEXT_VIEWS, "openai", "responses", "anthropic", "mcp"):
         texts = [shown(tool, view) for tool in tools]
         lost = sum(not kept(doc, text) for doc, text in zip(found, texts, strict=True))
         row(f"={view}=", texts, "yes" if not lost else f"not of {lost}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import hy
 import pytest
-from words import files, rooms, sources
+from words import files, hy_forms, python_nodes, rooms, sources
 
 # From the bottom. A room may import what stands on a lower line, and itself; not its neighbours on the line.
 ORDER = {
@@ -64,7 +65,7 @@ def imported_by_python(text: str, package: str = "") -> list[str]:
     """The modules that Python code imports, wherever in it: by statement, and by ``import_module`` of a
     text."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in python_nodes(text):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -84,7 +85,7 @@ def named_by_python(text: str) -> list[str]:
     """The modules that Python code imports by statement, which a type checker would have to find."""
     return [
         name
-        for node in ast.walk(ast.parse(text))
+        for node in python_nodes(text)
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
@@ -100,7 +101,7 @@ def imported_by_hy(text: str, *, expansions: bool = True) -> list[str]:
     text. Without ``expansions`` not those that stand in a quasiquote: they are imported where a macro is
     used."""
     found: list[str] = []
-    pending: list[Any] = list(hy.read_many(text))
+    pending: list[Any] = list(hy_forms(text))
     while pending:
         node = pending.pop()
         if not expansions and isinstance(node, hy.models.Expression) and QUASIQUOTE in node[:1]:
@@ -209,6 +210,7 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def imports_of(path: Path) -> list[str]:
     text, module = path.read_text(encoding="utf-8"), module_of(path)
     if path.suffix == ".hy":
@@ -217,6 +219,7 @@ def imports_of(path: Path) -> list[str]:
     return imported_by_python(text, f"quoth.{package}")
 
 
+@cache
 def the_house() -> dict[str, set[str]]:
     """Every module of ours, and those of ours that it imports."""
     paths = [*sources(".py"), *sources(".hy")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import hy
 import pytest
 from hy.reader.exceptions import LexException
-from words import sources
+from words import hy_forms, sources
 
 WIDTH = 110
 ONE_TEXT = re.compile(r'\s*"[^"]*"\Z')  # a description that is one line for the model stays one line here
@@ -37,7 +36,7 @@ def faults(text: str, *, rules: bool = False) -> list[str]:
     if text.endswith("\n\n"):
         found.append(f"{len(lines)}: blank lines at the end")
     try:
-        forms = list(hy.read_many(text))
+        forms = list(hy_forms(text))
     except LexException as error:
         return [*found, f"{error.lineno}: unreadable"]
     if not text.startswith(";;") if rules else not forms or not isinstance(forms[0], hy.models.String):
@@ -80,7 +79,7 @@ def test_every_python_file_opens_with_what_it_is_for() -> None:
     silent = [
         str(path)
         for path in [*sources(".py"), *sorted(TESTS.rglob("*.py"))]
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if not path.read_text(encoding="utf-8").startswith(('"""', 'r"""'))
     ]
     assert silent == []
 

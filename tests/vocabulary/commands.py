@@ -57,11 +57,12 @@ def command() -> list[str]:
 
 
 @cache
-def _server() -> socket.socket:
+def _server(bare: bool) -> socket.socket:
     """The way to a server that lives as long as this process."""
     ours, theirs = socket.socketpair()
     with theirs:
-        server = subprocess.Popen([sys.executable, Path(__file__).with_name("forkserver.py")], stdin=theirs)
+        script = [sys.executable, Path(__file__).with_name("forkserver.py"), *(["--bare"] if bare else [])]
+        server = subprocess.Popen(script, stdin=theirs)
 
     def end() -> None:
         ours.close()
@@ -75,13 +76,15 @@ class Forked:
     """A command in a process of its own, with the words that Popen has. ``streams`` are its descriptors; of a
     terminal it is the session's first process."""
 
-    def __init__(self, words: list[str], cwd: Path, env: dict[str, str], streams: list[int]) -> None:
+    def __init__(
+        self, words: list[str], cwd: Path, env: dict[str, str], streams: list[int], bare: bool = False
+    ) -> None:
         self.returncode: int | None = None
         self._end, told = os.pipe()
         asked = {"words": words, "cwd": str(cwd), "env": env, "terminal": os.isatty(streams[0])}
         text = json.dumps(asked).encode()
         with ONE:
-            server = _server()
+            server = _server(bare)
             socket.send_fds(server, [SIZE.pack(len(text))], [*streams, told])
             os.close(told)
             server.sendall(text)
@@ -118,10 +121,11 @@ def quoth(
     env: dict[str, str] | None = None,
     seconds: float = 120,
     real: bool = False,
+    bare: bool = False,
     together: bool = False,
 ) -> Said:
-    """Run the command in ``cwd`` as a person would, without a terminal. ``together`` has its stderr among its
-    stdout."""
+    """Run the command in ``cwd`` as a person would, without a terminal. A ``bare`` one has to import all of
+    ours by itself. ``together`` has its stderr among its stdout."""
     given = stdin.encode() if isinstance(stdin, str) else stdin or b""
     environment = {**os.environ, **(env or {})}
     with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -137,7 +141,7 @@ def quoth(
             )
             code = started.wait(seconds)
         else:
-            code = Forked([*words], cwd, environment, [file.fileno() for file in streams]).wait(seconds)
+            code = Forked([*words], cwd, environment, [file.fileno() for file in streams], bare).wait(seconds)
         return Said(code, _text(out), _text(err))
 
 

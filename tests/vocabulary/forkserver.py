@@ -2,7 +2,8 @@
 
 A command of its own needs half a second, most of it for imports, and a fork 30 ms. All else is as in a
 process of its own: folder, environment, streams, terminal, signals, exit code. Variables that Python reads
-when it starts (PYTHONPATH, PYTHONIOENCODING) have no effect. Knows no test; commands.py talks to it over the
+when it starts (PYTHONPATH, PYTHONIOENCODING) have no effect. With ``--bare`` only what others wrote is
+imported. Knows no test; commands.py talks to it over the
 socket that is its standard input.
 """
 
@@ -20,10 +21,21 @@ import struct
 import sys
 import termios
 import threading
+from importlib import import_module
 from typing import Any
 
 MOST = 1 << 20  # bytes of one request
 SIZE = struct.Struct("I")
+LIBRARIES = (
+    "apsw",
+    "httpx",
+    "hy",
+    "hy.errors",
+    "prompt_toolkit.shortcuts",
+    "pydantic_monty",
+    "regex",
+    "rich.live",
+)
 EXTRAS = ("redis", "taskiq", "taskiq_redis")  # an environment may be without them
 
 
@@ -111,7 +123,6 @@ def prepare() -> None:
     """Import what commands import, and let one run, for what the first one makes and all others use."""
     import asyncio
     import tempfile
-    from importlib import import_module
     from pathlib import Path
 
     import quoth.agent.entry  # noqa: F401  first, as in the command
@@ -127,15 +138,7 @@ def prepare() -> None:
                 except ModuleNotFoundError as error:
                     if str(error.name).partition(".")[0] not in EXTRAS:
                         raise
-    for name in (
-        "quoth.agent.loop",
-        "quoth.neuro.think",
-        "prompt_toolkit.shortcuts",
-        "pydantic_monty",
-        "rich.live",
-        "httpx",
-        "hy.errors",
-    ):
+    for name in ("quoth.agent.loop", "quoth.neuro.think", *LIBRARIES):
         import_module(name)
     with tempfile.TemporaryDirectory() as place, open(os.devnull, "w") as nowhere:
         os.environ.update(QUOTH_STATE=place, QUOTH_CONFIG=place)
@@ -146,8 +149,14 @@ def prepare() -> None:
     asyncio.set_event_loop(None)
 
 
+def prepare_libraries() -> None:
+    """Import what others wrote, and nothing of ours: that a command has to import by itself."""
+    for name in LIBRARIES:
+        import_module(name)
+
+
 if __name__ == "__main__":
-    prepare()
+    prepare_libraries() if "--bare" in sys.argv else prepare()
     gc.collect()
     gc.freeze()
     if threading.active_count() > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 import json
@@ -9,10 +10,12 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import hy
 import pytest
 from commands import CTRL_C as CTRL_C
 from commands import CTRL_D as CTRL_D
@@ -397,6 +400,18 @@ def sandboxes() -> int:
 def rooms() -> list[Path]:
     """The folders of the three packages, wherever they are installed."""
     return [Path(str(import_module(f"quoth.{name}").__file__)).parent for name in ("tools", "neuro", "agent")]
+
+
+@cache
+def python_nodes(text: str) -> tuple[ast.AST, ...]:
+    """Every node of Python code. Several tests look through all that we have; it is parsed once for them."""
+    return tuple(ast.walk(ast.parse(text)))
+
+
+@cache
+def hy_forms(text: str) -> tuple[Any, ...]:
+    """The forms of Hy code, parsed once."""
+    return tuple(hy.read_many(text))
 
 
 def sources(suffix: str) -> list[Path]:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.call.call import Call, ToolResult, _inner, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
+from quoth.tools.door.early import EarlyBody, may_begin_early
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.preview import preview_call
-from quoth.tools.door.recording import record_end
+from quoth.tools.door.recording import record_abandoned, record_end
 from quoth.tools.door.stages import STAGES, Permission
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
@@ -54,15 +55,14 @@ class Door(Parts):
         door.table = table
         return door
 
-    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
-        """Take one call through all stages and return its result, also for an error.
+    async def dispatch(self, call: Call, context: ToolContext, early: EarlyBody | None = None) -> ToolResult:
+        """Take one call through all stages and return its result, also for an error. ``early`` is its body,
+        if ``begin`` has begun it.
 
         Only asyncio.CancelledError passes through, after the audit row is written.
         """
-        if call.confidence is None and context.confidence is not None:
-            call = dataclasses.replace(call, confidence=float(context.confidence))
-        state = CallState(call, context, self.dispatch)
-        state.context = self._context(state, context)
+        state = self._state(call, context)
+        state.early = early
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
             for stage, step in STAGES:  # noqa: B007  the row says where it ended
@@ -73,10 +73,36 @@ class Door(Parts):
         except Exception as error:  # a part of the host failed; the call has its result nevertheless
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {brief(error)}.")
         finally:
-            with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
-                state.reservation.release()
-            result = record_end(self, state, stage, outcome)
+            try:
+                if state.early is not None:  # a stage before the body has ended the call
+                    await state.early.drop()
+            finally:
+                with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
+                    state.reservation.release()
+                result = record_end(self, state, stage, outcome)
         return result
+
+    def may_begin(self, call: Call) -> bool:
+        """Whether ``begin`` is for such a call: its tool only reads, and nothing limits it."""
+        return may_begin_early(self, call)
+
+    def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
+        """Begin the body of a call that only reads, before the call's turn. In its turn give it to
+        ``dispatch``; without one, to ``abandon``."""
+        return EarlyBody(self, self._state(call, context), after)
+
+    async def abandon(self, early: EarlyBody) -> None:
+        """Stop a body whose call will not be made; the audit tells that it was begun."""
+        await early.drop()
+        if early.begun:
+            record_abandoned(self, early.state)
+
+    def _state(self, call: Call, context: ToolContext) -> CallState:
+        if call.confidence is None and context.confidence is not None:
+            call = dataclasses.replace(call, confidence=float(context.confidence))
+        state = CallState(call, context, self.dispatch)
+        state.context = self._context(state, context)
+        return state
 
     async def execute(self, name: str, context: ToolContext, /, **args: Any) -> ToolResult:
         """Make a call by the name of its tool and its arguments, for a program (seed 000). Raises

@@ -20,7 +20,8 @@ from quoth.tools.call.deadline import PausableClock, within
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 
-GRACE_SECONDS = 5.0  # for a cancelled body to put things away
+GRACE_SECONDS = 5.0  # for a body to put things away, past its deadline
+STOP_SECONDS = 0.3  # the same, when its call is cancelled: somebody waits for the end
 
 
 def brief(error: BaseException) -> str:
@@ -54,9 +55,11 @@ async def run_function(
             return value
     awaited = _Abandonable(value) if inspect.iscoroutine(value) else value
     task = asyncio.create_task(_shielded(awaited), context=inside)
-    task.add_done_callback(_forget)  # this call may be cancelled when it has just ended
+    task.add_done_callback(forget)  # this call may be cancelled when it has just ended
+    patience = STOP_SECONDS
     try:
         if not await within(task, seconds, clock):
+            patience = GRACE_SECONDS if grace is None else grace
             raise TimeoutError
     finally:
         if (
@@ -64,7 +67,7 @@ async def run_function(
         ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
             task.cancel()
             try:
-                await asyncio.wait({task}, timeout=GRACE_SECONDS if grace is None else grace)
+                await asyncio.wait({task}, timeout=patience)
             finally:
                 if not task.done() and isinstance(awaited, _Abandonable):
                     awaited.abandoned = True
@@ -109,7 +112,7 @@ async def _shielded(value: Any) -> Any:
         raise RuntimeError(f"it raised {type(error).__name__}") from None
 
 
-def _forget(task: asyncio.Future[Any]) -> None:
+def forget(task: asyncio.Future[Any]) -> None:
     """Retrieve the exception of a task that nobody awaits any more, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
@@ -129,7 +132,7 @@ async def _in_thread(
     """Run in a daemon thread. Past the deadline the thread is told to stop, which ends any Python loop; one
     that is stuck in C is left behind, but cannot keep the process from ending."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-    future.add_done_callback(_forget)
+    future.add_done_callback(forget)
 
     def settle(value: Any, error: Exception | None) -> None:
         if future.done():

@@ -15,7 +15,7 @@ from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
-from quoth.tools.errors import StoreError
+from quoth.tools.errors import Status, StoreError
 from quoth.tools.policy.effects import only_reads
 
 
@@ -31,15 +31,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
     """Make the result of a call and record it, on disk, before anybody sees it. ``stage`` is where the
     call ended; ``unread`` is the text of a call that could not be parsed."""
     call = state.call
-    row = {
-        "tool": state.tool.name if state.tool else encodable(call.tool)[:200],
-        "digest": call.form.digest,
-        "status": outcome.status,
-        "stage": stage,
-        "duration_ms": int((time.monotonic() - state.started) * 1000),
-        "ts": state.now.isoformat(timespec="milliseconds"),
-        "route": call.route,
-    }
+    row = _row(state, stage, outcome.status)
     if stage == "body" and outcome.status == "pending":
         with contextlib.suppress(Exception):  # then the approval stays used
             door.consent.waits(call)
@@ -71,6 +63,28 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
         row |= {"status": "error", "written": False}
         return ToolResult(call.id, name, "error", None, message, effects, row, message)
     return result
+
+
+def record_abandoned(door: Parts, state: CallState) -> None:
+    """Record in the audit that a body was begun whose call was then not made. It has no place in the
+    transcript, for the reply that it stood in has none."""
+    message = f"{state.call.tool} was begun early, and its call was not made."
+    evidence = _evidence(door, state, message, tuple(state.context.side_effects))
+    with contextlib.suppress(Exception):  # nobody is told of this call
+        door.audit.write(_row(state, "body", "cancelled") | evidence)
+
+
+def _row(state: CallState, stage: str, status: Status) -> dict[str, Any]:
+    call = state.call
+    return {
+        "tool": state.tool.name if state.tool else encodable(call.tool)[:200],
+        "digest": call.form.digest,
+        "status": status,
+        "stage": stage,
+        "duration_ms": int((time.monotonic() - state.started) * 1000),
+        "ts": state.now.isoformat(timespec="milliseconds"),
+        "route": call.route,
+    }
 
 
 def _evidence(door: Parts, state: CallState, message: str, effects: tuple[str, ...]) -> dict[str, Any]:

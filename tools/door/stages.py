@@ -273,8 +273,6 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
 
 async def run_body(door: Parts, state: CallState) -> Outcome | None:
     tool = state.known_tool
-    body = tool._body
-    assert body is not None, "define_tool gives every tool a body"
     try:
         _require_unmoved(state)
     except ToolError as error:
@@ -302,8 +300,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         kept = len(state.context.written)
         while True:
             try:
-                wait = tool.timeout + tool.patience
-                made = await run_function(body, _bindings(body, state), state.context, wait, state.clock)
+                made = await _value(state)
                 break
             except Pending as needed:
                 if not needed.permission:
@@ -325,6 +322,24 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         return _failed(state, "error", str(error))
     except Exception as error:
         return _failed(state, "error", f"{tool.name} failed: {brief(error)}.")
+
+
+async def _value(state: CallState) -> Any:
+    """The value of the body: of the one that was begun before the call's turn, or else it is run now."""
+    early, state.early = state.early, None
+    if early is not None:
+        if await early.fits(state):
+            return await early.value(state)
+        await early.drop()
+    return await value_of_body(state)
+
+
+async def value_of_body(state: CallState) -> Any:
+    """Run the body of a call, and return its value. Raises what it raises, and TimeoutError."""
+    tool = state.known_tool
+    body, seconds = tool._body, tool.timeout + tool.patience
+    assert body is not None, "define_tool gives every tool a body"
+    return await run_function(body, _bindings(body, state), state.context, seconds, state.clock)
 
 
 def _failed(state: CallState, status: Status, message: str) -> Outcome:

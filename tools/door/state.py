@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from quoth.tools.call.call import Call, Decided, ToolResult, Voice
 from quoth.tools.call.context import ToolContext
@@ -32,6 +32,16 @@ class Outcome:
     room_at: str = ""
 
 
+class Begun(Protocol):
+    """The body of a call that was begun before the call's turn (tools/door/early.py)."""
+
+    async def fits(self, state: CallState) -> bool: ...
+
+    async def value(self, state: CallState) -> Any: ...
+
+    async def drop(self) -> None: ...
+
+
 @dataclass
 class CallState:
     """The state of one call while it passes the stages."""
@@ -51,6 +61,7 @@ class CallState:
     begun: bool = False  # before, in a process that was killed
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
+    early: Begun | None = None  # its body, as long as nobody has taken it
     started: float = field(default_factory=time.monotonic)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 

@@ -24,20 +24,28 @@ def load_policy(
     """The policy of a workspace: the user's layer, the workspace's own if it is trusted, the ``given`` file,
     and one of the files of rules that ship. ``counted`` says that the door counts its quotas and cooldowns.
     Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
-    layers, notes = _layers_of_user(), []
-    own, trusted = workspace_policy(root), Trust().trusted(root)
-    if trusted is not None:
-        data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
-        if digest_of(data) != trusted:
-            raise UsageError(f"{own} has changed since it was trusted; read it, then run: quoth trust")
+    layers = _layers_of_user()
+    data, notes = trusted_bytes(root, workspace_policy(root), Trust(), "its rules are not kept")
+    if data is not None:
         layers.append(parse_layer("workspace", data, OWN_NAME))
-    elif os.path.lexists(own):
-        notes.append(f"{own} is not trusted, so its rules are not kept; read it, then run: quoth trust")
     if given is not None:
         layers.append(read_layer("given", Path(given), str(given)))
     if shipped is not None:
         layers.append(shipped_layer(shipped))
     return RulesPolicy(layers, counted=counted, notes=notes)
+
+
+def trusted_bytes(root: Path, own: Path, trust: Trust, so: str) -> tuple[bytes | None, list[str]]:
+    """A workspace's ``own`` file if it is trusted, else None, with a note if it is there. Raises UsageError
+    for one that has changed since it was trusted, or is gone."""
+    trusted = trust.trusted(root)
+    if trusted is None:
+        note = f"{own} is not trusted, so {so}; read it, then run: quoth trust"
+        return None, [note] if os.path.lexists(own) else []
+    data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
+    if digest_of(data) != trusted:
+        raise UsageError(f"{own} has changed since it was trusted; read it, then run: quoth trust")
+    return data, []
 
 
 def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:
@@ -70,7 +78,7 @@ def trust_workspace(root: Path) -> tuple[Layer, str] | None:
 
 def _layers_of_user() -> list[Layer]:
     mine = user_policy()
-    return [read_layer("user", mine, _at_home(mine))] if os.path.lexists(mine) else []
+    return [read_layer("user", mine, at_home(mine))] if os.path.lexists(mine) else []
 
 
 def shipped_layer(path: Path) -> Layer:
@@ -109,7 +117,8 @@ def read_bytes(path: Path, missing: str) -> bytes:
     return data
 
 
-def _at_home(path: Path) -> str:
+def at_home(path: Path) -> str:
+    """A path as a person writes it."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except (ValueError, RuntimeError):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from quoth.tools.storage.paths import config_dir
+
 FILE_NAME = "policy.hy"
 WORKSPACE_FOLDER = ".quoth"
 OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
@@ -15,11 +17,7 @@ OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
 
 def user_policy() -> Path:
     """The user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration folder."""
-    if named := os.environ.get("QUOTH_CONFIG"):
-        return Path(named) / FILE_NAME
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("quoth", appauthor=False)) / FILE_NAME
+    return config_dir() / FILE_NAME
 
 
 def workspace_policy(root: Path) -> Path:

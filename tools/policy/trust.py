@@ -1,4 +1,4 @@
-"""Records which text of a workspace's policy a person has trusted: its SHA-256, stored in the state folder.
+"""Records which text of a workspace's own file a person has trusted: its SHA-256, stored in the state folder.
 
 It knows no rules. Nothing inside a workspace can reach these records, so a workspace cannot trust itself.
 """
@@ -22,16 +22,18 @@ def digest_of(data: bytes) -> str:
 
 
 class Trust:
-    """One small file for each workspace whose policy is trusted, named by the workspace's real path."""
+    """One small file for each workspace whose policy is trusted, or whose file of another ``kind`` is, named
+    by the workspace's real path."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, kind: str = "") -> None:
         self.folder = folder or state_dir() / "trust"
+        self._kind = kind
 
     def _file(self, root: Path) -> Path:
-        return self.folder / f"{digest_of(os.fsencode(root.resolve()))[:32]}.json"
+        return self.folder / f"{digest_of(os.fsencode(root.resolve()))[:32]}{self._kind}.json"
 
     def trusted(self, root: Path) -> str | None:
-        """The trusted SHA-256 of this workspace's policy, or None. Raises UsageError when the record
+        """The trusted SHA-256 of this workspace's file, or None. Raises UsageError when the record
         cannot be read."""
         file = self._file(root)
         try:

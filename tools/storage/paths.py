@@ -1,4 +1,4 @@
-"""Where quoth keeps its own files: state, stores, caches.
+"""Where quoth keeps its own files: state, configuration, stores, caches.
 
 Knows only the environment and the platform's folders.
 """
@@ -18,6 +18,11 @@ def state_dir() -> Path:
 def cache_dir() -> Path:
     """The folder for data that can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
     return _folder("QUOTH_CACHE", "user_cache_dir")
+
+
+def config_dir() -> Path:
+    """The folder for what the user writes: ``$QUOTH_CONFIG``, or the platform's configuration folder."""
+    return _folder("QUOTH_CONFIG", "user_config_dir")
 
 
 def store_path(workspace: Path) -> Path:

@@ -286,8 +286,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "ecko"], "There is no tool named ecko. Did you mean echo?"),
     (
         ["belt", "--view", "lips"],
-        "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, anthropic, mcp. "
-        "Did you mean lisp?",
+        "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, responses, "
+        "anthropic, mcp. Did you mean lisp?",
     ),
     (["call", "(ecko)"], "unknown: There is no tool named ecko. Did you mean echo?"),
     (["call", "(echo)"], "invalid: echo: :text is missing. It is called as (echo :text str)."),
@@ -645,7 +645,7 @@ def test_a_name_that_is_no_text_still_makes_json(here: Path) -> None:
     assert "Traceback" not in quoth("call", "(list-files)", cwd=here).err
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_narrow_encoding_of_stdout_does_not_hurt(here: Path, encoding: str) -> None:
     env = {**os.environ, "PYTHONIOENCODING": encoding}
     words = [*command(), "call", '(echo :text "h\u00e9 \u4e2d")']

@@ -330,7 +330,7 @@ def test_a_model_may_look_before_it_acts(here: Path) -> None:
 
 
 def test_the_option_is_in_no_view_of_the_tools(here: Path) -> None:
-    for view in ("lisp", "plist", "json", "openai", "anthropic", "mcp"):
+    for view in ("lisp", "plist", "json", "openai", "responses", "anthropic", "mcp"):
         assert "dry" not in quoth("belt", "--view", view, cwd=here).out
     assert quoth("call", '(eval "1" "2")', cwd=here).err == (
         'quoth: invalid: eval takes 1 argument; "2" is one too many. It is called as (eval :form form).\n'

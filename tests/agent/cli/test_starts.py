@@ -1,4 +1,5 @@
-"""Each command comes up in a Python of its own: it needs nothing that another command alone imports."""
+"""Each command comes up in a process in which nothing of ours is imported: it needs nothing that another
+command alone imports."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def test_each_command_comes_up_by_itself(tmp_path: Path) -> None:
         if "REQUEST" in words:
             waiting = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
             words = [word.replace("REQUEST", waiting[0]["id"]) for word in words]
-        said = quoth(*words, cwd=tmp_path, stdin='(echo :text "hi")', real=True)
+        said = quoth(*words, cwd=tmp_path, stdin='(echo :text "hi")', bare=True)
         assert (name, said.code, "Traceback" in said.err) == (name, code, False), said.err
         assert part in said.out, name
 

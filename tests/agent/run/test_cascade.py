@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from words import Agent, ScriptedBackend, agent, complaint, files, native, scripted, table_of, tool
+from words import Agent, ScriptedBackend, files
 
-from quoth import HostServices, RunLimits
-from quoth.neuro.backends.base import Completion, ContextFullError, ModelError
-from quoth.neuro.backends.cascade import Cascade, Missing
+from quoth import HostServices
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.ports import MemoryAudit
 

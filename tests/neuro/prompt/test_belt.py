@@ -195,6 +195,11 @@ def test_open_arguments_cannot_be_strict(hint: Any) -> None:
     assert shown["function"]["parameters"]["required"] == ["data"]
 
 
+def test_the_responses_view_is_the_openai_view_with_the_function_in_the_tool_itself() -> None:
+    (chat,), (shown,) = (json.loads(belt_of(three()[0], view=view)) for view in ("openai", "responses"))
+    assert shown == {"type": "function", **chat["function"]}
+
+
 def test_the_anthropic_view() -> None:
     (shown,) = json.loads(belt_of(three()[0], view="anthropic"))
     assert shown == {
@@ -384,7 +389,7 @@ def test_an_empty_table_is_still_a_belt() -> None:
     assert belt_of().startswith("AVAILABLE TOOLS:\n")
 
 
-THE_VIEWS = "the views are lisp, plist, json, tags, run, bare, openai, anthropic, mcp."
+THE_VIEWS = "the views are lisp, plist, json, tags, run, bare, openai, responses, anthropic, mcp."
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ def test_the_system_message_is_the_belt_and_the_rules(name: str) -> None:
 
 def test_native_tools_go_beside_the_messages() -> None:
     assert "AVAILABLE TOOLS" not in NATIVE.opening(table())
-    for view in ("openai", "anthropic"):
+    for view in ("openai", "responses", "anthropic"):
         shown = NATIVE.tools(table(), view)
         assert shown is not None
         assert json.loads(shown) == json.loads(belt(table(), view))
@@ -357,6 +357,7 @@ def test_a_table_a_dialect_cannot_use(name: str, sentence: str) -> None:
         ("llamacpp:gpt-oss", "call-form"),
         ("anthropic:claude-haiku-5-5", "native"),
         ("openai:gpt-5-mini", "native"),
+        ("openai-responses:gpt-5-mini", "native"),
         ("openai:o4-mini", "native"),
         ("openai:qwen3", "call-form"),
         ("ollama:qwen3:8b", "call-form"),

@@ -26,7 +26,7 @@ from quoth.tools.storage.database import Store
 
 import_module("quoth.tools.builtin")
 NAMES = ("block", "recall", "search", "semantic-search")
-VIEWS = ("openai", "anthropic", "mcp")
+VIEWS = ("openai", "responses", "anthropic", "mcp")
 
 
 class Shelf:

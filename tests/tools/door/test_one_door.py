@@ -8,7 +8,7 @@ from typing import Any
 
 import hy
 import pytest
-from words import Spy, complaint, gateway, rooms, sources, tool
+from words import Spy, complaint, gateway, hy_forms, python_nodes, rooms, sources, tool
 
 PRIVATE = {"_body", "_guard"}
 TOOLS = rooms()[0]
@@ -19,7 +19,7 @@ ALLOWED = {TOOLS / "door/stages.py", TOOLS / "registry/tool.py"}
 def in_python(text: str) -> list[int]:
     """Lines of Python that reach for a body or guard, by attribute or by its name as a text."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in python_nodes(text):
         if (isinstance(node, ast.Attribute) and node.attr in PRIVATE) or (
             isinstance(node, ast.Constant) and node.value in PRIVATE
         ):
@@ -30,7 +30,7 @@ def in_python(text: str) -> list[int]:
 def in_hy(text: str) -> list[int]:
     """The same of Hy: any symbol, keyword or text that is, or ends in, one of the names."""
     found = []
-    pending: list[Any] = list(hy.read_many(text))
+    pending: list[Any] = list(hy_forms(text))
     while pending:
         node = pending.pop()
         if isinstance(node, hy.models.Keyword):

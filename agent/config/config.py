@@ -1,0 +1,44 @@
+"""What the user's ``config.hy`` may say, as plain data.
+
+Must not know where the file is, how it is written, or who obeys it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from quoth.neuro.backends.providers import Provider
+
+
+@dataclass(frozen=True)
+class DailyBudget:
+    """What all runs of a day may use together: those of one user, or, if that is None, of each."""
+
+    user: str | None = None
+    requests: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of a user and of a trusted workspace; None is what nobody has said.
+
+    ``budget`` bounds each run, by the names of RunLimits; ``daily`` bounds a day. ``providers`` are those
+    configured beside the table, ``notes`` sentences for a person about files that do not count."""
+
+    model: str | None = None
+    dialect: str | None = None
+    temperature: float | None = None
+    timeout: float | None = None
+    instructions: str | None = None
+    reply_tokens: int | None = None
+    budget: Mapping[str, float] = field(default_factory=dict)
+    daily: tuple[DailyBudget, ...] = ()
+    providers: Mapping[str, Provider] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
+
+
+NO_CONFIG: Final = Config()

@@ -1,0 +1,81 @@
+"""Finds the settings that count: the user's ``config.hy``, and the workspace's own once it is trusted.
+
+Knows files and trust, not the language in them, which is loaded only where there is such a file.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+
+from quoth.agent.config.config import NO_CONFIG, Config
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.files import at_home, read_bytes, trusted_bytes
+from quoth.tools.policy.places import WORKSPACE_FOLDER
+from quoth.tools.policy.trust import Trust
+from quoth.tools.storage.paths import config_dir
+
+FILE_NAME = "config.hy"
+OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
+
+
+def user_config() -> Path:
+    """The path of the user's own settings."""
+    return config_dir() / FILE_NAME
+
+
+def load_config(root: Path) -> Config:
+    """The settings for a workspace: the user's, and over them its own; its budgets can only be tighter.
+    Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
+    mine, config = user_config(), NO_CONFIG
+    if os.path.lexists(mine):
+        config = _parsed(read_bytes(mine, f"There is no file {mine}."), at_home(mine))
+    own, notes = trusted_bytes(root, root / OWN_NAME, _trust(), "its settings do not count")
+    if own is not None:
+        config = _over(config, _parsed(own, OWN_NAME, own=False))
+    return replace(config, notes=tuple(notes)) if notes else config
+
+
+def own_config(root: Path) -> bytes | None:
+    """The text of a workspace's own settings, None if there are none. Raises UsageError where they cannot
+    count."""
+    path = root / OWN_NAME
+    if not os.path.lexists(path):
+        return None
+    data = read_bytes(path, f"There is no {OWN_NAME} in {root}.")
+    _parsed(data, OWN_NAME, own=False)
+    return data
+
+
+def trust_config(root: Path, data: bytes | None) -> str:
+    """Trust these settings of a workspace, and return their SHA-256; with None forget those it had."""
+    if data is None:
+        _trust().forget(root)
+        return ""
+    return _trust().trust(root, data)
+
+
+def _trust() -> Trust:
+    return Trust(kind=".config")
+
+
+def _parsed(data: bytes, name: str, *, own: bool = True) -> Config:
+    from quoth.agent.config.reading import read_config  # here: few have such a file
+
+    try:
+        return read_config(data.decode("utf-8"), name, own=own)
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not UTF-8 text.") from None
+
+
+def _over(user: Config, own: Config) -> Config:
+    """What the user says, and over it what the workspace says."""
+    said = {one.name: getattr(own, one.name) for one in fields(Config) if getattr(own, one.name) is not None}
+    both = {**user.budget, **own.budget}
+    budget = {
+        name: min(one.get(name, value) for one in (user.budget, own.budget)) for name, value in both.items()
+    }
+    return replace(
+        user, **said | {"budget": budget, "daily": user.daily + own.daily, "providers": user.providers}
+    )

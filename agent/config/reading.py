@@ -1,0 +1,253 @@
+"""The language of ``config.hy``: its text becomes a Config. The forms are data; nothing is evaluated.
+
+Must not know where the file is. No complaint shows what may be a secret of the line it is about.
+
+The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperature 0.2)``, ``(timeout 300)``,
+``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
+``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
+``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``; and
+``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import hy.models as m
+
+from quoth.agent.config.config import Config, DailyBudget
+from quoth.neuro.backends.providers import PROVIDERS, Provider
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.lisp.printer import show
+from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.lisp.source import Place, Source
+from quoth.tools.storage.addresses import web_address
+
+FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
+FILES = ("scripted", "local")  # whose models may be files
+# What may be secret in a line that is shown: a user in an address, a query, a long word with digits.
+_SECRETS = re.compile(r"(?<=//)[^\s/\"@]+(?=@)|(?<=\?)[^\s\"]+|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def read_config(text: str, name: str, *, own: bool = True) -> Config:
+    """The settings in a file called ``name``. Where it is not the user's ``own`` but a workspace's, it may
+    name no provider and no file. Raises UsageError with file, line, column and a caret."""
+    source = Source(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
+    try:
+        forms = read_all(text, FILE_LIMITS)
+    except ReadError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        place = Place(source, error.line, error.column)
+        raise UsageError(place.complaint(f"{error.message}{hint}")) from None
+    return _Reader(source, own).read(forms)
+
+
+@dataclass
+class _Reader:
+    source: Source
+    own: bool
+
+    def fault(self, node: Any, message: str) -> UsageError:
+        place = Place(self.source, node.start_line or 1, node.start_column or 1)
+        return UsageError(place.complaint(_SECRETS.sub("***", message)))
+
+    def read(self, forms: list[Any]) -> Config:
+        said: dict[str, Any] = {}
+        daily: list[DailyBudget] = []
+        providers: dict[str, Provider] = {}
+        for form in forms:
+            head = self.head(form)
+            if head == "provider":
+                provider = self.provider(form, providers)
+                providers[provider.name] = provider
+                continue
+            if head == "budget":
+                budget = self.budget(form)
+                if isinstance(budget, DailyBudget):
+                    daily.append(budget)
+                    continue
+                value: Any = budget
+            else:
+                value = VALUES[head](self, self.one(form, head))
+            if head in said:
+                raise self.fault(form, f"({head} …) stands twice.")
+            said[head] = value
+        if "max-reply-tokens" in said:
+            said["reply_tokens"] = said.pop("max-reply-tokens")
+        return Config(**said, daily=tuple(daily), providers=providers)
+
+    def head(self, form: Any) -> str:
+        if not isinstance(form, m.Expression) or not form:
+            raise self.fault(form, f'{show(form)} is no setting; write such as (model "openai:gpt-5-mini").')
+        head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
+        if head not in HEADS:
+            hint = did_you_mean(head, HEADS) or f" There are {', '.join(HEADS)}."
+            raise self.fault(form[0], f"There is no setting {show(form[0])}.{hint}")
+        return head
+
+    def one(self, form: Any, head: str) -> Any:
+        if len(form) != 2:
+            raise self.fault(form, f"({head} …) takes one value.")
+        return form[1]
+
+    # Values
+
+    def text(self, node: Any) -> str:
+        if not isinstance(node, m.String) or not str(node).strip():
+            raise self.fault(node, f"A text in quotes is needed, not {show(node)}.")
+        return str(node)
+
+    def number(self, node: Any) -> float:
+        if not isinstance(node, (m.Integer, m.Float)) or not 0 <= node < 1e15:
+            raise self.fault(node, f"A number from 0 is needed, not {show(node)}.")
+        return float(node)
+
+    def seconds(self, node: Any) -> float:
+        if not (found := self.number(node)):
+            raise self.fault(node, "A number of seconds above 0 is needed.")
+        return found
+
+    def whole(self, node: Any) -> int:
+        if not isinstance(node, m.Integer) or not 1 <= node < 10**15:
+            raise self.fault(node, f"A whole number from 1 is needed, not {show(node)}.")
+        return int(node)
+
+    def dialect(self, node: Any) -> str:
+        from quoth.neuro.prompt.dialects import named_dialect  # here: few files name one
+
+        try:
+            return named_dialect(self.text(node)).name
+        except UsageError as error:
+            raise self.fault(node, str(error)) from None
+
+    def model(self, node: Any) -> str:
+        spec = self.text(node)
+        for one in spec.removeprefix("cascade:").split(","):
+            kind, _, file = one.partition(":")
+            if not self.own and kind in FILES and file:
+                raise self.fault(node, "A workspace may name a provider's model, but no file.")
+        return spec
+
+    # Keywords
+
+    def pairs(self, form: Any, known: Mapping[str, Any], start: int = 1) -> Iterator[tuple[str, Any, Any]]:
+        """Each keyword of a form: its name, the keyword and its value, each once and of those ``known``."""
+        seen = set()
+        rest = iter(form[start:])
+        for key in rest:
+            if not isinstance(key, m.Keyword):
+                raise self.fault(key, f"A keyword is needed before {show(key)}: {_keywords(known)}.")
+            name = str(key.name)
+            if name not in known:
+                hint = did_you_mean(name, known) or f" There are {_keywords(known)}."
+                raise self.fault(key, f"({form[0]} …) has no :{name}.{hint}")
+            if name in seen:
+                raise self.fault(key, f":{name} stands twice.")
+            seen.add(name)
+            if (value := next(rest, None)) is None or isinstance(value, m.Keyword):
+                raise self.fault(key, f":{name} has no value.")
+            yield name, key, value
+
+    def budget(self, form: Any) -> dict[str, float] | DailyBudget:
+        a_day = any(isinstance(item, m.Keyword) and item.name == "per" for item in form)
+        known = OF_DAY if a_day else OF_RUN
+        found = {name: known[name](self, value) for name, _, value in self.pairs(form, known)}
+        if not {*found} - {"per", "user"}:
+            raise self.fault(form, f"This budget bounds nothing; it has {_keywords(known)}.")
+        found.pop("per", None)
+        return DailyBudget(**found) if a_day else found
+
+    def per(self, node: Any) -> str:
+        if self.text(node) != "day":
+            raise self.fault(node, 'A budget is :per "day", or for each run without :per.')
+        return "day"
+
+    def provider(self, form: Any, before: Mapping[str, Provider]) -> Provider:
+        if not self.own:
+            raise self.fault(form[0], "A workspace may name neither providers nor their keys and addresses.")
+        if len(form) < 2:
+            raise self.fault(
+                form, 'A provider has a name: (provider "work" :like "openai" :url "https://…").'
+            )
+        name = self.text(form[1])
+        if not _NAME.fullmatch(name):
+            raise self.fault(form[1], "The name of a provider is of a-z, 0-9 and -.")
+        if name in PROVIDERS or name in before:
+            raise self.fault(form[1], f"There is a provider {name} already.")
+        said = {key: OF_PROVIDER[key](self, value) for key, _, value in self.pairs(form, OF_PROVIDER, 2)}
+        if "like" not in said:
+            raise self.fault(form, f"It speaks as another: :like {' or '.join(map(_quoted, LIKE))}.")
+        like = PROVIDERS[said["like"]]
+        elsewhere = "url" in said
+        return replace(
+            like,
+            name=name,
+            help=f"as {like.name}, configured",
+            example=f"{name}:{like.example.partition(':')[2]}",
+            url=said.get("url", like.url),
+            key=said.get("key", "" if elsewhere else like.key),
+            needs_key="key" in said or (like.needs_key and not elsewhere),
+            price=None if elsewhere and not like.free else like.price,
+        )
+
+    def like(self, node: Any) -> str:
+        name = self.text(node)
+        if name not in LIKE:
+            hint = did_you_mean(name, LIKE) or f" There are {', '.join(LIKE)}."
+            raise self.fault(node, f"No provider {name} can be resembled.{hint}")
+        return name
+
+    def url(self, node: Any) -> str:
+        url = self.text(node)
+        if web_address(url) is None:
+            raise self.fault(node, "An address looks like https://models.example.org/v1.")
+        return url
+
+    def variable(self, node: Any) -> str:
+        found = self.text(node)
+        if not _VARIABLE.fullmatch(found) or found != found.upper():
+            what = ":key is the name of an environment variable, such as WORK_API_KEY; the key itself does"
+            at = f"{self.source.name}:{node.start_line}:{node.start_column}"
+            raise UsageError(f"{at}: {what} not belong here.")  # its line is not shown
+        return found
+
+
+def _keywords(known: Mapping[str, Any]) -> str:
+    return ", ".join(f":{name}" for name in known)
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
+
+
+Value = Callable[[_Reader, Any], Any]
+VALUES: dict[str, Value] = {
+    "model": _Reader.model,
+    "dialect": _Reader.dialect,
+    "temperature": _Reader.number,
+    "timeout": _Reader.seconds,
+    "instructions": _Reader.text,
+    "max-reply-tokens": _Reader.whole,
+}
+HEADS = (*VALUES, "budget", "provider")
+OF_RUN: dict[str, Value] = {
+    "tokens": _Reader.whole,
+    "cost": _Reader.number,
+    "seconds": _Reader.seconds,
+    "steps": _Reader.whole,
+    "calls": _Reader.whole,
+}
+OF_DAY: dict[str, Value] = {
+    "per": _Reader.per,
+    "user": _Reader.text,
+    "requests": _Reader.whole,
+    "tokens": _Reader.whole,
+    "cost": _Reader.number,
+}
+OF_PROVIDER: dict[str, Value] = {"like": _Reader.like, "url": _Reader.url, "key": _Reader.variable}
+LIKE = [row.name for row in PROVIDERS.values() if row.backend is not None]

@@ -1,0 +1,74 @@
+"""The JSON Schema of an answer, as the providers take it that let a model answer by one.
+
+Knows what they have in common of JSON Schema; it checks no answer, that is for whoever wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# Not every provider enforces these, some refuse them: they are told to the model in words.
+LIMITS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "characters: at least",
+    "maxLength": "characters: at most",
+    "pattern": "matches",
+    "minItems": "items: at least",
+    "maxItems": "items: at most",
+}
+NAMED = ("properties", "$defs", "definitions")  # what they hold is named by the user, not by JSON Schema
+DATA = ("enum", "const", "required", "description")
+LEFT_OUT = ("title", "default", "examples", "discriminator", "uniqueItems")
+
+
+def portable_schema(node: Any) -> Any:
+    """The schema without what a provider may refuse: its objects are closed, its limits are words."""
+    if isinstance(node, list):
+        return [portable_schema(one) for one in node]
+    if not isinstance(node, Mapping):
+        return node
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in NAMED and isinstance(value, Mapping):
+            made[key] = {name: portable_schema(one) for name, one in value.items()}
+        elif key in DATA:
+            made[key] = value
+        elif key not in LIMITS and key not in LEFT_OUT:
+            made["anyOf" if key == "oneOf" else key] = portable_schema(value)
+    told = ", ".join(f"{words} {node[key]}" for key, words in LIMITS.items() if key in node)
+    if told:
+        made["description"] = " ".join(filter(None, [made.get("description"), f"({told})"]))
+    if "properties" in made:
+        made["additionalProperties"] = False
+    if "$ref" in made and len(made) > 1:  # it must stand alone
+        made["anyOf"] = [{"$ref": made.pop("$ref")}]
+    return made
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI can enforce a portable schema: objects are closed and none of their fields may be
+    missing."""
+    return all(
+        node.get("additionalProperties") is False and set(node.get("required", ())) == set(node["properties"])
+        if "properties" in node
+        else node.get("type") != "object"
+        for node in _nodes(schema)
+    )
+
+
+def _nodes(node: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(node, list):
+        for one in node:
+            yield from _nodes(one)
+    elif isinstance(node, Mapping):
+        yield node
+        for key, value in node.items():
+            if key in NAMED:
+                yield from _nodes(list(value.values()))
+            elif key not in DATA:
+                yield from _nodes(value)

@@ -1,0 +1,198 @@
+"""The table of providers: what the first word of a model's name means, from ``openai`` to ``scripted``.
+
+Every list of providers (help, README, errors, ``quoth models``, prices, plans) is made of it. It knows names
+and addresses only: no back end is imported here, and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from quoth.tools.errors import UsageError
+
+GROUP = "quoth.backends"  # of the entry points by which other packages add providers
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One row: ``Provider("groq", "Groq", "groq:openai/gpt-oss-20b", url="https://…", key="GROQ_API_KEY")``.
+
+    ``example`` is a whole spec; where only the key of this provider is set, it is the model that is taken.
+    ``backend`` is the module and class that talk to its server, None for what has no server. The class is
+    called with the model's name, ``name=`` (the spec), and ``base_url=``, ``api_key=``, ``key_variable=``,
+    ``timeout=`` and ``extra=`` (fields of each request) where they are known, and with ``options``.
+    ``key`` is the environment variable of its key; with ``needs_key`` nothing works without one.
+    ``price`` is its name in the price list of genai-prices: empty if it costs nothing, None if unknown.
+    ``dialect`` is how its models call tools, empty if that depends on the model."""
+
+    name: str
+    help: str
+    example: str = ""
+    backend: tuple[str, str] | None = None
+    url: str | None = None
+    key: str = ""
+    needs_key: bool = False
+    price: str | None = None
+    dialect: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> str:
+        """How a model of it is named, for help: ``openai:NAME``."""
+        if self.name == "scripted":
+            return "scripted:FILE"
+        return f"{self.name}:NAME" if self.example else self.name
+
+    @property
+    def free(self) -> bool:
+        return self.price == ""
+
+
+_OPENAI = ("quoth.neuro.backends.openai", "OpenAIBackend")
+_ANTHROPIC = ("quoth.neuro.backends.anthropic", "AnthropicBackend")
+
+
+def _hosted(name: str, help: str, model: str, url: str, key: str, **more: Any) -> Provider:
+    """A provider on the net, which wants a key and, mostly, speaks as OpenAI does."""
+    given = {"backend": _OPENAI, "price": name} | more
+    return Provider(name, help, f"{name}:{model}", url=url, key=key, needs_key=True, **given)
+
+
+def _here(name: str, help: str, port: int, key: str, **options: Any) -> Provider:
+    """A server on this machine, which costs nothing; whoever has closed it sets its key."""
+    url = f"http://127.0.0.1:{port}/v1"
+    return Provider(name, help, f"{name}:qwen3", _OPENAI, url, key, price="", options=options)
+
+
+ROWS = (
+    _hosted("openai", "OpenAI", "gpt-5-mini", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    _hosted(
+        "anthropic",
+        "Anthropic",
+        "claude-haiku-5-5",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        backend=_ANTHROPIC,
+        dialect="native",
+    ),
+    _hosted(
+        "openrouter",
+        "OpenRouter: models of many makers",
+        "anthropic/claude-haiku-5.5",
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+    ),
+    _hosted(
+        "groq",
+        "Groq",
+        "openai/gpt-oss-20b",
+        "https://api.groq.com/openai/v1",
+        "GROQ_API_KEY",
+        dialect="native",
+    ),
+    _hosted(
+        "mistral",
+        "Mistral",
+        "mistral-small-latest",
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        dialect="native",
+        options={"stream_usage": False},  # it tells the usage unasked, and refuses to be asked (422)
+    ),
+    _hosted(
+        "deepseek",
+        "DeepSeek",
+        "deepseek-chat",
+        "https://api.deepseek.com/v1",
+        "DEEPSEEK_API_KEY",
+        dialect="native",
+    ),
+    _hosted(
+        "gemini",
+        "Gemini, at its OpenAI-compatible address",
+        "gemini-3.5-flash",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        price="google",
+        dialect="native",
+    ),
+    _here("ollama", "Ollama on this machine", 11434, "OLLAMA_API_KEY"),
+    _here("vllm", "vLLM on this machine", 8000, "VLLM_API_KEY"),
+    _here("lmstudio", "LM Studio on this machine", 1234, "LM_API_TOKEN"),
+    # The variable is the one that llama-server itself reads.
+    _here("llamacpp", "llama.cpp's server on this machine", 8080, "LLAMA_API_KEY", takes_grammar=True),
+    Provider("local", "embedded, Qwen2.5-Coder 1.5B, or a GGUF file: local:/path.gguf", price=""),
+    Provider("local-small", "embedded, Qwen2.5-Coder 0.5B", price=""),
+    Provider(
+        "scripted",
+        "replies from a file, separated by lines of ---, or a .hy file with a function reply",
+        "scripted:replies.txt",
+        price="",
+    ),
+)
+PROVIDERS: dict[str, Provider] = {row.name: row for row in ROWS}
+
+
+def find_provider(name: str, configured: Mapping[str, Provider] = NONE) -> Provider | None:
+    """The provider of that name: of the table, configured, or of another package. None if there is none.
+    Raises UsageError for a package that should add it and cannot."""
+    return PROVIDERS.get(name) or configured.get(name) or _added(name)
+
+
+def names(configured: Mapping[str, Provider] = NONE) -> list[str]:
+    """All names of providers; no package is loaded for it."""
+    return list(dict.fromkeys([*PROVIDERS, *configured, *_entry_points()]))
+
+
+def specs(configured: Mapping[str, Provider] = NONE) -> str:
+    """How models are named, for a sentence: ``openai:NAME, anthropic:NAME, … or scripted:FILE``."""
+    *most, last = [row.spec for row in (*configured.values(), *ROWS)]
+    return f"{', '.join(most)} or {last}"
+
+
+def added() -> Iterator[Provider | UsageError]:
+    """The providers of other packages; in place of one that fails to load, why."""
+    for name in _entry_points():
+        if name in PROVIDERS:
+            continue
+        try:
+            if provider := _added(name):
+                yield provider
+        except UsageError as error:
+            yield error
+
+
+@cache
+def _entry_points() -> Mapping[str, Any]:
+    from importlib.metadata import entry_points  # here: few names are not in the table
+
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+@cache
+def _added(name: str) -> Provider | None:
+    point = _entry_points().get(name)
+    if point is None:
+        return None
+    try:
+        found = point.load()
+        provider = found if isinstance(found, Provider) else found()
+    except Exception as error:  # another's code: whatever it raises is told in a sentence
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise UsageError(
+            f"The provider {name}, of the package {_package(point)}, fails to load: {why}"
+        ) from error
+    if not isinstance(provider, Provider) or provider.name != name:
+        raise UsageError(
+            f"The entry point {name} of the package {_package(point)} gives no Provider named {name}."
+        )
+    return provider
+
+
+def _package(point: Any) -> str:
+    return point.dist.name if point.dist is not None else str(point.value)
