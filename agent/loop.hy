@@ -39,11 +39,14 @@ thousand turns use no more stack than ten."
   "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does. When events
   cannot be recorded, the run ends."
   (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
-  (while (isinstance turn Bounce)
-    (setv turn (try
-                 (await (cognitive-loop turn run))
-                 (except [error [StoreError NoMemoryError]]
-                   (.end run "failed" (str error))))))
+  (with [ended (.traced run)]
+    (while (isinstance turn Bounce)
+      (setv turn (try
+                   (with [_ (.traced-turn run)]
+                     (await (cognitive-loop turn run)))
+                   (except [error [StoreError NoMemoryError]]
+                     (.end run "failed" (str error))))))
+    (ended turn))
   turn)
 
 ;; * The loop

@@ -40,6 +40,7 @@ from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
+from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
@@ -127,6 +128,7 @@ class Host:
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.on_event = on_event
+        self.tracer = open_tracer(given.trace, content=given.trace_content)
         self._streams: set[EventStream] = set()
         self._failed: Listener | None = None  # the listener that was told that it fails
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
@@ -243,7 +245,7 @@ class Host:
             router = HostRouter(self._to_user, given.channels, self.agent_id)
             self.services = replace(self.services, router=router)
         if self.services.model is NO_MODEL:
-            self.services = replace(self.services, model=OwnModel(self.models.backend))
+            self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
 
     def for_chat(self, chat: str, session: str = "") -> Self:
         """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
@@ -295,6 +297,7 @@ class Host:
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
             limits=limits,
+            tracer=self.tracer,
         )
 
     def _opened_store(self) -> Store:

@@ -6,11 +6,16 @@ Knows backends, and nothing of the loop: a tool's question to the model belongs 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from quoth.neuro.backends.base import Backend, MovedError, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.errors import ToolError, UsageError
+
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
 
 
 class OwnModel:
@@ -18,10 +23,14 @@ class OwnModel:
     ``spend`` gets the usage of each answer."""
 
     def __init__(
-        self, backend: Callable[[], Backend], spend: Callable[[Usage], None] = lambda usage: None
+        self,
+        backend: Callable[[], Backend],
+        spend: Callable[[Usage], None] = lambda usage: None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._backend = backend
         self._spend = spend
+        self._tracer = tracer
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
         """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
@@ -35,9 +44,10 @@ class OwnModel:
         if system:
             messages.append("system", system)
         messages.append("user", prompt)
+        ask = backend.complete if self._tracer is None else partial(self._tracer.request, backend)
         while True:
             try:
-                completion = await backend.complete(messages, max_tokens=max_tokens)
+                completion = await ask(messages, max_tokens=max_tokens)
                 break
             except MovedError:  # a cascade's next model answers
                 continue

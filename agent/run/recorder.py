@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from quoth.agent.run.observation import BEGUN, NOT_MADE
@@ -142,7 +143,7 @@ class RecordedBackend:
             more["options"] = options
         live = self._live()
         try:
-            completion = await live.complete(
+            completion = await self._asking(live)(
                 messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
             )
         except ModelError as error:
@@ -160,6 +161,15 @@ class RecordedBackend:
         self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
+
+    def _asking(self, live: Backend) -> Callable[..., Awaitable[Completion]]:
+        """How the model is asked: in a span, where there is a tracer."""
+        if self.run is None or self.run.tracer is None:
+            return live.complete
+        transcript, session = self._log.session.transcript, self._log.session.id
+        return partial(
+            self.run.tracer.request, live, hide=partial(transcript.hidden, session), learn=self._read
+        )
 
     def _tell_move(self, run: Run, why: str) -> None:
         run.tell("note", why)

@@ -29,8 +29,11 @@ from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
+    from quoth.agent.trace.tracer import Tracer
     from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
     from quoth.tools.door.early import EarlyBody
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 # it goes on at once.
 AfterTags = Literal["stop", "continue"]
 T = TypeVar("T")
+UNTRACED = contextlib.nullcontext[Any](lambda reply: None)
 SENTENCE = 300  # characters that a person is told of a call that failed
 
 
@@ -166,6 +170,7 @@ class Run:
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
+    tracer: Tracer | None = None
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
 
     def __post_init__(self) -> None:
@@ -178,6 +183,16 @@ class Run:
         self.tell("usage", self.usage)
         if self.spent is not None:
             self.spent(usage)
+
+    def traced(self) -> AbstractContextManager[Callable[[Reply], None]]:
+        """The span of the run, which is told its Reply."""
+        if self.tracer is None:
+            return UNTRACED
+        return self.tracer.run(self.session, self.name, self.task, self.parent)
+
+    def traced_turn(self) -> AbstractContextManager[Any]:
+        """The span of its next turn."""
+        return UNTRACED if self.tracer is None else self.tracer.turn(self.step + 1)
 
     def waits(self, seconds: float, why: str) -> None:
         """Tell that the next try of a request is put off."""

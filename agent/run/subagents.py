@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
@@ -46,6 +46,9 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
+
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
@@ -64,6 +67,7 @@ class TeamHost(Protocol):
     call_log: StoreCallLog
     pages: StorePages
     models: Models
+    tracer: Tracer | None
     catalog: BeltCatalog
 
     def tell(self, event: RunEvent) -> None: ...
@@ -80,7 +84,7 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     that of the agent's own models."""
     given, spend = agent.services, _uncounted if run is None else run.spend
     backend = agent.models.backend if run is None else lambda: model_of(run)
-    model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
+    model = OwnModel(backend, spend, agent.tracer) if isinstance(given.model, OwnModel) else given.model
     team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
     router = given.router if run is None else RunRouter(run, given.router)
     return replace(given, model=model, team=team, router=router)
@@ -128,7 +132,7 @@ class Team:
     async def model(self, spec: str) -> ModelProvider:
         """Another model than the agent's own. Raises ToolError."""
         backend = self.backend_of(spec)
-        return OwnModel(lambda: backend, self._spend)
+        return OwnModel(lambda: backend, self._spend, self._agent.tracer)
 
     def backend_of(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:
