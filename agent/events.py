@@ -46,7 +46,7 @@ class Waiting:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.reason} The next try is in {self.seconds:.0f} s."
+        return f"Trying again in {max(1, round(self.seconds))} s: {self.reason}"
 
 
 @dataclass(frozen=True)

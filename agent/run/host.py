@@ -23,6 +23,7 @@ from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
     ModelChoice,
+    ModelOptions,
     PolicyChoice,
     PolicyOptions,
     ToolChoice,
@@ -35,6 +36,7 @@ from quoth.agent.run.options import (
     tool_options,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
+from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
@@ -46,6 +48,7 @@ from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
+from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -65,6 +68,7 @@ from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
+from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -90,6 +94,11 @@ class Host:
         session: str | None = None,
         user: str | None = None,
         on_event: Listener | None = None,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,
+        api_key: str | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
@@ -111,16 +120,31 @@ class Host:
         ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
         ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
 
+        ``instructions`` are told to the model before any task: ``instructions="Answer in German."``.
+        ``temperature`` is that of sampling: ``temperature=0.7``.
+        ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
+        ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
+        ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         policies, tooling = policy_options(policy), tool_options(tools)
+        said: dict[str, Any] = {
+            "instructions": instructions,
+            "temperature": temperature,
+            "timeout": timeout,
+            "api_key": api_key,
+        }
+        options = replace(
+            model_options(model), **{name: one for name, one in said.items() if one is not None}
+        )
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.workspace = _workspace(workspace, policies, tooling)
+        self.workspace = _workspace(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
-        self.limits = run_limits(limits, self.config)
+        self.limits = _with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -134,7 +158,7 @@ class Host:
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), self.config, search=tooling.searched)
+        self.models = Models(options, self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
@@ -148,6 +172,9 @@ class Host:
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
+        a_day = (*policies.budgets, *self.config.daily)
+        daily = Spending(self._opened_store, a_day, zone=policies.zone)
+        self.funds = Funds(daily, self.config.providers)
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
@@ -155,7 +182,7 @@ class Host:
             "tools": tooling.files,
             **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
-            "base-url": self.models.options.base_url,
+            "base-url": None if (url := self.models.options.base_url) is None else redact_url(url),
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             **(self._shared.kept if self._shared else {}),
@@ -163,6 +190,7 @@ class Host:
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
             **tooling.kept,
+            **self.models.options.kept,
             **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
@@ -246,6 +274,15 @@ class Host:
             self.services = replace(self.services, router=router)
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
+
+    def wishing(self, *, max_tokens: int | None = None, **wishes: Any) -> Self:
+        """This host, or for a run that wishes something else one that shares all with it but that."""
+        models, limits = self.models.wishing(**wishes), _with_longest(self.limits, max_tokens)
+        if models is self.models and limits is self.limits:
+            return self
+        made = copy.copy(self)
+        made.models, made.limits = models, limits
+        return made
 
     def for_chat(self, chat: str, session: str = "") -> Self:
         """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
@@ -451,7 +488,7 @@ class Host:
             run.interrupt(asking)
         elif not asking:
             return False
-        self.broker.interrupt()  # nothing runs while a person is asked, so that is a safe point too
+        self.broker.interrupt()  # its call ends by that
         return True
 
     @contextlib.contextmanager
@@ -502,10 +539,21 @@ class Host:
         await self.aclose()
 
 
-def _workspace(folder: str | Path, policies: PolicyOptions, tooling: ToolOptions) -> Workspace:
+def _with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
+    """These limits, with the longest reply where one is given. Raises UsageError."""
+    if reply is None:
+        return limits
+    if type(reply) is not int or reply < 1:
+        raise UsageError(f"max_tokens is a whole number from 1 or None, not {reply!r}.")
+    return replace(limits, reply_tokens=reply)
+
+
+def _workspace(
+    folder: str | Path, policies: PolicyOptions, tooling: ToolOptions, options: ModelOptions
+) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     files = policy_files(root, policies.file, policies.gate_file)
-    secret = secret_files(tooling, policies)
+    secret = secret_files(tooling, policies, options)
     return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)

@@ -35,21 +35,23 @@ class SideBySide(Host):
             self._at_work -= 1
 
     @contextlib.contextmanager
-    def free(self) -> Iterator[Self]:
-        """Within this context the host for one more run: this one, or where its session is at work, one with
-        the same parts and a session of its own."""
-        if not self._at_work and not self.running:
+    def free(self, **wishes: Any) -> Iterator[Self]:
+        """Within this context the host for one more run: this one, unless the run has ``wishes`` of its own;
+        where its session is at work, one with the same parts and a session of its own."""
+        busy, made = bool(self._at_work or self.running), self.wishing(**wishes)
+        if not busy and made is self:
             with self.at_work():
                 yield self
             return
-        made = copy.copy(self)
+        made = copy.copy(made)
         made._at_work, made._beside, made._running = 0, (), None
-        made.session, made.named = new_session(), ""
         made._store = self._opened_store()
-        made._open_record()
+        if busy:
+            made.session, made.named = new_session(), ""
+            made._open_record()
         self._beside += (made,)
         try:
-            with made.at_work():
+            with made.at_work(), contextlib.nullcontext() if busy else self.at_work():
                 yield made
         finally:
             self._beside = tuple(one for one in self._beside if one is not made)

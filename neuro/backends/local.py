@@ -102,6 +102,8 @@ class LocalBackend:
         }
         if grammar is not None:
             request["grammar"] = grammar
+        elif options.schema is not None:
+            request["json_schema"] = options.schema
         body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.written(wire.text) + b"}"
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[str | Completion | Exception] = asyncio.Queue()

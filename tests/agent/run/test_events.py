@@ -149,7 +149,7 @@ async def test_a_pause_before_the_next_try_is_told_and_shown_once(tmp_path: Path
     assert [event.data.seconds for event in waited] == [2, 1, 0]
     for event in waited:
         show(event)
-    assert shown.getvalue() == "! The server limits requests (status 429). The next try is in 2 s.\n"
+    assert shown.getvalue() == "! Trying again in 2 s: The server limits requests (status 429).\n"
 
 
 async def test_each_event_is_an_object_for_a_line(tmp_path: Path) -> None:
