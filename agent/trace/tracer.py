@@ -20,7 +20,7 @@ from quoth.agent.reply import Reply
 from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, RequestOptions, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import Call, ToolResult
-from quoth.tools.call.redaction import KEPT_CHARS, Redactor, redact
+from quoth.tools.call.redaction import KEPT_CHARS, SECRET, Redactor, redact
 from quoth.tools.call.values import encodable, plain
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.table import ToolTable
@@ -28,10 +28,11 @@ from quoth.tools.text import short
 
 SpanKind = Literal["flight", "run", "turn", "request", "call"]
 AGENT = "quoth"
+SECRETS_KEPT = 1000
 # Providers that the conventions name otherwise than we do.
 NAMES = {"mistral": "mistral_ai", "gemini": "gcp.gemini", "openai-responses": "openai"}
 
-_STATUS = re.compile(r"\bstatus (\d{3})\b")
+_STATUS = re.compile(r" \((?:status )?([1-5]\d\d)\)")  # as failures.py says it
 
 
 @dataclass(eq=False)
@@ -75,6 +76,18 @@ class Tracer:
         self.content = content
         self._exporter = exporter
         self._calls: dict[str, Span] = {}  # the calls that are being made, by id
+        self._secrets: dict[str, None] = {}  # those declared in calls, the latest last
+
+    def _bare(self, text: str) -> str:
+        """The text without secrets: what looks like one, and those of all calls."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, SECRET)
+        return redact(text)
+
+    def _learn(self, secrets: Sequence[str]) -> None:
+        self._secrets |= dict.fromkeys(secrets)
+        for old in list(self._secrets)[:-SECRETS_KEPT]:
+            del self._secrets[old]
 
     @contextmanager
     def _span(
@@ -117,8 +130,8 @@ class Tracer:
                 span.attributes |= told | _used(reply.usage)
                 span.error = "" if reply.status in ("done", "pending") else reply.status
                 if self.content:
-                    span.attributes |= _said("input", [("user", redact(task))])
-                    span.attributes |= _said("output", [("assistant", redact(reply.said))])
+                    span.attributes |= _said("input", [("user", self._bare(task))])
+                    span.attributes |= _said("output", [("assistant", self._bare(reply.said))])
 
             yield ended
 
@@ -139,7 +152,7 @@ class Tracer:
         backend: Backend,
         messages: Messages,
         *,
-        hide: Callable[[str], str] = redact,
+        hide: Callable[[str], str] = str,
         learn: Callable[[Completion], Any] = lambda completion: None,
         options: RequestOptions = NO_OPTIONS,
         on_text: Callable[[str], None] | None = None,
@@ -165,12 +178,12 @@ class Tracer:
                 done = await backend.complete(messages, options=options, on_text=heard, **asked)
             finally:
                 if self.content:
-                    new = [(one["role"], hide(one["content"])) for one in _new(messages)]
+                    new = [(one["role"], self._bare(hide(one["content"]))) for one in _new(messages)]
                     span.attributes |= _said("input", new)
             span.attributes |= {"gen_ai.response.finish_reasons": [done.finish], **_used(done.usage)}
             if self.content:
                 learn(done)
-                span.attributes |= _said("output", [("assistant", hide(done.text))])
+                span.attributes |= _said("output", [("assistant", self._bare(hide(done.text)))])
             return done
 
     @contextmanager
@@ -193,7 +206,8 @@ class Tracer:
             attributes["quoth.early"] = True
         hide = Redactor(call.form, tool.params if tool else (), table.secrets) if self.content else None
         if hide is not None:
-            attributes["gen_ai.tool.call.arguments"] = hide.form_text()
+            self._learn(hide.found)
+            attributes["gen_ai.tool.call.arguments"] = self._bare(hide.form_text())
         with self._span("call", f"execute_tool {name}", call.parent, attributes) as span:
 
             def ended(result: ToolResult) -> None:
@@ -203,7 +217,7 @@ class Tracer:
                 }
                 span.error = "" if result.status in ("ok", "pending") else result.status
                 if hide is not None:
-                    span.attributes["gen_ai.tool.call.result"] = hide.text(_value(result))
+                    span.attributes["gen_ai.tool.call.result"] = self._bare(hide.text(_value(result)))
 
             self._calls[call.id] = span
             try:
