@@ -433,7 +433,7 @@ class Conversations(SideBySide):
             options=_wishes(told),
             dialect=dialect,
             search=told["search"],
-            listener=None if ends or self.on_event is None else self.tell,
+            listener=None if ends else self.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
