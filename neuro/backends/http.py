@@ -84,6 +84,7 @@ class HttpBackend(Server):
 
     takes_grammar = False
     tool_view = ""
+    takes_images = True  # the server knows of which models, and says so
     context: int | None = None  # its server knows
 
     def __init__(
