@@ -163,7 +163,7 @@ class Agent:
         self._agent.forget()
 
     def interrupt(self) -> None:
-        """Stop the run in progress at its next safe point. May be called from any thread."""
+        """Stop the run in progress, within a second. May be called from any thread."""
         if not self._closed:
             self._loop.call_soon_threadsafe(self._agent.interrupt)
 

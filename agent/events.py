@@ -40,13 +40,13 @@ class SubAgent:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many seconds are waited before a request is tried again, and why."""
+    """How many seconds are waited before a request is tried again, and why; 0: it is tried now."""
 
     seconds: float
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.reason} Trying again in {self.seconds:.0f} s."
+        return f"Trying again in {max(1, round(self.seconds))} s: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -195,8 +195,8 @@ def with_agent(
     draws: bool = False,
     **more: Any,
 ) -> int:
-    """Run ``work`` with an agent and return its exit code. The first Ctrl-C stops a run at a safe point, the
-    second one everything. With ``draws`` stdout is not redirected; ``more`` goes to ``agent_of``."""
+    """Run ``work`` with an agent and return its exit code. The first Ctrl-C stops a run, the second one
+    everything. With ``draws`` stdout is not redirected; ``more`` goes to ``agent_of``."""
     import asyncio
     import signal
 
@@ -205,7 +205,7 @@ def with_agent(
     async def go() -> int:
         loop = asyncio.get_running_loop()
         async with agent_of(options, **more) as agent:
-            for note in agent.policy.notes:
+            for note in (*agent.policy.notes, *agent.config.notes):
                 complain(note)
             task = asyncio.ensure_future(work(agent))
             pressed = False
@@ -307,6 +307,10 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         complain("Its reply is the message that was sent before.")
     for one in () if as_json else reply.follow_ups:
         print_line(one.text)
+    if reply.bounded and not as_json:
+        from quoth.agent.terminal.text import budget_text
+
+        complain(f"{budget_text(reply.spent, reply.left)}.")
     return EXIT_OF_RUN[reply.status]
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.terminal.output import print_line
+from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError, did_you_mean, nearest
 
 if TYPE_CHECKING:
@@ -52,6 +54,12 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _dollars(text: str) -> float:
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"a number of US dollars above 0 is needed, as in 0.25, not {text}")
+    return float(text)
+
+
 def _temperature(text: str) -> float:
     try:
         found = float(text)
@@ -80,8 +88,7 @@ class Options:
     model: str | None = option(
         "--model",
         "SPEC",
-        "openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
-        "local:/path.gguf, local-small, scripted:FILE",
+        f"{specs()} (default: see quoth models)",
     )
     dialect: str | None = option(
         "--dialect",
@@ -97,7 +104,7 @@ class Options:
     belt: Literal["full", "search"] | None = option(
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
-    base_url: str | None = option("--base-url", "URL", "an OpenAI-compatible server")
+    base_url: str | None = option("--base-url", "URL", "the address of the model's server")
     instructions: str | None = option(
         "--instructions", "TEXT", "what the model is told before any task, or @FILE that holds it"
     )
@@ -225,6 +232,24 @@ class RunOptions(Options):
         "--max-steps", "N", "at most so many turns of the model (default: 25)", type=at_least_one
     )
     calls: int | None = option("--max-calls", "N", "at most so many calls (default: 100)", type=at_least_one)
+    tokens: int | None = option(
+        "--max-tokens",
+        "N",
+        "stop before a request that may take more tokens, in and out (default: no bound)",
+        type=at_least_one,
+    )
+    cost: float | None = option(
+        "--max-cost",
+        "USD",
+        "stop before a request that may cost more (default: no bound; needs quoth[prices])",
+        type=_dollars,
+    )
+    seconds: float | None = option(
+        "--max-seconds",
+        "N",
+        "stop after so many seconds, without those in which you are asked (default: no bound)",
+        type=at_least_one,
+    )
     repeats: int | None = option(
         "--max-repeats", "N", "stop when one call has come back so often (default: 3)", type=at_least_one
     )
@@ -252,9 +277,9 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
     typed = vars(options)
     given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "reply_tokens")}
-    known = {one.name for one in fields(RunLimits)}
-    kept = {name: value for name, value in (before or {}).items() if name in known}
-    return RunLimits(**kept | {name: value for name, value in given.items() if value is not None})
+    return replace(
+        RunLimits.of(before or {}), **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -77,7 +77,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         )
     if SECRET in str(more.get("base_url", "")):
         raise UsageError(
-            f"The address of the model's server held a secret, which is not kept when all has ended:"
+            f"The address of the model's server held a secret, which is not kept:"
             f" {more['base_url']}. Give it again: --base-url URL"
         )
     limits = None if foreign else given.get("limits")

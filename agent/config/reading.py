@@ -18,18 +18,19 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.agent.config.config import Config, DailyBudget
+from quoth.agent.config.config import Config
 from quoth.neuro.backends.providers import PROVIDERS, Provider
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
+from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.storage.addresses import web_address
 
 FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
 FILES = ("scripted", "local")  # whose models may be files
 # What may be secret in a line that is shown: a user in an address, a query, a long word with digits.
-_SECRETS = re.compile(r"(?<=//)[^\s/\"@]+(?=@)|(?<=\?)[^\s\"]+|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}")
+_SECRETS = re.compile(r"[^\s/\"@]+(?=@)|(?<=\?)[^\s\"]+|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -157,8 +158,9 @@ class _Reader:
         a_day = any(isinstance(item, m.Keyword) and item.name == "per" for item in form)
         known = OF_DAY if a_day else OF_RUN
         found = {name: known[name](self, value) for name, _, value in self.pairs(form, known)}
-        if not {*found} - {"per", "user"}:
-            raise self.fault(form, f"This budget bounds nothing; it has {_keywords(known)}.")
+        bounds = {name: value for name, value in known.items() if name not in ("per", "user")}
+        if not found.keys() & bounds:
+            raise self.fault(form, f"This budget bounds nothing; write {_keywords(bounds)}.")
         found.pop("per", None)
         return DailyBudget(**found) if a_day else found
 

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.agent.events import Listener
+from quoth.agent.run.budget import Budget
 from quoth.agent.run.output import Output
+from quoth.agent.run.purse import NO_FUNDS, Funds
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
@@ -62,6 +64,8 @@ def build_run(
     renew: Callable[[], Awaitable[ToolTable]] | None = None,
     offers: Callable[[ToolTable], ToolTable] = lambda table: table,
     whole: ToolTable | None = None,
+    budget: Budget | None = None,
+    funds: Funds = NO_FUNDS,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
@@ -108,9 +112,17 @@ def build_run(
         renew=renew if live else None,
         offers=offers,
         whole=whole,
+        given=budget,
+        funds=funds,
     )
     recorded.run = recorded_door.run = run
-    run.context = replace(context, services=services(run), talk=lambda: log.session.talk(log.run))
+    run.context = replace(
+        context,
+        services=services(run),
+        talk=lambda: log.session.talk(log.run),
+        clocks=(*context.clocks, run.budget.clock),
+        seconds_left=lambda: run.budget.seconds_left,
+    )
     return run
 
 

@@ -22,7 +22,7 @@ from quoth.agent.run.output import Output
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide, working
-from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.run.subagents import begin, chosen, purse_of, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -240,6 +240,7 @@ class Conversations(SideBySide):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
+        purse_of(self).require_price(backend)
         said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
         if speaker not in ("", self.user):
             said["speaker"] = speaker
@@ -434,7 +435,7 @@ class Conversations(SideBySide):
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
-            limits=self.limits if live else RunLimits(**told["limits"]),
+            limits=self.limits if live else RunLimits.of(told["limits"]),
             pages=self.pages if live else OnlyNames(),
             data="\n\n".join(
                 filter(
@@ -463,6 +464,7 @@ class Conversations(SideBySide):
             renew=None if self._remote is None else self.renew,
             offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
+            funds=self.funds,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)

@@ -35,6 +35,7 @@ from quoth.agent.run.options import (
     tool_options,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
+from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
@@ -45,6 +46,7 @@ from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
+from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -64,6 +66,7 @@ from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
+from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -173,6 +176,9 @@ class Host:
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
+        a_day = (*policies.budgets, *self.config.daily)
+        daily = Spending(self._opened_store, a_day, zone=policies.zone)
+        self.funds = Funds(daily, self.config.providers)
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
@@ -180,7 +186,7 @@ class Host:
             "tools": tooling.files,
             **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
-            "base-url": self.models.options.base_url,
+            "base-url": None if (url := self.models.options.base_url) is None else redact_url(url),
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             **(self._shared.kept if self._shared else {}),
@@ -470,7 +476,7 @@ class Host:
             run.interrupt(asking)
         elif not asking:
             return False
-        self.broker.interrupt()  # nothing runs while a person is asked, so that is a safe point too
+        self.broker.interrupt()  # its call ends by that
         return True
 
     @contextlib.contextmanager

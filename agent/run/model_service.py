@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quoth.neuro.backends.base import Backend, MovedError, Usage
+from quoth.agent.run.purse import BudgetError, Purse
+from quoth.neuro.backends.base import Backend, Completion, MovedError, Usage
 from quoth.neuro.backends.cascade import for_run
+from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.messages import Messages
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import ToolError, ToolFailure, UsageError
 
 
 class OwnModel:
     """The agent's own model as a ModelProvider. ``backend`` returns it, and is called for each question;
-    ``spend`` gets the usage of each answer."""
+    ``spend`` gets the usage of each answer, for which ``purse`` pays."""
 
     def __init__(
-        self, backend: Callable[[], Backend], spend: Callable[[Usage], None] = lambda usage: None
+        self,
+        backend: Callable[[], Backend],
+        spend: Callable[[Usage], None] = lambda usage: None,
+        purse: Purse | None = None,
     ) -> None:
         self._backend = backend
         self._spend = spend
+        self._purse = purse
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
         """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
@@ -37,9 +43,24 @@ class OwnModel:
         messages.append("user", prompt)
         while True:
             try:
-                completion = await backend.complete(messages, max_tokens=max_tokens)
+                completion = await self._asked(backend, messages, max_tokens)
                 break
             except MovedError:  # a cascade's next model answers
                 continue
+            except BudgetError as error:
+                raise ToolFailure("limited", str(error)) from None
         self._spend(completion.usage)
         return completion.text
+
+    async def _asked(self, backend: Backend, messages: Messages, max_tokens: int) -> Completion:
+        if self._purse is None:
+            return await backend.complete(messages, max_tokens=max_tokens)
+
+        def size() -> int:
+            return sum(map(message_tokens, messages))
+
+        async with self._purse.paying(backend, size, max_tokens) as payment:
+            options, most = self._purse.options(payment), payment.reply_tokens
+            completion = await backend.complete(messages, max_tokens=most, options=options)
+            self._purse.settle(payment, completion)
+        return completion

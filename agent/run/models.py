@@ -143,7 +143,13 @@ class Models:
     ) -> tuple[Dialect, str]:
         takes_tools = bool(backend.tool_view) and tools
         searched = self.search if search is None else search
-        return choose_dialect(backend.name, wanted, takes_tools=takes_tools, search=searched)
+        return choose_dialect(
+            backend.name,
+            wanted,
+            takes_tools=takes_tools,
+            search=searched,
+            configured=self._config.providers,
+        )
 
     def _require_open(self) -> None:
         if self._closed:

@@ -6,6 +6,7 @@ an agent is put together from them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from quoth.tools.call.services import (
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
+from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ class ModelOptions:
     """
 
     model: str | PlainBackend | None = None
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # it may hold a password
     dialect: str | None = None
     must_act: bool | None = None
     after_tags: AfterTags | None = None
@@ -215,7 +217,8 @@ class PolicyOptions:
     (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
     ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
-    zone ``zone="Europe/Berlin"``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
+    zone ``zone="Europe/Berlin"``, and so do those of ``budgets``, what users may spend on models in a day:
+    ``budgets=[DailyBudget(cost=5)]``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
     approval, are those of all machines that share this Redis, the ``prefix`` of its keys and the key in the
     file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
     """
@@ -227,6 +230,7 @@ class PolicyOptions:
     shared: str | RedisUrl | None = field(default=None, repr=False)  # it may hold a password
     prefix: str = "sg"
     key: str | Path | None = None
+    budgets: Iterable[DailyBudget] = ()
 
     def __post_init__(self) -> None:
         if not (self.file is None or isinstance(self.file, str | Path)):
@@ -405,12 +409,15 @@ def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits
     limits = RunLimits() if given is None else given
     if not isinstance(limits, RunLimits):
         raise UsageError(f"limits are RunLimits(steps=10, …), not {given!r}.")
+    default = vars(RunLimits())
     configured: dict[str, Any] = {**config.budget, "reply_tokens": config.reply_tokens}
-    default = RunLimits()
-    limits = replace(
-        limits,
-        **{name: value for name, value in configured.items() if vars(limits)[name] == vars(default)[name]},
-    )
-    if limits.reply_tokens is not None and (type(limits.reply_tokens) is not int or limits.reply_tokens < 1):
-        raise UsageError(f"reply_tokens of RunLimits is a whole number from 1, not {limits.reply_tokens!r}.")
+    unsaid = {name: one for name, one in configured.items() if vars(limits)[name] == default[name]}
+    limits = replace(limits, **unsaid)
+    for name in ("reply_tokens", "tokens", "cost", "seconds"):
+        value = getattr(limits, name)
+        whole = name.endswith("tokens")
+        kinds = (int,) if whole else (int, float)
+        if value is not None and (type(value) not in kinds or not (1 if whole else 0) <= value < math.inf):
+            what = "a whole number from 1" if whole else "a number from 0"
+            raise UsageError(f"{name} of RunLimits is {what}, not {value!r}.")
     return limits

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from quoth.agent.events import EventKind, Listener, RunEvent
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.context_window import Gauge
@@ -71,6 +72,14 @@ class RunLimits:
     cost: float | None = None
     seconds: float | None = None
     parallel: int = 4
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Self:
+        """The limits that a session has kept; those that this version does not know are left out."""
+        known = {one.name for one in fields(cls)}
+        if "tokens" in kept and "reply_tokens" not in kept:  # so it was called in older sessions
+            kept = {**kept, "reply_tokens": kept["tokens"], "tokens": None}
+        return cls(**{name: value for name, value in kept.items() if name in known})
 
 
 class RunStoppedError(Exception):
@@ -170,10 +179,17 @@ class Run:
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
+    given: Budget | None = None  # in place of one of its own
+    funds: Funds = NO_FUNDS
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+        self.budget = self.given or Budget.of(self.limits, kept=1)
         self.aheads = Aheads(self.door, self.limits.parallel)
+
+    @property
+    def purse(self) -> Purse:
+        """What pays for its requests."""
+        return Purse(self.budget, self.funds, self.user, self.session)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
@@ -259,6 +275,7 @@ class Run:
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
             error="" if answered else text,
+            **self._spent(),
             output=output,
         )
         if self.log is not None:
@@ -268,6 +285,11 @@ class Run:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
+
+    def _spent(self) -> dict[str, Any]:
+        """What the Reply tells of the budget."""
+        purse = self.purse if self.log is not None else replace(self.purse, funds=NO_FUNDS)
+        return {"spent": purse.spent(), "left": purse.left()}
 
     def _stops_otherwise(self) -> bool:
         """Whether the run ends with its first reply that has calls, and was not begun so."""

@@ -23,6 +23,7 @@ from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
+from quoth.agent.run.purse import Funds, Purse
 from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
@@ -58,6 +59,8 @@ class TeamHost(Protocol):
     door: Door
     table: ToolTable
     limits: RunLimits
+    funds: Funds
+    session: str
     config: Config
     user: str
     workspace: Workspace
@@ -81,8 +84,9 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     that of the agent's own models."""
     given, spend = agent.services, _uncounted if run is None else run.spend
     backend = agent.models.backend if run is None else lambda: model_of(run)
-    model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
-    team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
+    purse = purse_of(agent) if run is None else run.purse
+    model = OwnModel(backend, spend, purse) if isinstance(given.model, OwnModel) else given.model
+    team = Team(agent, run, spend, purse) if given.team is NO_TEAM else given.team
     router = given.router if run is None else RunRouter(run, given.router)
     return replace(given, model=model, team=team, router=router)
 
@@ -92,6 +96,11 @@ def model_of(run: Run) -> Backend:
     return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
+def purse_of(agent: TeamHost) -> Purse:
+    """What pays for the models that a call of a person asks."""
+    return Purse(Budget.of(agent.limits), agent.funds, agent.user, agent.session)
+
+
 def _uncounted(usage: Usage) -> None:
     """Ignore the cost of a call that belongs to no run."""
 
@@ -99,12 +108,13 @@ def _uncounted(usage: Usage) -> None:
 class Team:
     """The team of one run, or of a call that a person made."""
 
-    def __init__(self, agent: TeamHost, run: Run | None, spend: Callable[[Usage], None]) -> None:
+    def __init__(
+        self, agent: TeamHost, run: Run | None, spend: Callable[[Usage], None], purse: Purse
+    ) -> None:
         self._agent = agent
         self._run = run
         self._spend = spend
-        limits = agent.limits
-        self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
+        self._purse = purse
         self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
@@ -129,7 +139,7 @@ class Team:
     async def model(self, spec: str) -> ModelProvider:
         """Another model than the agent's own. Raises ToolError."""
         backend = self.backend_of(spec)
-        return OwnModel(lambda: backend, self._spend)
+        return OwnModel(lambda: backend, self._spend, self._purse)
 
     def backend_of(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:
@@ -171,12 +181,12 @@ class Team:
         """Run a sub-agent with a task; see tools/call/services.py."""
         run = self._sub_run(task, call, context, data, tools, for_run(self.backend_of(model)))
         try:
-            async with self._budget.lend(run.budget, steps, calls):
+            async with self._purse.budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
                 with self._watched(run):
                     reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         except SpentError:
-            message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
+            message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
             raise ToolFailure("limited", message) from None
         if reply.ok:
             return answer_of(run, reply.text)
@@ -249,6 +259,7 @@ class Team:
             renew=self._agent.renew,
             offers=offers,
             whole=self._agent.table if self._run is None else self._run.whole,
+            funds=self._agent.funds,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
@@ -266,7 +277,7 @@ class Team:
             said["speaker"] = run.user
         if table.hidden:
             said["hidden"] = sorted(table.hidden)
-        limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
+        limits = {**vars(run.limits), **run.budget.bounds}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 

@@ -31,6 +31,9 @@ class Sent:
 GOING_ON = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
 
+FAILURES = ("model", "budget")  # of a reply that may come when it is asked for again
+
+
 def _native(call: Mapping[str, Any]) -> NativeCall:
     return NativeCall(id=call["id"], name=call["name"], arguments=call["arguments"])
 
@@ -142,7 +145,7 @@ class Past:
 
     def without_failures(self) -> Past:
         """Remove the failures of model and memory at the end, to ask them again; returns itself."""
-        while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
+        while self.exchanges and self.exchanges[-1][1].data.get("raised") in FAILURES:
             self.exchanges.pop()
         for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
             del self.memory[step]

@@ -65,6 +65,11 @@ class Descent:
         return takes_images(self._now)
 
     @property
+    def thinking_tokens(self) -> int:
+        """Tokens that its reply may have beyond the limit."""
+        return getattr(self._now, "thinking_tokens", 0)
+
+    @property
     def roomier(self) -> bool:
         """Whether the next model reads more than this one."""
         return self._next is not None and window_of(self._next).tokens > window_of(self._now).tokens

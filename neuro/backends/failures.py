@@ -178,13 +178,16 @@ class Server:
         code = "" if status == 200 else f"status {status} and "
         self._garbage(f"{code}more than {LONGEST:,} bytes; it was stopped there")
 
-    def _out_of_time(self, seconds: float, queued: bool) -> str:
+    def _out_of_time(self, queued: bool, seconds: float, most: float) -> ModelError:
+        """Why there is no answer in the ``seconds`` that a reply may take, of ``most`` that it ever may."""
         if queued:
-            return (
+            sentence = (
                 f"No request was sent to {self._shown} within {seconds:g} s: "
                 f"{PLACES} others of this process were under way there all the time."
             )
-        return f"{self._shown} did not come to an end within {seconds:g} s."
+            return ModelError(sentence, "limited")
+        sentence = f"{self._shown} did not come to an end within {seconds:g} s."
+        return ModelError(sentence, "slow" if seconds == most else "")
 
     def _cut_off(self) -> TransientError:
         return TransientError(f"The answer from {self._shown} was cut off in the middle.", "down")
@@ -199,9 +202,8 @@ class Server:
             cause = cause.__cause__ or cause.__context__
         if isinstance(cause, ssl.SSLCertVerificationError):
             own = " A CA of your own is named by SSL_CERT_FILE." if cause.verify_code in UNKNOWN_CA else ""
-            return ModelError(
-                f"{self._shown} shows a certificate that is not good: {cause.verify_message}.{own}", "down"
-            )
+            what = cause.verify_message.rstrip(".")
+            return ModelError(f"{self._shown} shows a certificate that is not good: {what}.{own}", "down")
         if isinstance(cause, ssl.SSLError):
             hint = "Does it speak https, or is its address one with http://?"
             return ModelError(self._unreachable(cause.reason or str(cause), hint), "down")

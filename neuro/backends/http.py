@@ -85,6 +85,7 @@ class HttpBackend(Server):
     takes_grammar = False
     tool_view = ""
     takes_images = True  # the server knows of which models, and says so
+    thinking_tokens = 0  # that a reply may have beyond its limit
     context: int | None = None  # its server knows
 
     def __init__(
@@ -147,7 +148,7 @@ class HttpBackend(Server):
                 async with asyncio.timeout(seconds):
                     return await self._answer(request)
             except TimeoutError as error:
-                raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
+                raise self._out_of_time(request.queues, seconds, self._total) from error
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -249,6 +250,8 @@ class HttpBackend(Server):
 
     def _payload(self, request: Request) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
+        if (most := request.wants.most_tokens) is not None:
+            settings |= {name: min(settings[name], most) for name in REPLY_TOKENS if name in settings}
         sent = {
             key: value
             for key, value in settings.items()
@@ -358,7 +361,7 @@ class HttpBackend(Server):
             ):
                 async for event in events:
                     with self._shaped():
-                        piece = stream.hear(event)
+                        piece = "" if stream.done else stream.hear(event)
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:

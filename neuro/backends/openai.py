@@ -29,6 +29,8 @@ class OpenAIBackend(HttpBackend):
     path = "/chat/completions"
     provider = "openai"
 
+    thinking_tokens = THINKING
+
     def __init__(
         self,
         model: str,

@@ -379,7 +379,7 @@ async def test_a_share_can_only_be_smaller(office: Office) -> None:
 async def test_a_caller_at_its_last_step_has_nothing_to_give(office: Office) -> None:
     reply = await office.run(cast(lead=LEAD, help="Hi."), limits=RunLimits(steps=1))
     assert [(call.result.status, call.result.message) for call in reply.calls] == [
-        ("limited", "Nothing is left for a sub-agent: the run has taken its steps. Answer now.")
+        ("limited", "Nothing is left for a sub-agent: the run has taken what it may. Answer now.")
     ]
 
 

@@ -266,7 +266,7 @@ FAILURES: list[tuple[str, Answer, bool, str]] = [
         "a failed reply",
         status(200, reply(state="failed") | {"error": {"code": "server_error", "message": f"oh {KEY}"}}),
         False,
-        "{url} failed: oh *** (tried 3 times)",
+        "After 3 tries: {url} failed: oh ***",
     ),
     (
         "another shape",
@@ -278,7 +278,7 @@ FAILURES: list[tuple[str, Answer, bool, str]] = [
         "a stream that fails",
         sse({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "oh"}}}),
         True,
-        "{url} failed: oh (tried 3 times)",
+        "After 3 tries: {url} failed: oh",
     ),
     (
         "an error in the stream",
@@ -290,7 +290,7 @@ FAILURES: list[tuple[str, Answer, bool, str]] = [
         "an error in an error in the stream",
         sse({"type": "error", "error": {"type": "server_error", "message": "oh"}}),
         True,
-        "{url} failed: oh (tried 3 times)",
+        "After 3 tries: {url} failed: oh",
     ),
     (
         "a stream that is cut off in a call",
