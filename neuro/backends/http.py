@@ -45,6 +45,7 @@ class HttpBackend(Server):
 
     takes_grammar = False
     tool_view = ""
+    takes_images = True  # the server knows of which models, and says so
     thinking_tokens = 0  # that a reply may have beyond its limit
     context: int | None = None  # its server knows
 
