@@ -25,7 +25,7 @@ from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, Reques
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
-from quoth.neuro.backends.messages import Messages, to_json
+from quoth.neuro.backends.messages import PIECE, Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
 from quoth.tools.errors import UsageError
@@ -66,8 +66,9 @@ class Payload:
     again."""
 
     def __init__(self, pieces: list[bytes]) -> None:
-        self._pieces = pieces
         self.length = sum(map(len, pieces))
+        # Each piece is a write of its own, which costs more than to copy a short one.
+        self._pieces = pieces if self.length > PIECE else [b"".join(pieces)]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
