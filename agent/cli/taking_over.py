@@ -38,7 +38,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         name: value
         for name in (
             *("model", "base_url", "policy", "gate", "dialect", "belt"),
-            *("search", "search_keys", "after_tags"),
+            *("search", "search_keys", "after_tags", "instructions", "temperature", "timeout"),
             *(("remote", "prefix", "key", "redis_ca") if not options.remote else ()),
             *(("shared", "prefix", "key", "redis_ca") if given.get("shared") and not options.shares else ()),
         )

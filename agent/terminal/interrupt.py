@@ -1,4 +1,4 @@
-"""Handles Ctrl-C: the first asks the run to stop at its next safe point, the second ends it at once.
+"""Handles Ctrl-C: the first stops the run, which takes less than a second, the second ends all at once.
 
 Knows only how to stop an agent.
 """
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from quoth.agent.terminal.output import complain
 
-PATIENCE = 0.5  # seconds in which most calls end
+PATIENCE = 1.0  # seconds in which a run stops
 
 
 class Interruptible(Protocol):
@@ -22,7 +22,7 @@ class Interruptible(Protocol):
 
 
 def interrupt_politely(agent: Interruptible) -> bool:
-    """Ask the run in progress to stop at its next safe point, and print a hint if that takes long.
+    """Ask the run in progress to stop, and print a hint if that takes long.
 
     Return False if there is no run or it was asked before; then the caller should stop at once."""
     if not agent.interrupt():
@@ -30,7 +30,7 @@ def interrupt_politely(agent: Interruptible) -> bool:
 
     def explain() -> None:
         if agent.stopping:
-            complain("Waiting for the call in progress; Ctrl-C again stops it at once.")
+            complain("It is still stopping; Ctrl-C again ends all at once.")
 
     asyncio.get_running_loop().call_later(PATIENCE, explain)
     return True
