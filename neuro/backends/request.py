@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.neuro.backends.base import RequestOptions
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.messages import PIECE, Messages
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -51,8 +51,9 @@ class Payload:
     again."""
 
     def __init__(self, pieces: list[bytes]) -> None:
-        self._pieces = pieces
         self.length = sum(map(len, pieces))
+        # Each piece is a write of its own, which costs more than to copy a short one.
+        self._pieces = pieces if self.length > PIECE else [b"".join(pieces)]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
