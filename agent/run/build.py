@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from quoth.agent.events import Listener
 from quoth.agent.run.budget import Budget
@@ -18,7 +18,7 @@ from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
 from quoth.tools.call.call import Call, Route
 from quoth.tools.call.context import ToolContext
@@ -26,6 +26,9 @@ from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
 from quoth.tools.registry.table import ToolTable
+
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
 
 
 def build_run(
@@ -41,6 +44,7 @@ def build_run(
     limits: RunLimits,
     pages: Texts,
     data: str = "",
+    images: tuple[Image, ...] = (),
     output: Output | None = None,
     turn: str = "",
     speaker: str = "",
@@ -87,6 +91,7 @@ def build_run(
         depth=0 if caller is None else caller.depth + 1,
         parent=None if caller is None else caller.id,
         data=data,
+        images=images,
         output=output,
         spent=spent,
         route=route if caller is None else "agent",
@@ -110,6 +115,7 @@ def build_run(
         renew=renew if live else None,
         offers=offers,
         whole=whole,
+        tracer=cast("Tracer | None", door.tracer) if live else None,
         given=budget,
         funds=funds,
     )
