@@ -33,13 +33,13 @@ thousand turns use no more stack than ten."
 
 (defclass [(dataclass :frozen True)] Bounce []
   "A recursive call of cognitive-loop that is still to be made. Its stimulus is a list of messages
-  #(role text), with the call id as third for the result of a native call."
+  #(role text), with the call id as third for the result of a native call, and images as fourth."
   #^ tuple messages)
 
 (defn :async run-loop [run]
   "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does. When events
   cannot be recorded, the run ends."
-  (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
+  (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images))))
   (with [ended (.traced run)]
     (while (isinstance turn Bounce)
       (setv turn (try

@@ -72,7 +72,9 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
   (defn :async ask []
     (setv tools (.tools dialect table backend.tool-view)
           calls-in-text (and table.shown (not must-answer) (is tools None))
-          by-schema (and schema (not calls-in-text)))
+          ; OpenAI takes no schema but that of an object.
+          by-schema (and schema (not calls-in-text)
+                         (or backend.takes-grammar (= (.get schema "type") "object"))))
     (await (ask-neuro messages backend
                       :grammar (when (and backend.takes-grammar (not by-schema))
                                  (.grammar dialect table :may-answer (not must-act)

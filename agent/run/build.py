@@ -18,7 +18,7 @@ from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
 from quoth.tools.call.call import Call, Route
 from quoth.tools.call.context import ToolContext
@@ -44,6 +44,7 @@ def build_run(
     limits: RunLimits,
     pages: Texts,
     data: str = "",
+    images: tuple[Image, ...] = (),
     output: Output | None = None,
     turn: str = "",
     speaker: str = "",
@@ -90,6 +91,7 @@ def build_run(
         depth=0 if caller is None else caller.depth + 1,
         parent=None if caller is None else caller.id,
         data=data,
+        images=images,
         output=output,
         spent=spent,
         route=route if caller is None else "agent",

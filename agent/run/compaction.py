@@ -328,7 +328,7 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
         said = "\n\n".join(
             filter(None, [_LEFT_OUT.sub("", earlier).strip(), _left_out(before + cut - begin)])
         )
-    new.append("user", said if told else f"{task}\n\n{said}")
+    new.append("user", said if told else f"{task}\n\n{said}", images=() if told else run.images)
     _copy(old, cut, len(old), new)
     new.before = max(0, old.turn - len(new))
     return new

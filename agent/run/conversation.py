@@ -6,13 +6,15 @@ Knows a host and its session; it must not know flights, replays, commands or the
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.run.attachments import attached, image_of, images_of, texts_of
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
@@ -25,8 +27,8 @@ from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
-from quoth.neuro.backends.base import RequestOptions
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.base import RequestOptions, takes_images
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.services import NO_KNOWLEDGE
@@ -52,6 +54,7 @@ class Conversations(SideBySide):
         task: str,
         *,
         output: Any = None,
+        files: Iterable[str | Path] = (),
         instructions: str | None = None,
         temperature: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  of the server
@@ -62,7 +65,8 @@ class Conversations(SideBySide):
         own, which its Reply names.
 
         With ``output``, a pydantic model or another type with a JSON Schema, the answer is JSON of this type,
-        and ``output`` of the Reply is its value: ``output=Person``.
+        and ``output`` of the Reply is its value: ``output=Person``. The model is shown ``files``, texts and
+        images, beside the task: ``files=["notes.txt", "cat.png"]``.
 
         ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
         replace those of the agent for this run (ModelOptions, RunLimits)."""
@@ -75,9 +79,9 @@ class Conversations(SideBySide):
             "api_key": api_key,
             "max_tokens": max_tokens,
         }
-        with self.free(**wishes) as host:
+        with self.free(wishes) as host:
             await host.renew()
-            reply, _ = await host._first(task, host._begin(), output=wanted)
+            reply, _ = await host._first(task, host._begin(), output=wanted, files=files)
         return reply
 
     @working
@@ -226,6 +230,7 @@ class Conversations(SideBySide):
         speaker: str = "",
         key: str = "",
         output: Output | None = None,
+        files: Iterable[str | Path] = (),
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
@@ -253,9 +258,17 @@ class Conversations(SideBySide):
             said["news"] = news
         if output is not None:
             said["output"] = dict(output.schema)
+        if shown := attached(files, self.pages):
+            if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
+                raise UsageError(
+                    f"{backend.name} reads text only; leave {images[0]} out, or name another model."
+                )
+            said["files"] = shown
         if known := await self._known_of(task):
             said["data"] = known
         must_act = self.models.must_act(backend) if not self.chat else bool(self.models.options.must_act)
+        if shown and self.models.options.must_act is None:  # there is something to answer from
+            must_act = False
         told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
         with self._session.driven():
             self._session.open(self.given())
@@ -339,7 +352,9 @@ class Conversations(SideBySide):
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
         begun = self.transcript.last(self.session, "stimulus", run=name)
-        messages = read_messages(before) if before else self._begin(begun.data if begun else None)
+        messages = (
+            read_messages(before, self._image) if before else self._begin(begun.data if begun else None)
+        )
         if self._session.goes_on(name):  # what it went on with is recorded
             self._session.talk_of(messages).count = len(messages)
         return messages
@@ -364,9 +379,12 @@ class Conversations(SideBySide):
 
     def _as_it_ended(self, name: str, until: int = 0) -> Messages:
         """The conversation of a run that has ended, read from the transcript."""
-        messages = read_messages(self._session.conversation(name, until))
+        messages = read_messages(self._session.conversation(name, until), self._image)
         self._session.talk_of(messages).count = len(messages)
         return messages
+
+    def _image(self, recorded: Mapping[str, Any]) -> Image:
+        return image_of(recorded, self.pages)
 
     def changes(self) -> Changes:
         """What has changed in tools and policy since this user last drove the session."""
@@ -399,7 +417,7 @@ class Conversations(SideBySide):
         ``live`` or ``tells``. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
-        log = RunLog(self._session, name)
+        log, files = RunLog(self._session, name), told.get("files", ())
         if output is None and "output" in told:
             output = Output.known_by(told["output"])
         speaker = told.get("speaker") or self.user
@@ -420,8 +438,12 @@ class Conversations(SideBySide):
             limits=self.limits if live else RunLimits.of(told["limits"]),
             pages=self.pages if live else OnlyNames(),
             data="\n\n".join(
-                filter(None, [told.get("news"), told.get("data"), output.wish if output else ""])
+                filter(
+                    None,
+                    [told.get("news"), told.get("data"), *texts_of(files), output.wish if output else ""],
+                )
             ),
+            images=images_of(files, self.pages if live else None),
             output=output,
             speaker=speaker,
             route="chat" if "chat" in told else "reply",

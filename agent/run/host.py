@@ -275,9 +275,12 @@ class Host:
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
 
-    def wishing(self, *, max_tokens: int | None = None, **wishes: Any) -> Self:
-        """This host, or for a run that wishes something else one that shares all with it but that."""
-        models, limits = self.models.wishing(**wishes), _with_longest(self.limits, max_tokens)
+    def wishing(self, wishes: Mapping[str, Any]) -> Self:
+        """This host, or for a run with ``wishes``, by the names of ``run``, one that shares the rest with
+        it."""
+        said = {name: value for name, value in wishes.items() if value is not None}
+        limits = _with_longest(self.limits, said.pop("max_tokens", None))
+        models = self.models.wishing(said)
         if models is self.models and limits is self.limits:
             return self
         made = copy.copy(self)

@@ -20,7 +20,7 @@ from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.context_window import Gauge
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.tools.call.call import Call, Route, ToolResult
@@ -142,6 +142,7 @@ class Run:
     parent: str | None = None  # the id of the call a sub-agent works for
     instructions: str = ""  # in the opening of its conversation
     data: str = ""  # shown to the model once, behind the task
+    images: tuple[Image, ...] = ()  # and these beside it
     spent: Callable[[Usage], None] | None = None  # told of every use of a model
     route: Route = "reply"
     after_tags: AfterTags = "continue"

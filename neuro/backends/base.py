@@ -173,6 +173,11 @@ class Backend(PlainBackend, Protocol):
         ...
 
 
+def takes_images(backend: PlainBackend) -> bool:
+    """Whether messages to this model may hold images; a caller's own says so by ``takes_images``."""
+    return bool(getattr(backend, "takes_images", False))
+
+
 def as_backend(given: PlainBackend) -> Backend:
     """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools, without ``context``
     the size of its context window is unknown; it need not take ``options``."""
@@ -204,6 +209,10 @@ class _Adapted:
     @property
     def context(self) -> int | None:
         return getattr(self._given, "context", None)
+
+    @property
+    def takes_images(self) -> bool:
+        return takes_images(self._given)
 
     async def complete(
         self,

@@ -77,12 +77,16 @@ def tokens_in(text: str | bytes) -> int:
     return -(-size * 2 // 7)
 
 
+IMAGE_TOKENS = 1600  # what the providers count for a large one, about
+
+
 def message_tokens(message: Message) -> int:
     """An estimate of the tokens that a message takes, with the markup around it."""
     said = tokens_in(message["content"])
     said += sum(
         8 + tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in message.get("calls", ())
     )
+    said += IMAGE_TOKENS * len(message.get("images", ()))
     return 4 + max(said, tokens_in(to_json(message["kept"])) if "kept" in message else 0)
 
 

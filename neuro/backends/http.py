@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import random
 import re
 import time
@@ -56,6 +57,11 @@ class Request:
     start: float = field(default_factory=time.monotonic)
 
     @property
+    def limit(self) -> float:
+        """The most tokens that the reply may have."""
+        return next((self.options[name] for name in REPLY_TOKENS if name in self.options), math.inf)
+
+    @property
     def left(self) -> float:
         """The seconds that are left of it."""
         return self.start + self.seconds - time.monotonic()
@@ -84,6 +90,7 @@ class HttpBackend(Server):
 
     takes_grammar = False
     tool_view = ""
+    takes_images = True  # the server knows of which models, and says so
     thinking_tokens = 0  # that a reply may have beyond its limit
     context: int | None = None  # its server knows
 
@@ -134,7 +141,8 @@ class HttpBackend(Server):
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
         elif options.schema is not None:
-            asked |= self._schema_fields(portable_schema(options.schema), tools is not None)
+            calls = tools is not None and tool_choice != "none"
+            asked |= self._schema_fields(portable_schema(options.schema), calls)
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
@@ -192,8 +200,9 @@ class HttpBackend(Server):
     def _headers(self) -> dict[str, str]:
         raise NotImplementedError
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
-        """The options by which the model has to answer by ``schema``; none where that would forbid calls."""
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
+        """The options by which the model has to answer by ``schema``; none where they would forbid it the
+        ``calls`` that it may make."""
         return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
@@ -293,6 +302,8 @@ class HttpBackend(Server):
             reply = self._json(await whole_of(response))
             with self._shaped():
                 answer = self._whole(reply)
+        if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:
+            answer.finish = "length"  # llama.cpp's Responses call that complete
         if answer.length > LONGEST:
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:

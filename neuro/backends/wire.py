@@ -7,10 +7,10 @@ Knows how a call is spelt as a form, for servers without native calls; it knows 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from quoth.neuro.backends.messages import Message, NativeCall
+from quoth.neuro.backends.messages import Image, Message, NativeCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 
@@ -19,6 +19,10 @@ Item = dict[str, Any]
 
 def text(new: Sequence[Message]) -> Iterator[Item]:
     """For models that take only text: native calls become call forms, a turn's results one tool message."""
+    return _as_text(new, _CHAT)
+
+
+def _as_text(new: Sequence[Message], parts: Parts) -> Iterator[Item]:
     results: list[str] = []
     for message in new:
         if "call_id" in message:
@@ -27,7 +31,7 @@ def text(new: Sequence[Message]) -> Iterator[Item]:
         if results:
             yield {"role": "tool", "content": "\n\n".join(results)}
             results = []
-        yield {"role": message["role"], "content": _with_forms(message)}
+        yield {"role": message["role"], "content": _with_images(_with_forms(message), message, parts)}
     if results:
         yield {"role": "tool", "content": "\n\n".join(results)}
 
@@ -58,7 +62,7 @@ def openai(new: Sequence[Message]) -> Iterator[Item]:
             }
         else:
             role = "user" if message["role"] == "tool" else message["role"]
-            yield {"role": role, "content": message["content"]}
+            yield {"role": role, "content": _with_images(message["content"], message, _CHAT)}
 
 
 def responses(new: Sequence[Message]) -> Iterator[Item]:
@@ -85,7 +89,8 @@ def _items(message: Message) -> Iterator[Item]:
         said = {"type": "output_text", "text": message["content"]}
         yield {"type": "message", "role": role, "content": [said]}
     elif message["content"].strip():
-        yield {"role": "user" if role == "tool" else role, "content": message["content"]}
+        content = _with_images(message["content"], message, _RESPONSES)
+        yield {"role": "user" if role == "tool" else role, "content": content}
     for call in message.get("calls", ()):
         yield {
             "type": "function_call",
@@ -118,9 +123,43 @@ def anthropic(new: Sequence[Message]) -> Iterator[Item]:
 
 def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
     """The same as text, for requests without tools, in which Anthropic refuses tool blocks."""
-    for item in text_as_user(new):
-        if item["role"] != "system" and item["content"].strip():
-            yield item
+    for item in _as_text(new, _ANTHROPIC):
+        content = item["content"]
+        if item["role"] != "system" and (content if isinstance(content, list) else content.strip()):
+            yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
+
+
+def _chat_image(image: Image) -> Item:
+    return {"type": "image_url", "image_url": {"url": _url(image)}}
+
+
+def _responses_image(image: Image) -> Item:
+    return {"type": "input_image", "image_url": _url(image)}
+
+
+def _anthropic_image(image: Image) -> Item:
+    return {"type": "image", "source": {"type": "base64", "media_type": image["media"], "data": image.data}}
+
+
+def _url(image: Image) -> str:
+    return f"data:{image['media']};base64,{image.data}"
+
+
+# The type of a part of text beside images, and how an image is written.
+Parts = tuple[str, Callable[[Image], Item]]
+_CHAT: Parts = ("text", _chat_image)
+_RESPONSES: Parts = ("input_text", _responses_image)
+_ANTHROPIC: Parts = ("text", _anthropic_image)
+
+
+def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
+    """The text, as the first of several parts where the message has images."""
+    kind, write = parts
+    images = [
+        write(one) if one.data else {"type": kind, "text": f"(The image {one['name']} is kept no longer.)"}
+        for one in message.get("images", ())
+    ]
+    return [{"type": kind, "text": text}, *images] if images else text
 
 
 def _with_forms(message: Message) -> str:
@@ -138,7 +177,8 @@ def _form(call: NativeCall) -> str:
 def _said_by_user(message: Message) -> list[Item]:
     if "call_id" in message:
         return [{"type": "tool_result", "tool_use_id": message["call_id"], "content": message["content"]}]
-    return _text(message)
+    said = _with_images(message["content"], message, _ANTHROPIC)
+    return said if isinstance(said, list) else _text(message)
 
 
 def _text(message: Message) -> list[Item]:
