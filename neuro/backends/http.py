@@ -135,7 +135,8 @@ class HttpBackend(Server):
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
         elif options.schema is not None:
-            asked |= self._schema_fields(portable_schema(options.schema), tools is not None)
+            calls = tools is not None and tool_choice != "none"
+            asked |= self._schema_fields(portable_schema(options.schema), calls)
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
