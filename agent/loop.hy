@@ -10,13 +10,12 @@ thousand turns use no more stack than ten."
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.run.remote-tools [with-tools]
-  quoth.agent.events [Waiting]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder unreadable]
   quoth.agent.run.output [NO-JSON]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.terminal.text [show-value]
-  quoth.neuro.backends.base [ModelError RequestOptions]
+  quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
   quoth.neuro.think [think]
@@ -41,11 +40,14 @@ thousand turns use no more stack than ten."
   "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does. When events
   cannot be recorded, the run ends."
   (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images))))
-  (while (isinstance turn Bounce)
-    (setv turn (try
-                 (await (cognitive-loop turn run))
-                 (except [error [StoreError NoMemoryError]]
-                   (.end run "failed" (str error))))))
+  (with [ended (.traced run)]
+    (while (isinstance turn Bounce)
+      (setv turn (try
+                   (with [_ (.traced-turn run)]
+                     (await (cognitive-loop turn run)))
+                   (except [error [StoreError NoMemoryError]]
+                     (.end run "failed" (str error))))))
+    (ended turn))
   turn)
 
 ;; * The loop
@@ -110,15 +112,8 @@ thousand turns use no more stack than ten."
            :lead (if (may-remember? run) FROM-MEMORY "")
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (hearing run))
-           :options (waited-for run)
+           :options run.options
            :schema (when run.output run.output.schema))))))
-
-(defn waited-for [run]
-  "The options of a request that also tells the listener of each wait before another try."
-  (setv options (or run.options (RequestOptions)))
-  (if run.listener
-      (replace options :on-wait (fn [seconds why] (.tell run "waiting" (Waiting seconds why))))
-      run.options))
 
 (defn hearing [run]
   "A function for the pieces of a streamed reply: it tells the listener of each piece, and of each call as

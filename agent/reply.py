@@ -82,13 +82,7 @@ class Reply:
         return bool(self.left.keys() - {"steps", "calls"})
 
     def to_json(self) -> dict[str, Any]:
-        usage = {
-            "input_tokens": self.usage.input_tokens,
-            "output_tokens": self.usage.output_tokens,
-            "cached_tokens": self.usage.cached_tokens,
-            "seconds": round(self.usage.seconds, 3),
-            "steps": self.steps,
-        }
+        usage = {**vars(self.usage), "seconds": round(self.usage.seconds, 3), "steps": self.steps}
         return {
             "session": self.session,
             "status": self.status,

@@ -79,6 +79,8 @@ def agent_of(
         channel=channel or ("json" if options.json else "terminal"),
         knowledge_base=_knowledge(options),
         web_search=_web_search(options),
+        trace=options.trace and Path(options.trace),
+        trace_content=options.trace_content,
     )
     more.setdefault("services", services)
     agent = AsyncAgent(

@@ -178,6 +178,12 @@ class Options:
     )
     user: str | None = option("--user", "NAME", "who is asking (default: the login name)")
     session: str | None = option("--session", "ID", "the session the calls belong to (default: a new one)")
+    trace: str | None = option(
+        "--trace", "FILE", "append a line of JSON to FILE for each run, turn, request and call"
+    )
+    trace_content: bool = switch(
+        "--trace-content", "also prompts, replies, arguments and results, without secrets"
+    )
     json: bool = switch("--json", "machine-readable, on stdout alone")
     yes: bool = switch("--yes", "allow what would be asked")
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")

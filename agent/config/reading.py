@@ -19,7 +19,7 @@ from typing import Any
 import hy.models as m
 
 from quoth.agent.config.config import Config
-from quoth.neuro.backends.providers import PROVIDERS, Provider
+from quoth.neuro.backends.providers import PROVIDERS, Provider, names
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
@@ -59,6 +59,7 @@ class _Reader:
 
     def read(self, forms: list[Any]) -> Config:
         said: dict[str, Any] = {}
+        named: Any = None  # the model that is to be one of the providers, which may stand below
         daily: list[DailyBudget] = []
         providers: dict[str, Provider] = {}
         for form in forms:
@@ -78,6 +79,10 @@ class _Reader:
             if head in said:
                 raise self.fault(form, f"({head} …) stands twice.")
             said[head] = value
+            if head == "model" and self.own:
+                named = form[1]
+        if named is not None:
+            self.known(named, providers)
         if "max-reply-tokens" in said:
             said["reply_tokens"] = said.pop("max-reply-tokens")
         return Config(**said, daily=tuple(daily), providers=providers)
@@ -133,6 +138,14 @@ class _Reader:
             if not self.own and kind in FILES and file:
                 raise self.fault(node, "A workspace may name a provider's model, but no file.")
         return spec
+
+    def known(self, node: Any, providers: Mapping[str, Provider]) -> None:
+        """Refuse a model of a provider that there is not."""
+        for one in str(node).removeprefix("cascade:").split(","):
+            kind = one.partition(":")[0].strip()
+            if kind not in (there := names(providers)):
+                hint = did_you_mean(kind, there) or " See: quoth models"
+                raise self.fault(node, f"There is no provider {kind}.{hint}")
 
     # Keywords
 

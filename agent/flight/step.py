@@ -328,7 +328,7 @@ class _Attempt:
             options=agent.models.wishes,
             dialect=dialect,
             search=search,
-            listener=self._heard,
+            listener=None if agent.listener is None else self._heard,
             renew=agent.renew,
             offers=offers,
             whole=agent.table,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from quoth.agent.events import Listener
 from quoth.agent.run.budget import Budget
@@ -26,6 +26,9 @@ from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
 from quoth.tools.registry.table import ToolTable
+
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
 
 
 def build_run(
@@ -112,6 +115,7 @@ def build_run(
         renew=renew if live else None,
         offers=offers,
         whole=whole,
+        tracer=cast("Tracer | None", door.tracer) if live else None,
         given=budget,
         funds=funds,
     )

@@ -79,7 +79,7 @@ class Conversations(SideBySide):
             "api_key": api_key,
             "max_tokens": max_tokens,
         }
-        with self.free(**wishes) as host:
+        with self.free(wishes) as host:
             await host.renew()
             reply, _ = await host._first(task, host._begin(), output=wanted, files=files)
         return reply
@@ -455,7 +455,7 @@ class Conversations(SideBySide):
             options=_wishes(told),
             dialect=dialect,
             search=told["search"],
-            listener=None if ends or self.on_event is None else self.tell,
+            listener=None if ends else self.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,

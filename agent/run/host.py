@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
+from quoth.agent.run.event_stream import HEARS, EventStream, Stoppable
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
@@ -36,11 +37,12 @@ from quoth.agent.run.options import (
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
 from quoth.agent.run.purse import Funds
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
+from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
@@ -74,14 +76,6 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
 MOST_OFFERED = 100  # tables for users and routes that are kept
-
-
-class Stoppable(Protocol):
-    """Work that an interrupt stops: a run, or a flight. ``asking`` says that a person is being asked."""
-
-    interrupted: bool
-
-    def interrupt(self, asking: bool = False) -> None: ...
 
 
 class Host:
@@ -158,6 +152,8 @@ class Host:
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.on_event = on_event
+        self.tracer = open_tracer(given.trace, content=given.trace_content)
+        self._streams: set[EventStream] = set()
         self._failed: Listener | None = None  # the listener that was told that it fails
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
@@ -213,8 +209,10 @@ class Host:
         self.tell(RunEvent("note", text))
 
     def tell(self, event: RunEvent) -> None:
-        """Tell the listener. When it fails, the run goes on; the listener and the program's log are told so
-        once."""
+        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it and the
+        program's log are told so once."""
+        if (stream := HEARS.get()) is not None:
+            stream.tell(event)
         if self.on_event is None:
             return
         try:
@@ -227,6 +225,18 @@ class Host:
             logging.getLogger("quoth").warning(said, exc_info=error)
             with contextlib.suppress(Exception):
                 self.on_event(RunEvent("note", said))
+
+    @property
+    def listener(self) -> Listener | None:
+        """What a run tells its events; None where nobody hears them."""
+        return None if self.on_event is None and HEARS.get() is None else self.tell
+
+    def _asked(self, request: str) -> None:
+        """Tell that a call waits for a person."""
+        run = RUNNING.get()
+        if (self.listener if run is None else run.listener) is not None:
+            event = RunEvent("question", self.broker.find(request))
+            (self.tell if run is None else run.pass_on)(event)
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
@@ -242,6 +252,7 @@ class Host:
             person=person,
             audit=self.audit,
             channel=self.channel,
+            asked=self._asked,
             rows=self._shared.requests(self._opened_store) if self._shared else None,
         )
         self.transcript = Transcript(self._opened_store)
@@ -262,11 +273,14 @@ class Host:
             router = HostRouter(self._to_user, given.channels, self.agent_id)
             self.services = replace(self.services, router=router)
         if self.services.model is NO_MODEL:
-            self.services = replace(self.services, model=OwnModel(self.models.backend))
+            self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
 
-    def wishing(self, *, max_tokens: int | None = None, **wishes: Any) -> Self:
-        """This host, or for a run that wishes something else one that shares all with it but that."""
-        models, limits = self.models.wishing(**wishes), _with_longest(self.limits, max_tokens)
+    def wishing(self, wishes: Mapping[str, Any]) -> Self:
+        """This host, or for a run with ``wishes``, by the names of ``run``, one that shares the rest with
+        it."""
+        said = {name: value for name, value in wishes.items() if value is not None}
+        limits = _with_longest(self.limits, said.pop("max_tokens", None))
+        models = self.models.wishing(said)
         if models is self.models and limits is self.limits:
             return self
         made = copy.copy(self)
@@ -282,7 +296,7 @@ class Host:
         made.session = made.named = session or session_of_chat(chat)
         made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
         made.on_event = made.deliver = made._running = None
-        made._store = self._opened_store()
+        made._store, made._streams = self._opened_store(), set()
         made._open_session()
         return made
 
@@ -323,6 +337,7 @@ class Host:
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
             limits=limits,
+            tracer=self.tracer,
         )
 
     def _opened_store(self) -> Store:
@@ -483,6 +498,8 @@ class Host:
     def stoppable(self, work: Stoppable) -> Iterator[None]:
         """Within this context an interrupt stops ``work``."""
         before, self._running = self._running, work
+        if (stream := HEARS.get()) is not None and stream.work is None:
+            stream.work = work
         try:
             yield
         finally:
@@ -496,6 +513,8 @@ class Host:
         """Close the sandbox, the models, the memory and the store; of a chat only its memory. May be called
         twice."""
         self._closed = True
+        for stream in list(self._streams):
+            await stream.stop()
         if self.chat:
             await self._memory.aclose()
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -89,10 +89,9 @@ class Models:
         warm = self._config.temperature if said is None else said
         return None if warm is None else RequestOptions(temperature=warm)
 
-    def wishing(self, **wishes: Any) -> Models:
-        """These models, for one run that wishes more. Another key or time-out needs a model of its own, which
-        is closed with these."""
-        wished = {name: value for name, value in wishes.items() if value is not None}
+    def wishing(self, wished: Mapping[str, Any]) -> Models:
+        """These models, for one run with other options. Another key or time-out needs a model of its own,
+        which is closed with these."""
         if not wished:
             return self
         made = copy.copy(self)

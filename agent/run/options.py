@@ -300,6 +300,10 @@ class HostServices(Services):
     Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
     database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``;
     None is the one that is installed, or that QUOTH_EMBEDDER names.
+
+    ``trace="run.jsonl"`` appends a line to that file for each run, turn, request and call, ``trace="otel"``
+    gives them to OpenTelemetry (README, "Traces"); with ``trace_content=True`` also prompts, replies,
+    arguments and results, without secrets.
     """
 
     knowledge: str | None = None
@@ -311,6 +315,8 @@ class HostServices(Services):
     sources: Any = NO_SOURCES  # a SourceManager, or paths by name
     channels: Mapping[str, str | Path] = field(default_factory=dict)
     channel: str = "python"
+    trace: str | Path | None = None
+    trace_content: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.sources, Mapping):
@@ -327,6 +333,8 @@ class HostServices(Services):
             raise UsageError(f"knowledge is a text or None, not {self.knowledge!r}.")
         if sure is not None and not (number and not isinstance(sure, bool) and 0 <= sure <= 1):
             raise UsageError(f"confidence is a number from 0 to 1 or None, not {sure!r}.")
+        if not (self.trace is None or isinstance(self.trace, str | Path)):
+            raise UsageError(f"trace is the path of a file, 'otel' or None, not {self.trace!r}.")
         if not (isinstance(self.agent_id, str) and self.agent_id):
             raise UsageError(f"agent_id is a text that is not empty, not {self.agent_id!r}.")
         if self.memory_url is not None and not isinstance(self.memory_url, str):

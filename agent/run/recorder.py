@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.purse import BudgetError, Purse
-from quoth.agent.run.run import Run, RunStoppedError
+from quoth.agent.run.run import RUNNING, Run, RunStoppedError
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
@@ -138,6 +139,8 @@ class RecordedBackend:
             messages.append("user", self._note)
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
+        if self.run is not None and self.run.listener is not None and options.on_wait is None:
+            options = replace(options, on_wait=self.run.waits)
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
         live, purse = self._live(), self._purse
         try:
@@ -145,7 +148,7 @@ class RecordedBackend:
                 if (asked := purse.options(payment, options)) != NO_OPTIONS:
                     more["options"] = asked
                 most, hear = payment.reply_tokens, payment.hearing(on_text)
-                completion = await live.complete(
+                completion = await self._asking(live)(
                     messages, grammar=grammar, max_tokens=most, on_text=hear, **more
                 )
                 purse.settle(payment, completion)
@@ -166,6 +169,15 @@ class RecordedBackend:
         self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
+
+    def _asking(self, live: Backend) -> Callable[..., Awaitable[Completion]]:
+        """How the model is asked: in a span, where there is a tracer."""
+        if self.run is None or self.run.tracer is None:
+            return live.complete
+        transcript, session = self._log.session.transcript, self._log.session.id
+        return partial(
+            self.run.tracer.request, live, hide=partial(transcript.hidden, session), learn=self._read
+        )
 
     @property
     def _purse(self) -> Purse:
@@ -364,12 +376,15 @@ class RecordedDoor:
                 self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
             return ""
 
+        token = RUNNING.set(run)
         work = self._door.dispatch(marked, replace(context, written=[written]), early)
         began = time.monotonic()
         try:
             result = await run.stoppably(work, PATIENCE)
         except RunStoppedError:
             return _cancelled(call, f"{call.tool} was cancelled.", "body", time.monotonic() - began)
+        finally:
+            RUNNING.reset(token)
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result

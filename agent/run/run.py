@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
-from quoth.agent.events import EventKind, Listener, RunEvent
+from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
@@ -29,9 +30,12 @@ from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from quoth.agent.run.output import Output
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
+    from quoth.agent.trace.tracer import Tracer
     from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
     from quoth.tools.door.early import EarlyBody
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 # it goes on at once.
 AfterTags = Literal["stop", "continue"]
 T = TypeVar("T")
+UNTRACED = contextlib.nullcontext[Any](lambda reply: None)
 SENTENCE = 300  # characters that a person is told of a call that failed
 
 
@@ -178,6 +183,7 @@ class Run:
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
+    tracer: Tracer | None = None
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
     given: Budget | None = None  # in place of one of its own
     funds: Funds = NO_FUNDS
@@ -194,8 +200,23 @@ class Run:
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
         self.usage += usage
+        self.tell("usage", self.usage)
         if self.spent is not None:
             self.spent(usage)
+
+    def traced(self) -> AbstractContextManager[Callable[[Reply], None]]:
+        """The span of the run, which is told its Reply."""
+        if self.tracer is None:
+            return UNTRACED
+        return self.tracer.run(self.session, self.name, self.task, self.parent)
+
+    def traced_turn(self) -> AbstractContextManager[Any]:
+        """The span of its next turn."""
+        return UNTRACED if self.tracer is None else self.tracer.turn(self.step + 1)
+
+    def waits(self, seconds: float, why: str) -> None:
+        """Tell that the next try of a request is put off."""
+        self.tell("waiting", Waiting(seconds, why))
 
     def quoted(self, found: FoundCall, text: str) -> str:
         """The name of an earlier text in which the words of a call stand, when the call was found in the text
@@ -295,6 +316,9 @@ class Run:
         """Whether the run ends with its first reply that has calls, and was not begun so."""
         begun = self.past.stimulus if self.past is not None else None
         return self.after_tags == "stop" and (begun is None or begun.data.get("after-tags") != "stop")
+
+
+RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run whose call is being made
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:

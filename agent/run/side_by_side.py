@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from quoth.agent.run.host import Host
 from quoth.agent.session.index import new_session
+
+NO_WISHES: Mapping[str, Any] = {}
 
 H = TypeVar("H", bound="SideBySide")
 T = TypeVar("T")
@@ -35,10 +37,10 @@ class SideBySide(Host):
             self._at_work -= 1
 
     @contextlib.contextmanager
-    def free(self, **wishes: Any) -> Iterator[Self]:
+    def free(self, wishes: Mapping[str, Any] = NO_WISHES) -> Iterator[Self]:
         """Within this context the host for one more run: this one, unless the run has ``wishes`` of its own;
         where its session is at work, one with the same parts and a session of its own."""
-        busy, made = bool(self._at_work or self.running), self.wishing(**wishes)
+        busy, made = bool(self._at_work or self.running), self.wishing(wishes)
         if not busy and made is self:
             with self.at_work():
                 yield self

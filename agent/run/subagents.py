@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
@@ -47,6 +47,9 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
+
 NO_LIST = "A list of models is for a person to choose; name one of them."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
@@ -68,6 +71,7 @@ class TeamHost(Protocol):
     call_log: StoreCallLog
     pages: StorePages
     models: Models
+    tracer: Tracer | None
     catalog: BeltCatalog
 
     def tell(self, event: RunEvent) -> None: ...
@@ -85,7 +89,9 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     given, spend = agent.services, _uncounted if run is None else run.spend
     backend = agent.models.backend if run is None else lambda: model_of(run)
     purse = purse_of(agent) if run is None else run.purse
-    model = OwnModel(backend, spend, purse) if isinstance(given.model, OwnModel) else given.model
+    model = given.model
+    if isinstance(model, OwnModel):
+        model = OwnModel(backend, spend, purse, agent.tracer)
     team = Team(agent, run, spend, purse) if given.team is NO_TEAM else given.team
     router = given.router if run is None else RunRouter(run, given.router)
     return replace(given, model=model, team=team, router=router)
@@ -139,7 +145,7 @@ class Team:
     async def model(self, spec: str) -> ModelProvider:
         """Another model than the agent's own. Raises ToolError."""
         backend = self.backend_of(spec)
-        return OwnModel(lambda: backend, self._spend, self._purse)
+        return OwnModel(lambda: backend, self._spend, self._purse, self._agent.tracer)
 
     def backend_of(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:

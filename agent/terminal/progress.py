@@ -111,8 +111,8 @@ class Progress:
 
     def _wait_on(self, waiting: Waiting) -> None:
         """Say why once, and on a terminal count down in a line below."""
-        if waiting.seconds <= 0:
-            self._told = ""
+        if waiting.seconds < 1:
+            self._told = self._told if waiting.seconds > 0 else ""
             self._wait("… reading")
             return
         if self._told != waiting.reason:

@@ -71,7 +71,7 @@ class AnthropicBackend(HttpBackend):
         parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import random
 import re
 import time
@@ -54,6 +55,11 @@ class Request:
     queues: bool = False  # whether it waits for a place among the requests to its server
     shown: bool = False  # whether on_text was told something: from then on nothing is tried again
     start: float = field(default_factory=time.monotonic)
+
+    @property
+    def limit(self) -> float:
+        """The most tokens that the reply may have."""
+        return next((self.options[name] for name in REPLY_TOKENS if name in self.options), math.inf)
 
     @property
     def left(self) -> float:
@@ -194,8 +200,9 @@ class HttpBackend(Server):
     def _headers(self) -> dict[str, str]:
         raise NotImplementedError
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
-        """The options by which the model has to answer by ``schema``; none where that would forbid calls."""
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
+        """The options by which the model has to answer by ``schema``; none where they would forbid it the
+        ``calls`` that it may make."""
         return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
@@ -295,6 +302,8 @@ class HttpBackend(Server):
             reply = self._json(await whole_of(response))
             with self._shaped():
                 answer = self._whole(reply)
+        if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:
+            answer.finish = "length"  # llama.cpp's Responses call that complete
         if answer.length > LONGEST:
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:

@@ -77,10 +77,10 @@ class OpenAIBackend(HttpBackend):
             options["tool_choice"] = choice
         return options, {"tools": [tools], "messages": messages.pieces(wire.openai)}
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
         seen)."""
-        if beside_tools and self._url.host != "api.openai.com":
+        if calls and self._url.host != "api.openai.com":
             return {}
         return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 

@@ -268,9 +268,9 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, chat, call, read, tools, belt, eval, fly, audit, "
-        "policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, fork, "
-        "export, import, rm, resume, replay, lift, worker.",
+        "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
+        "audit, policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, "
+        "fork, export, import, rm, resume, replay, lift, worker.",
     ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),

@@ -77,14 +77,17 @@ async def test_a_server_that_refuses_a_schema_is_asked_without(
         await backend.aclose()
 
 
-async def test_only_openai_itself_gets_a_schema_beside_tools_of_chat_completions() -> None:
+async def test_only_openai_itself_gets_a_schema_where_its_chat_completions_may_call() -> None:
     """On other servers it would forbid the calls."""
     with loopback(CHAT) as server:
         backend = OpenAIBackend("m", server.base_url)
         await backend.complete(said("hi"), tools=TOOLS, options=RequestOptions(schema=SCHEMA))
         assert "response_format" not in server.asked()
+        options = RequestOptions(schema=SCHEMA)
+        await backend.complete(said("hi"), tools=TOOLS, tool_choice="none", options=options)
+        assert "response_format" in server.asked()
         await backend.aclose()
-    assert OpenAIBackend("m")._schema_fields(SENT, beside_tools=True)
+    assert OpenAIBackend("m")._schema_fields(SENT, calls=True)
 
 
 async def test_a_grammar_holds_the_schema_already() -> None:

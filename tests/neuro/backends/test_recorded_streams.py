@@ -28,8 +28,8 @@ WORDS = "Good morning, Zoë."
 TOOLS = b'[{"name":"read-file"}]'
 
 
-def usage(told: int, said: int, cached: int = 0, thought: int = 0) -> Usage:
-    return Usage(told, said, cached_tokens=cached, reasoning_tokens=thought)
+def usage(told: int, said: int, cached: int = 0, thought: int = 0, written: int = 0) -> Usage:
+    return Usage(told, said, cached_tokens=cached, reasoning_tokens=thought, written_tokens=written)
 
 
 def calls(first: str, second: str, between: str = "") -> tuple[NativeCall, ...]:
@@ -65,7 +65,7 @@ HEARD: list[tuple[str, str, Completion, Any]] = [
     ),
     ("responses-refusal", "", Completion("I cannot help with that.", usage(81, 12), "refused"), None),
     ("responses-cut", "Good mor", Completion("Good mor", usage(81, 64, 0, 60), "length"), None),
-    ("anthropic-words", WORDS, Completion(WORDS, usage(25 + 68 + 1024, 46, 1024)), None),
+    ("anthropic-words", WORDS, Completion(WORDS, usage(25 + 68 + 1024, 46, 1024, written=68)), None),
     (
         "anthropic-calls",
         "I look.",

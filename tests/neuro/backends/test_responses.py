@@ -78,7 +78,7 @@ async def test_a_request_holds_the_whole_conversation_and_nothing_is_stored(serv
     messages = Messages()
     messages.append("system", "Be kind.")
     messages.append("user", "hi")
-    completion = await backend.complete(messages, max_tokens=5, tools=TOOLS)
+    completion = await backend.complete(messages, max_tokens=50, tools=TOOLS)
     assert (completion.text, completion.finish, completion.calls, completion.kept) == (
         "hello",
         "stop",
@@ -96,7 +96,7 @@ async def test_a_request_holds_the_whole_conversation_and_nothing_is_stored(serv
         "temperature": 0,
         "store": False,
         "include": ["reasoning.encrypted_content"],
-        "max_output_tokens": 5,
+        "max_output_tokens": 50,
         "tools": json.loads(TOOLS),
         "input": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}],
     }
@@ -213,6 +213,15 @@ async def test_how_a_reply_ended(
     await backend.aclose()
 
 
+async def test_a_reply_as_long_as_its_limit_was_cut_whatever_the_server_says(server: Server) -> None:
+    """The server of llama.cpp calls it complete."""
+    server.answers = [told(text("hel"), usage={"output_tokens": 16})]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"), max_tokens=2)).finish == "length"
+    assert server.asked()["max_output_tokens"] == 16, "OpenAI refuses less"
+    await backend.aclose()
+
+
 async def test_what_a_model_does_not_take_is_given_up(server: Server) -> None:
     server.answers = [
         failure(400, "Encrypted content is not supported with this model.", param="include"),
@@ -221,15 +230,11 @@ async def test_what_a_model_does_not_take_is_given_up(server: Server) -> None:
     ]
     backend = backend_for(server)
     for _ in range(2):
-        assert (await backend.complete(said("hi"), max_tokens=5)).text == "hello"
+        assert (await backend.complete(said("hi"), max_tokens=50)).text == "hello"
     assert len(server.requests) == 4
     # A model that refuses a temperature thinks, and its limit counts the thoughts too.
-    assert [server.asked(place)["max_output_tokens"] for place in range(4)] == [
-        5,
-        5,
-        5 + THINKING,
-        5 + THINKING,
-    ]
+    limits = [server.asked(place)["max_output_tokens"] for place in range(4)]
+    assert limits == [50, 50, 50 + THINKING, 50 + THINKING]
     assert {"include", "temperature"}.isdisjoint(server.asked())
     await backend.aclose()
 
