@@ -78,7 +78,7 @@ class Server:
         self._shown = _shown(url)
         self._key = key
         self._key_variable = key_variable
-        self._secrets = _secrets(key, auth, url)
+        self._secrets = secrets_of(key, auth, url)
 
     def _json(self, raw: bytes | str) -> Any:
         reply = parsed(raw)
@@ -230,7 +230,7 @@ class Server:
         return short(" ".join(printable(text, instead=" ").split()), LONGEST_QUOTE + 1)
 
 
-def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
+def secrets_of(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
     """The texts that must not be shown, the longest first: key, password, possible secrets in the address."""
     user, password = auth or ("", "")
     raw = [pair.partition("=")[2] for pair in url.query.decode(errors="replace").split("&")]

@@ -6,15 +6,11 @@ Must not know tools, forms or the loop. answers.py reads the replies, failures.p
 from __future__ import annotations
 
 import asyncio
-import base64
-import math
 import random
 import re
-import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,59 +22,15 @@ from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, Reques
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
-from quoth.neuro.backends.messages import PIECE, Messages, to_json
+from quoth.neuro.backends.messages import Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
-from quoth.tools.errors import UsageError
+from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
 
-REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 _OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
-
-
-@dataclass
-class Request:
-    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
-    body that are JSON already, in pieces."""
-
-    options: dict[str, Any]
-    parts: dict[str, list[bytes]]
-    has_tools: bool
-    on_text: Callable[[str], None] | None
-    messages: Messages
-    wants: RequestOptions
-    seconds: float  # that the reply may take, with all its tries
-    sent: Collection[str] = ()  # the options that its last try had
-    shortened: bool = False  # whether fewer tokens are asked for than were at first
-    queues: bool = False  # whether it waits for a place among the requests to its server
-    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
-    start: float = field(default_factory=time.monotonic)
-
-    @property
-    def limit(self) -> float:
-        """The most tokens that the reply may have."""
-        return next((self.options[name] for name in REPLY_TOKENS if name in self.options), math.inf)
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left of it."""
-        return self.start + self.seconds - time.monotonic()
-
-
-class Payload:
-    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
-    again."""
-
-    def __init__(self, pieces: list[bytes]) -> None:
-        self.length = sum(map(len, pieces))
-        # Each piece is a write of its own, which costs more than to copy a short one.
-        self._pieces = pieces if self.length > PIECE else [b"".join(pieces)]
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
 
 
 class HttpBackend(Server):
@@ -176,8 +128,8 @@ class HttpBackend(Server):
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down."""
-        if on_wait is None:
+        """Wait before the next try, and count down; a moment is not worth a word."""
+        if on_wait is None or seconds < 1.0:
             await self._sleep(seconds)
             return
         while seconds > 0:
@@ -239,8 +191,7 @@ class HttpBackend(Server):
             **(self._headers() if self._key else {}),
         }
         if self._auth is not None:  # what stands in the address is stronger than a key
-            user = ":".join(self._auth).encode()
-            known["authorization"] = f"Basic {base64.b64encode(user).decode()}"
+            known["authorization"] = basic(self._auth)
         return httpx.Headers(known)
 
     @asynccontextmanager
@@ -388,28 +339,3 @@ class HttpBackend(Server):
         if answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
-
-
-def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that it contained: they are split off because httpx
-    logs URLs.
-
-    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
-    Raises UsageError.
-    """
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
-        raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
-    auth = (url.username, url.password) if url.userinfo else None
-    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
-    return url.copy_with(userinfo=b"", path=whole), auth
-
-
-def header_safe(key: str | None, variable: str) -> str | None:
-    key = (key or "").strip()
-    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
-        raise UsageError(f"{variable} holds characters that no key can have.")
-    return key or None
