@@ -27,6 +27,7 @@ LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not wa
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
 WORDS = 4_000  # characters of them that are looked at
+MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
 # An error told as a reply, or in the middle of a stream, that another try may get over.
 _PASSING = re.compile(r"overloaded|api_error|server_error|rate_limit|timeout", re.IGNORECASE)
@@ -169,7 +170,7 @@ class Server:
         """A reply may hold anything, also a list where a number should be."""
         try:
             yield
-        except (TypeError, KeyError, AttributeError):
+        except MISSHAPEN:
             self._garbage("a reply of another shape")
 
     def _garbage(self, what: str) -> NoReturn:

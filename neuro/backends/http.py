@@ -21,7 +21,7 @@ from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, 
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
-from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
+from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
@@ -315,22 +315,27 @@ class HttpBackend(Server):
         self, response: httpx.Response, on_text: Callable[[str], None], request: Request
     ) -> Answer:
         loop = asyncio.get_running_loop()
-        stream, length = self._stream(), 0
+        stream, length, heard = self._stream(), 0, 0.0
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
                 aclosing(events_of(response)) as events,
             ):
                 async for event in events:
-                    with self._shaped():
+                    try:
                         piece = "" if stream.done else stream.hear(event)
+                    except MISSHAPEN:
+                        self._garbage("a reply of another shape")
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
                         request.shown = True
                         on_text(piece)
-                    # At its end it is read on, so that the connection can serve again; but not for long.
-                    silence.reschedule(loop.time() + (1.0 if stream.done else self._timeout))
+                    # To set the clock costs as much as to read an event, so it is not done for each.
+                    if stream.done or loop.time() - heard > self._timeout / 100:
+                        heard = loop.time()
+                        # At its end it is read on, so that the connection can serve again; but not for long.
+                        silence.reschedule(heard + (1.0 if stream.done else self._timeout))
         except TimeoutError:
             if not stream.done:
                 raise
