@@ -217,7 +217,7 @@ class HttpBackend(Server):
             for key, value in settings.items()
             if value is not None and key not in self._refused_options
         }
-        request.sent = sent.keys()
+        request.sent = sent
         pieces = [to_json(sent)[:-1]]
         for key, part in request.parts.items():
             pieces += [b',"%b":' % key.encode(), *part]

@@ -1,6 +1,6 @@
-"""One request to a model's server: where it goes, what it says, and how long it may take.
+"""One request to a model server: where it goes, what is asked, and its body.
 
-Plain data; it sends nothing and knows no provider.
+Knows neither providers nor connections; http.py sends it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class Request:
     messages: Messages
     wants: RequestOptions
     seconds: float  # that the reply may take, with all its tries
-    sent: Collection[str] = ()  # the options that its last try had
+    sent: Mapping[str, Any] = field(default_factory=dict)  # the options that its last try had
     shortened: bool = False  # whether fewer tokens are asked for than were at first
     queues: bool = False  # whether it waits for a place among the requests to its server
     shown: bool = False  # whether on_text was told something: from then on nothing is tried again
@@ -42,7 +42,7 @@ class Request:
     @property
     def limit(self) -> float:
         """The most tokens that the reply may have."""
-        return next((self.options[name] for name in REPLY_TOKENS if name in self.options), math.inf)
+        return next((self.sent[name] for name in REPLY_TOKENS if name in self.sent), math.inf)
 
     @property
     def left(self) -> float:

@@ -32,6 +32,7 @@ class ResponsesBackend(OpenAIBackend):
         stateless = {"store": False, "include": [ENCRYPTED]}
         super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
         self.tool_view = "responses"
+        self._text_wire = wire.responses_text
         self._thoughts = wire.responses
 
     def _asked(
