@@ -83,17 +83,17 @@ def responses_without_thoughts(new: Sequence[Message]) -> Iterator[Item]:
         yield from _items(message)
 
 
+def responses_text(new: Sequence[Message]) -> Iterator[Item]:
+    """The same as text, for its requests without tools."""
+    for item in _as_text(new, _RESPONSES):
+        yield from _said_in_responses(item["role"], item["content"])
+
+
 def _items(message: Message) -> Iterator[Item]:
-    role = message["role"]
     if "call_id" in message:
         yield {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
-    elif message["content"].strip() and role == "assistant":
-        # llama.cpp takes the text of a reply in this form only.
-        said = {"type": "output_text", "text": message["content"]}
-        yield {"type": "message", "role": role, "content": [said]}
-    elif message["content"].strip():
-        content = _with_images(message["content"], message, _RESPONSES)
-        yield {"role": "user" if role == "tool" else role, "content": content}
+    else:
+        yield from _said_in_responses(message["role"], _with_images(message["content"], message, _RESPONSES))
     for call in message.get("calls", ()):
         yield {
             "type": "function_call",
@@ -101,6 +101,16 @@ def _items(message: Message) -> Iterator[Item]:
             "name": call["name"],
             "arguments": call["arguments"],
         }
+
+
+def _said_in_responses(role: str, content: str | list[Item]) -> Iterator[Item]:
+    if isinstance(content, str) and not content.strip():
+        return
+    if role == "assistant":  # llama.cpp takes the text of a reply in this form only
+        said = {"type": "output_text", "text": content}
+        yield {"type": "message", "role": role, "content": [said]}
+    else:
+        yield {"role": "user" if role == "tool" else role, "content": content}
 
 
 def openai_short_ids(new: Sequence[Message]) -> Iterator[Item]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import quoth, script
+from commands import quoth
 from loopback import KEY, Sleeps, failure, loopback, sse, status
 from words import files, scripted, tool
 
@@ -310,16 +310,16 @@ def test_without_the_extra_a_sentence_names_it(monkeypatch: pytest.MonkeyPatch, 
         Agent(workspace=tmp_path, services=HostServices(trace="otel"))
 
 
-def test_where_nothing_is_traced_no_tracer_is_imported(tmp_path: Path) -> None:
-    ran = script(
-        """
+ALONE = """
 import sys
 from quoth import Agent, ScriptedBackend
 with Agent(workspace=".", model=ScriptedBackend(["(list-files)", "Done."])) as agent:
     agent.run("Look.")
 print([name for name in sys.modules if name.startswith("quoth.agent.trace.")])
-print("opentelemetry" in sys.modules)
-""",
-        cwd=tmp_path,
-    )
-    assert ran.out == "['quoth.agent.trace.opening']\nFalse\n", ran.err
+"""
+
+
+def test_where_nothing_is_traced_no_tracer_is_imported(tmp_path: Path) -> None:
+    files(tmp_path, {"alone.py": ALONE})
+    ran = quoth("alone.py", cwd=tmp_path, bare=True)
+    assert ran.out == "['quoth.agent.trace.opening']\n", ran.err
