@@ -16,6 +16,7 @@ from typing import Any
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
 from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
+from quoth.neuro.backends.cascade import Descent
 from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.providers import Provider
 from quoth.tools.errors import UsageError
@@ -95,8 +96,9 @@ class Purse:
     def require_price(self, backend: Backend) -> None:
         """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
         known."""
-        for one in getattr(backend, "models", (backend,)) if self.priced else ():
-            self.funds.cost(one.name, Usage())
+        if self.priced:
+            for one in backend.models if isinstance(backend, Descent) else (backend,):
+                self.funds.cost(one.name, Usage())
 
     def spent(self) -> dict[str, Any]:
         """What was taken of the budget."""

@@ -86,6 +86,7 @@ class RecordedBackend:
         self._note = note  # told to the model once, when it is asked again
         self._recalls = bool(past.exchanges)
         self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
+        self._measured: tuple[Messages | None, int] = None, 0  # the last request, and its tokens
         self.run: Run | None = None
 
     def _fact(self, name: str) -> Any:
@@ -167,7 +168,7 @@ class RecordedBackend:
             self._log.reply = self._log.add("reply", data, parent=request)
             self._keep_tags(completion.text, reading)
         self._log.recalled = False
-        self._answered(messages, completion.text)
+        self._answered(messages, completion)
         return completion
 
     def _asking(self, live: Backend) -> Callable[..., Awaitable[Completion]]:
@@ -186,8 +187,10 @@ class RecordedBackend:
         return self.run.purse
 
     def _size(self, messages: Messages) -> int:
+        """The tokens of a request: an estimate, but no fewer than the server told of its beginning."""
         assert self.run is not None, "who asks the model is known"
-        return gauge_of(self.run).tokens(messages)
+        asked, told = self._measured
+        return max(gauge_of(self.run).tokens(messages), told if asked is messages else 0)
 
     def _limited(self, reply: Mapping[str, Any]) -> None:
         """Let the run know of a reply that was shorter than it wanted, because no more could be paid."""
@@ -254,9 +257,10 @@ class RecordedBackend:
                 "tags", {"lines": sorted(lines, key=lambda line: int(line[0]))}, parent=self._log.reply
             )
 
-    def _answered(self, messages: Messages, text: str) -> None:
+    def _answered(self, messages: Messages, completion: Completion) -> None:
         talk = self._log.session.talk_of(messages)
-        talk.count, talk.reply = len(messages), text
+        talk.count, talk.reply = len(messages), completion.text
+        self._measured = messages, completion.usage.input_tokens
 
     def _recalled(self, messages: Messages, request: Event, reply: Event, more: dict[str, Any]) -> Completion:
         asked, said = request.data, reply.data
@@ -287,7 +291,7 @@ class RecordedBackend:
             self.run.purse.recall(self.name, completion, said.get("cost"), live=self._live is not None)
         self._limited(said)
         self._read(completion)
-        self._answered(messages, completion.text)
+        self._answered(messages, completion)
         return completion
 
 

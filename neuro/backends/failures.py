@@ -61,6 +61,7 @@ class Server:
     """One model on one server, and the sentences about it. ``auth`` is the user and password in its address;
     ``key_variable`` is the environment variable of its key."""
 
+    name = ""  # the spec it was chosen by
     kind = "a server of the right kind"
     tool_view = ""
 
@@ -113,7 +114,8 @@ class Server:
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):
             why = "key"
-            sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}.{tail}"
+            login = f"type quoth models login {self.name.partition(':')[0]}"
+            sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}, or {login}.{tail}"
         elif status == 407:
             sentence = f"The proxy on the way to {self._shown} wants a name and a password (407).{tail}"
             why = "down"

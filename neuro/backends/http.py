@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import math
 import random
 import re
-import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -29,55 +26,13 @@ from quoth.neuro.backends.failures import Server, TransientError, error_of, pars
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
+from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.inflate import UnknownEncodingError
 
-REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 _OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
-
-
-@dataclass
-class Request:
-    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
-    body that are JSON already, in pieces."""
-
-    options: dict[str, Any]
-    parts: dict[str, list[bytes]]
-    has_tools: bool
-    on_text: Callable[[str], None] | None
-    messages: Messages
-    wants: RequestOptions
-    seconds: float  # that the reply may take, with all its tries
-    sent: Collection[str] = ()  # the options that its last try had
-    shortened: bool = False  # whether fewer tokens are asked for than were at first
-    queues: bool = False  # whether it waits for a place among the requests to its server
-    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
-    start: float = field(default_factory=time.monotonic)
-
-    @property
-    def limit(self) -> float:
-        """The most tokens that the reply may have."""
-        return next((self.options[name] for name in REPLY_TOKENS if name in self.options), math.inf)
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left of it."""
-        return self.start + self.seconds - time.monotonic()
-
-
-class Payload:
-    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
-    again."""
-
-    def __init__(self, pieces: list[bytes]) -> None:
-        self._pieces = pieces
-        self.length = sum(map(len, pieces))
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
 
 
 class HttpBackend(Server):
@@ -265,7 +220,7 @@ class HttpBackend(Server):
             for key, value in settings.items()
             if value is not None and key not in self._refused_options
         }
-        request.sent = sent.keys()
+        request.sent = sent
         pieces = [to_json(sent)[:-1]]
         for key, part in request.parts.items():
             pieces += [b',"%b":' % key.encode(), *part]

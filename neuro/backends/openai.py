@@ -13,9 +13,10 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import HttpBackend, Request, endpoint
+from quoth.neuro.backends.http import HttpBackend, endpoint
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.output_schema import is_strict
+from quoth.neuro.backends.request import Request
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -23,7 +24,8 @@ THINKING = 4096  # tokens a reasoning model may think, for its limit counts thou
 class OpenAIBackend(HttpBackend):
     """One model on one server. ``tool_role`` sends the results of calls in text as ``tool`` messages; by
     default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids.
-    ``stream_usage`` asks a stream for the usage, which some tell unasked."""
+    ``stream_usage`` asks a stream for the usage, which some tell unasked; with ``short_ids`` the ids of calls
+    are nine letters and digits."""
 
     kind = "an OpenAI-compatible server"
     path = "/chat/completions"
@@ -43,6 +45,7 @@ class OpenAIBackend(HttpBackend):
         tool_role: bool = False,
         key_variable: str = "OPENAI_API_KEY",
         stream_usage: bool = True,
+        short_ids: bool = False,
         **more: Any,
     ) -> None:
         super().__init__(
@@ -58,6 +61,7 @@ class OpenAIBackend(HttpBackend):
         self.tool_view = "openai"
         self._thinks = False
         self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
+        self._wire = wire.openai_short_ids if short_ids else wire.openai
         self._text_wire = wire.text if tool_role else wire.text_as_user
 
     def _headers(self) -> dict[str, str]:
@@ -75,7 +79,7 @@ class OpenAIBackend(HttpBackend):
             return options, {"messages": messages.pieces(self._text_wire)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "messages": messages.pieces(wire.openai)}
+        return options, {"tools": [tools], "messages": messages.pieces(self._wire)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:

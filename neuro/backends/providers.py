@@ -111,7 +111,8 @@ ROWS = (
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
         dialect="native",
-        options={"stream_usage": False},  # it tells the usage unasked, and refuses to be asked (422)
+        # It tells the usage unasked, refuses to be asked (422), and the ids of calls are its own kind.
+        options={"stream_usage": False, "short_ids": True},
     ),
     _hosted(
         "deepseek",

@@ -12,9 +12,9 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import Request
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.openai import THINKING, OpenAIBackend, named_schema
+from quoth.neuro.backends.request import Request
 
 LEAST = 16  # tokens of a reply; a limit below is refused
 ENCRYPTED = "reasoning.encrypted_content"
@@ -32,6 +32,7 @@ class ResponsesBackend(OpenAIBackend):
         stateless = {"store": False, "include": [ENCRYPTED]}
         super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
         self.tool_view = "responses"
+        self._text_wire = wire.responses_text
         self._thoughts = wire.responses
 
     def _asked(

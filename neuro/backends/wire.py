@@ -6,7 +6,9 @@ Knows how a call is spelt as a form, for servers without native calls; it knows 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 
 Item = dict[str, Any]
+_SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def text(new: Sequence[Message]) -> Iterator[Item]:
@@ -80,17 +83,17 @@ def responses_without_thoughts(new: Sequence[Message]) -> Iterator[Item]:
         yield from _items(message)
 
 
+def responses_text(new: Sequence[Message]) -> Iterator[Item]:
+    """The same as text, for its requests without tools."""
+    for item in _as_text(new, _RESPONSES):
+        yield from _said_in_responses(item["role"], item["content"])
+
+
 def _items(message: Message) -> Iterator[Item]:
-    role = message["role"]
     if "call_id" in message:
         yield {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
-    elif message["content"].strip() and role == "assistant":
-        # llama.cpp takes the text of a reply in this form only.
-        said = {"type": "output_text", "text": message["content"]}
-        yield {"type": "message", "role": role, "content": [said]}
-    elif message["content"].strip():
-        content = _with_images(message["content"], message, _RESPONSES)
-        yield {"role": "user" if role == "tool" else role, "content": content}
+    else:
+        yield from _said_in_responses(message["role"], _with_images(message["content"], message, _RESPONSES))
     for call in message.get("calls", ()):
         yield {
             "type": "function_call",
@@ -98,6 +101,31 @@ def _items(message: Message) -> Iterator[Item]:
             "name": call["name"],
             "arguments": call["arguments"],
         }
+
+
+def _said_in_responses(role: str, content: str | list[Item]) -> Iterator[Item]:
+    if isinstance(content, str) and not content.strip():
+        return
+    if role == "assistant":  # llama.cpp takes the text of a reply in this form only
+        said = {"type": "output_text", "text": content}
+        yield {"type": "message", "role": role, "content": [said]}
+    else:
+        yield {"role": "user" if role == "tool" else role, "content": content}
+
+
+def openai_short_ids(new: Sequence[Message]) -> Iterator[Item]:
+    """The same for Mistral, which takes no call ids but its own kind: those of another model are hashed."""
+    for item in openai(new):
+        if "tool_call_id" in item:
+            item["tool_call_id"] = _short(item["tool_call_id"])
+        for call in item.get("tool_calls", ()):
+            call["id"] = _short(call["id"])
+        yield item
+
+
+def _short(id: str) -> str:
+    """Nine letters and digits, the same for the same id."""
+    return id if _SHORT.fullmatch(id) else hashlib.sha256(id.encode()).hexdigest()[:9]
 
 
 def anthropic(new: Sequence[Message]) -> Iterator[Item]:

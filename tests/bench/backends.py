@@ -86,7 +86,7 @@ class Server(asyncio.Protocol):
         if kind == "stream":
             self.send(b"".join(STREAM), b"text/event-stream")
         elif kind == "slow":  # its events come one by one
-            asyncio.ensure_future(self.drip())
+            self.dripping = asyncio.ensure_future(self.drip())
         elif kind == "reads":
             done = b'"role":"tool"' in body.replace(b" ", b"")
             calls = [call(number, "slow-read") for number in range(3)]
@@ -301,10 +301,12 @@ def runs(rounds: int) -> None:
                 )
                 found.append(json.loads(done.stdout))
             fair = spread([one["p99"] / one["median"] for one in found])
-            rows.append([
-                str(count), *(f"{statistics.median(one[name] for one in found):.2f}" for name in ("a second", "median", "p99")),
-                fair, f"{statistics.median(one['KB'] for one in found):.0f}" if count > 1 else "",
-            ])  # fmt: skip
+            medians = [
+                f"{statistics.median(one[name] for one in found):.2f}"
+                for name in ("a second", "median", "p99")
+            ]
+            memory = f"{statistics.median(one['KB'] for one in found):.0f}" if count > 1 else ""
+            rows.append([str(count), *medians, fair, memory])
     table(
         [
             "runs at once",

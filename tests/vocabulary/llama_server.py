@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 from quoth.neuro.backends.weights import find_weights
 
-# Of the model's own template so small a model does not keep to the marks around a call. The server reads calls
-# by the marks in its template, so this one has marks that the model can keep to, and few words: each costs time.
+# Of the model's own template so small a model does not keep to the marks around a call. The server reads
+# calls by the marks in its template, so this one has marks that the model can keep to, and few words: each
+# costs time.
 TEMPLATE = """\
 {%- macro call(one) -%}
 <call>{"name": "{{ one.name }}", "arguments": {{ one.arguments | tojson }}}</call>

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from examples import many
 from loopback import KEY, loopback, status
 from words import TalkingFunction, complaint, tool
 
@@ -24,7 +25,7 @@ from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
@@ -274,6 +275,23 @@ async def test_who_finds_too_little_waits_for_a_request_on_its_way() -> None:
     assert purse.budget.tokens_left == 800
 
 
+@pytest.mark.usefixtures("priced")
+def test_a_sub_agent_spends_its_share_and_its_caller_answers(tmp_path: Path) -> None:
+    def reply(messages: Messages) -> Completion:
+        told = [one["content"] for one in messages if one["role"] == "tool"]
+        if any(one["content"] == "Help." for one in messages):
+            return Completion(f'(probe :text "{len(told)}")', A_STEP)
+        return Completion("Done." if told else '(cognitive-loop :task "Help.")', A_STEP)
+
+    tools = table()
+    tools.register(cognitive_tools.get("cognitive-loop"))
+    limits = RunLimits(cost=9, reply_tokens=LEAST_REPLY)
+    ended = run(tmp_path, ScriptedBackend(reply, MODEL), limits, tools=tools)
+    assert ended.text == "Done."
+    assert "The run was stopped before a request" in ended.calls[0].result.message
+    assert ended.spent["cost"] == pytest.approx(1.9 * 3)
+
+
 # Days
 
 
@@ -298,17 +316,26 @@ def test_a_day_is_settled_with_what_was_used(tmp_path: Path) -> None:
     store.close()
 
 
-async def test_200_runs_at_once_against_50_requests_are_50_requests(tmp_path: Path) -> None:
+def test_a_question_of_a_persons_call_counts_too(tmp_path: Path) -> None:
+    model = Asked("Yes.", "No.")
+    with Agent(workspace=tmp_path, model=model, policy=a_day(requests=1), user="ann") as agent:
+        results = [agent.call('(think "So?")') for _ in range(2)]
+    assert [result.status for result in results] == ["ok", "limited"]
+    assert results[1].message.startswith("ann has made 1 of 1 requests to models today; next ")
+
+
+async def test_of_many_runs_at_once_no_more_ask_the_model_than_may(tmp_path: Path) -> None:
+    runs = many(2)
     model = TalkingFunction(lambda messages: "Done.")
 
     async def one(number: int) -> Reply:
         async with AsyncAgent(
-            workspace=tmp_path, model=model, tools=table(), policy=a_day(requests=50), user="ann"
+            workspace=tmp_path, model=model, tools=table(), policy=a_day(requests=runs // 4), user="ann"
         ) as agent:
             return await agent.run("Look.")
 
-    replies = await asyncio.gather(*map(one, range(200)))
-    assert [reply.status for reply in replies].count("done") == 50
+    replies = await asyncio.gather(*map(one, range(runs)))
+    assert [reply.status for reply in replies].count("done") == runs // 4
     assert all("requests to models today" in reply.error for reply in replies if not reply.ok)
 
 

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import loopback
 from words import ScriptedBackend, files, native, quoth
 
-from quoth import Agent, HostServices
+from quoth import Agent, HostServices, choose_backend
 from quoth.agent.events import RunEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.model_service import OwnModel
 from quoth.neuro.backends.base import Backend, ContextFullError, ModelError
 from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.settings import Settings
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import MemoryAudit
 
@@ -307,3 +309,16 @@ def test_without_a_run_a_list_answers_by_itself(here: Path) -> None:
     assert asyncio.run(both.complete(messages)).text == "Hello yourself."
     assert both.name == "openai:gpt-5-mini"
     assert isinstance(both, Backend)
+
+
+def test_the_ids_of_calls_are_such_as_the_next_server_takes(here: Path) -> None:
+    answer = {"choices": [{"message": {"content": "It says forty-two."}, "finish_reason": "stop"}]}
+    with loopback(lambda handler: handler.send(200, json.dumps(answer).encode())) as server:
+        first = large(native(("read-file", {"path": "a.txt"})), DOWN)
+        second = choose_backend("mistral:small", Settings(server.base_url, "key"))
+        assert Told(here, first, second).run().text == "It says forty-two."
+        *_, asked, answered = server.asked()["messages"]
+    (call,) = asked["tool_calls"]
+    assert call["id"] == answered["tool_call_id"]
+    assert len(call["id"]) == 9
+    assert call["id"].isalnum()

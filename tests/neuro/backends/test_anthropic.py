@@ -322,7 +322,7 @@ async def test_a_server_that_takes_no_tools_is_told_apart(server: Server) -> Non
 async def test_a_missing_key_is_told_apart_from_a_refused_one(server: Server) -> None:
     server.answers = [status(401)]
     backend = backend_for(server, api_key=None)
-    with pytest.raises(ModelError, match=r"wants a key \(401\); set ANTHROPIC_API_KEY\.$"):
+    with pytest.raises(ModelError, match=r"set ANTHROPIC_API_KEY, or type quoth models login anthropic\.$"):
         await backend.complete(said("hi"))
     await backend.aclose()
 

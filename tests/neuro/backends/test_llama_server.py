@@ -1,5 +1,5 @@
-"""The back ends against a real server, that of llama.cpp with the small model: calls, results, usage, refusals,
-embeddings. Knows nothing of how good the answers are.
+"""The back ends against a real server, that of llama.cpp with the small model: calls, results, usage,
+refusals, embeddings. Knows nothing of how good the answers are.
 """
 
 from __future__ import annotations

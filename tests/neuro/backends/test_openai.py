@@ -211,7 +211,10 @@ async def test_the_wait_a_server_asks_for_is_kept(server: Server) -> None:
 async def test_a_missing_key_is_told_apart_from_a_refused_one(server: Server) -> None:
     server.answers = [status(401)]
     message = await failing(backend_for(server, api_key=None, key_variable="LLAMA_API_KEY"))
-    assert message == f"{server.base_url}/chat/completions wants a key (401); set LLAMA_API_KEY."
+    assert message == (
+        f"{server.base_url}/chat/completions wants a key (401); set LLAMA_API_KEY, "
+        "or type quoth models login openai."
+    )
 
 
 @pytest.mark.parametrize("answer", [silence, silence_after_a_piece])
@@ -279,7 +282,7 @@ async def test_a_password_in_the_base_url_is_sent_and_not_told(
     server.answers = [failure(403, "ann:pa55word may not")]
     url = server.base_url.replace("//", "//ann:pa55word@")
     message = await failing(backend_for(server, base_url=url, api_key=None))
-    assert message.endswith("wants a key (403); set OPENAI_API_KEY. It said: ann:*** may not")
+    assert message.endswith("or type quoth models login openai. It said: ann:*** may not")
     sent = {name.lower(): value for name, value in server.requests[0][1].items()}
     assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55word").decode()
     assert "pa55word" not in caplog.text

@@ -1,0 +1,240 @@
+"""A run that is interrupted at a random moment: in a request, a stream, a wait for the next try, a question
+to a person, a call, calls side by side, a program, a sub-agent, a process. Nothing of it is left at work, and
+it goes on until it is done, with each call made at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import many
+from loopback import Handler, Server, loopback
+from words import tool, wait_until
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.reply import Reply
+from quoth.agent.run.options import ModelOptions
+from quoth.agent.run.run import RunLimits
+from quoth.neuro.backends.openai import OpenAIBackend
+from quoth.tools.builtin.process import run_argv
+from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import BEGUN_BEFORE
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.loading import load_tools
+from quoth.tools.registry.table import CognitiveTool
+
+TEXT = {"text": {"type": str}}
+LONGEST = 0.6  # seconds of an unbroken run, and a little
+MAX_LIVES = 6
+
+ENDS = (("done", "All is done."), ("interrupted", "The run was interrupted."))
+Calls = list[tuple[str, dict[str, str]]]
+SAID: dict[str, list[Calls | str]] = {
+    "Lead.": [
+        [("look", {"text": "a"}), ("peer", {"text": "b"}), ("look", {"text": "c"})],
+        [("mark", {"text": "one"}), ("look", {"text": "d"})],
+        [("eval", {"form": '(do (mark :text "p1") (look :text "e") (mark :text "p2"))'})],
+        [("cognitive-loop", {"task": "Help."})],
+        [("start", {"text": "s"}), ("mark", {"text": "two"})],
+        "All is done.",
+    ],
+    "Help.": [[("look", {"text": "f"}), ("mark", {"text": "h1"})], "Helped."],
+}
+
+
+class World:
+    """What is done in the world, and a model that takes its time to say its lines."""
+
+    def __init__(self, folder: Path, seed: str) -> None:
+        self.folder = folder
+        self.done: list[str] = []
+        self.asked: list[str] = []
+        self.chance = random.Random(seed)
+        self.native = self.chance.random() < 0.5
+        self.busy = False
+        self.shown: list[list[dict[str, Any]]] = []  # the conversations that the model was shown
+
+    # The tools
+
+    def tools(self) -> list[CognitiveTool]:
+        async def look(text: str) -> str:
+            await asyncio.sleep(0.02)
+            return f"seen {text}"
+
+        def peer(text: str) -> str:
+            for _ in range(20):
+                time.sleep(0.001)
+            return f"peered at {text}"
+
+        async def mark(text: str) -> str:
+            await asyncio.sleep(0.005)
+            self.done.append(text)
+            await asyncio.sleep(0.005)
+            return f"marked {text}"
+
+        async def start(text: str, ctx: ToolContext) -> str:
+            self.done.append(text)
+            return await run_argv(["sleep", "0.02"], ctx=ctx)
+
+        made = [
+            tool("look", look, params=TEXT, effects=["reads"]),
+            tool("peer", peer, params=TEXT, effects=["reads"]),
+            tool("mark", mark, params=TEXT, effects=["writes"]),
+            tool("start", start, params=TEXT, effects=["runs"]),
+        ]
+        shipped = load_tools((), None)
+        return [*made, shipped.get("eval"), shipped.get("cognitive-loop")]
+
+    # The person
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        """Allows a call after a moment, but not one that may have been done before."""
+        self.asked.append(reason)
+        await asyncio.sleep(0.01)
+        return Verdict("deny", "no") if BEGUN_BEFORE in reason else Verdict("allow", "yes")
+
+    # The model
+
+    def answer(self, handler: Handler) -> None:
+        messages = json.loads(handler.server.requests[-1][2])["messages"]
+        self.shown.append(messages)
+        self.busy = not self.busy and self.chance.random() < 0.1
+        if self.busy:
+            handler.send(429, b"{}", retry_after="0.05")
+            return
+        task = next(m["content"] for m in messages if m["role"] == "user")
+        line = SAID[task][sum(m["role"] == "assistant" for m in messages)]
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.send_header("transfer-encoding", "chunked")
+        handler.end_headers()
+        pieces = [{"choices": [{"index": 0, "delta": delta}]} for delta in self._pieces(line)]
+        for said in [*map(json.dumps, pieces), "[DONE]"]:
+            time.sleep(0.002)
+            data = f"data: {said}\n\n".encode()
+            handler.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        handler.wfile.write(b"0\r\n\r\n")
+
+    def _pieces(self, line: Calls | str) -> Iterator[dict[str, Any]]:
+        if isinstance(line, list) and self.native:
+            for place, (name, arguments) in enumerate(line):
+                function = {"name": name, "arguments": json.dumps(arguments)}
+                yield {"tool_calls": [{"index": place, "id": f"c{place}-{name}", "function": function}]}
+            return
+        if isinstance(line, list):
+            line = "\n".join(f"({name} {_written(arguments)})" for name, arguments in line) + "\n"
+        for start in range(0, len(line), 25):
+            yield {"content": line[start : start + 25]}
+
+    # The runs
+
+    def agent(self, server: Server) -> AsyncAgent:
+        backend = OpenAIBackend("m", base_url=server.base_url, api_key="k")
+        return AsyncAgent(
+            workspace=self.folder,
+            session="s",
+            user="ann",
+            tools=self.tools(),
+            model=ModelOptions(backend, dialect="native" if self.native else "call-form"),
+            consent=self,
+            limits=RunLimits(window=0),
+            on_event=lambda event: None,
+        )
+
+    async def live(self, server: Server, seconds: float | None) -> str:
+        """One life of the session; how it ended. It is interrupted after so many seconds."""
+        async with self.agent(server) as agent:
+            own = agent.models.backend()
+            if seconds is not None:
+                asyncio.get_running_loop().call_later(seconds, agent.interrupt)
+            if not any(event.kind == "stimulus" for event in agent.transcript.events("s")):
+                reply: Any = await agent.run("Lead.")
+            elif agent.resumable():
+                (reply,) = await agent.resume()
+            else:  # it had ended when the interrupt came
+                return "done"
+            assert isinstance(reply, Reply)
+            await own.aclose()
+            agent.transcript.verify("s")
+            assert not StoreAudit(lambda: agent.store).verify().faults
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:  # a generator that nobody holds any more is closed by a task of the loop
+            _, others = await asyncio.wait(others, timeout=5)
+        assert others == set()
+        assert (reply.status, reply.text or reply.error) in ENDS
+        return reply.status
+
+
+def _written(arguments: dict[str, str]) -> str:
+    return " ".join(
+        f":{name} {value if name == 'form' else json.dumps(value)}" for name, value in arguments.items()
+    )
+
+
+def at_work() -> tuple[set[threading.Thread], set[str], int]:
+    """The threads, the child processes and the open files and sockets of this process."""
+    threads = {one for one in threading.enumerate() if "process_request_thread" not in one.name}
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return threads, set(children), len(os.listdir("/proc/self/fd"))
+
+
+def unanswered(messages: list[dict[str, Any]]) -> list[str]:
+    """The native calls that have no result right behind the reply they stand in."""
+    wanted: list[str] = []
+    for message in messages:
+        if message["role"] == "tool" and message["tool_call_id"] in wanted:
+            wanted.remove(message["tool_call_id"])
+        elif wanted:
+            return wanted
+        wanted += [call["id"] for call in message.get("tool_calls") or ()]
+    return wanted
+
+
+def seen_through(folder: Path, seed: str) -> World:
+    """Interrupt a run at moments of a seeded choice, and go on with it until it is done."""
+    world = World(folder, seed)
+    moments: list[float | None] = [world.chance.uniform(0, LONGEST)]
+    moments += [world.chance.uniform(0, LONGEST) for _ in range(world.chance.choice((0, 0, 1, 2)))]
+    with loopback(world.answer) as server:
+        before = at_work()
+        for seconds in moments + [None] * MAX_LIVES:
+            status = asyncio.run(world.live(server, seconds))
+            wait_until(lambda: at_work()[:2] == before[:2])
+            if status == "done":
+                break
+            assert status == "interrupted"
+        else:
+            raise AssertionError("it does not end")
+        wait_until(lambda: at_work() == before)
+    return world
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A run that nobody interrupts. It opens what a process keeps open, such as the engine of the sandbox."""
+    world = World(tmp_path_factory.mktemp("unbroken"), "unbroken")
+    with loopback(world.answer) as server:
+        assert asyncio.run(world.live(server, None)) == "done"
+    return world
+
+
+@pytest.mark.parametrize("number", range(12 if many(1) <= 30 else 200))
+def test_a_run_that_is_interrupted_at_any_moment_leaves_nothing_at_work_and_goes_on(
+    tmp_path: Path, number: int, unbroken: World
+) -> None:
+    world = seen_through(tmp_path, f"{number}")
+    again = {text: count for text, count in Counter(world.done).items() if count > 1}
+    assert again == {}
+    if not any(BEGUN_BEFORE in reason for reason in world.asked):
+        assert sorted(world.done) == sorted(unbroken.done) == ["h1", "one", "p1", "p2", "s", "two"]
+    assert [shown for shown in world.shown if unanswered(shown)] == []
