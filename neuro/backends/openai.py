@@ -13,10 +13,10 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import HttpBackend, endpoint
+from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.output_schema import is_strict
-from quoth.neuro.backends.request import Request
+from quoth.neuro.backends.request import Request, endpoint
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
