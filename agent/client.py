@@ -8,12 +8,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
+from quoth.agent.events import RunEvent
+from quoth.agent.reply import Reply
 from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.event_stream import EventStream
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.session.index import find_session
 from quoth.tools.call.call import ToolResult
@@ -32,9 +36,33 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
+STREAM = """Run one task as ``run`` does, and iterate over its events (RunEvent) as they happen; the last is
+        ``end``, whose data is the Reply. Leaving the loop early stops the run; to be sure that it has
+        stopped, close the iterator, as contextlib.aclosing and contextlib.closing do."""
+
+
+def _streaming(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Reply]],
+) -> Callable[Concatenate[Any, P], AsyncGenerator[RunEvent]]:
+    """Return a method that iterates over the events of what this one does."""
+
+    def stream(self: Any, /, *args: P.args, **named: P.kwargs) -> AsyncGenerator[RunEvent]:
+        return EventStream(self._streams).of(lambda: method(self, *args, **named))
+
+    return _shown(stream, method, "AsyncGenerator[RunEvent]")
+
+
+def _shown(stream: Callable[P, T], method: Callable[..., Any], gives: str) -> Callable[P, T]:
+    """Give a method that streams its name, its docstring and the parameters of ``method``."""
+    stream.__name__, stream.__doc__ = "stream", STREAM
+    stream.__signature__ = signature(method).replace(return_annotation=gives)  # type: ignore[attr-defined]
+    return stream
+
 
 class AsyncAgent(Conversations):
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``."""
+
+    stream = _streaming(Conversations.run)
 
     async def fly(
         self,
@@ -108,6 +136,27 @@ def _waiting(
     return wait
 
 
+def _iterating(
+    method: Callable[Concatenate[AsyncAgent, P], AsyncGenerator[RunEvent]],
+) -> Callable[Concatenate[Agent, P], Generator[RunEvent]]:
+    """Return a method for Agent that iterates over the events that this one of AsyncAgent gives."""
+
+    def stream(self: Agent, /, *args: P.args, **named: P.kwargs) -> Generator[RunEvent]:
+        events = method(self._agent, *args, **named)
+
+        async def following() -> RunEvent | None:
+            return await anext(events, None)
+
+        try:
+            while (event := self._wait(following())) is not None:
+                yield event
+        finally:
+            if not self._closed:
+                self._wait(events.aclose())
+
+    return _shown(stream, method, "Generator[RunEvent]")
+
+
 class Agent:
     """The synchronous client: arguments and methods of AsyncAgent, on an event loop in its own thread."""
 
@@ -143,6 +192,7 @@ class Agent:
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
     run = _waiting(AsyncAgent.run)
+    stream = _iterating(AsyncAgent.stream)
     say = _waiting(AsyncAgent.say)
     follow = _waiting(AsyncAgent.follow)
     resume = _waiting(AsyncAgent.resume)

@@ -17,8 +17,8 @@ EventKind = Literal[
     "call",  # CallForm: a call that is made, without declared secrets
     "result",  # CallRecord: that call and its result
     "usage",  # Usage: what the run has used so far, its sub-agents included
-    "question",  # Question: a person is asked about a call
-    "waiting",  # Waiting: the server wants to be left alone before the next try
+    "question",  # Request (tools/consent/requests.py): a call waits for the decision of a person
+    "waiting",  # Waiting: for how long the next try of a request is put off; told each second
     "note",  # str: what a person should know, and is no fault of the model
     "message",  # str: what a tool sends to the user
     "fault",  # str: why a reply could not be used
@@ -40,23 +40,13 @@ class SubAgent:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many seconds are waited before a request is tried again, and why."""
+    """How many seconds are still waited before a request is tried again, and why; 0 when it is over."""
 
     seconds: float
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.reason} Trying again in {self.seconds:.0f} s."
-
-
-@dataclass(frozen=True)
-class Question:
-    """A call about which a person is asked; ``shown`` has no declared secrets."""
-
-    request: str
-    tool: str
-    shown: str
-    reason: str
+        return f"Trying again in {max(1, round(self.seconds))} s: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +63,8 @@ class RunEvent:
         return replace(self, path=(who, *self.path))
 
     def to_json(self) -> dict[str, Any]:
-        """The event as an object for one JSON line, without declared secrets."""
+        """The event as an object for one JSON line. Calls are shown without declared secrets; the words of
+        the model are as they came."""
         path = {"path": [vars(who) for who in self.path]} if self.path else {}
         return {"event": self.kind, **path, "data": _plain(self.data)}
 
@@ -88,6 +79,6 @@ def _plain(data: Any) -> Any:
         return data
     if hasattr(data, "reading"):  # a Thought; what was read of it follows as calls
         return {"text": data.text, "finish": data.finish}
-    if isinstance(data, Question | Waiting) or hasattr(data, "input_tokens"):
+    if isinstance(data, Waiting) or hasattr(data, "input_tokens"):
         return dict(vars(data))
     return str(data)

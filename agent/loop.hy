@@ -10,12 +10,12 @@ thousand turns use no more stack than ten."
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.run.remote-tools [with-tools]
-  quoth.agent.events [Waiting]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder unreadable]
+  quoth.agent.run.output [NO-JSON]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.terminal.text [show-value]
-  quoth.neuro.backends.base [ModelError RequestOptions]
+  quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
   quoth.neuro.think [think]
@@ -33,18 +33,21 @@ thousand turns use no more stack than ten."
 
 (defclass [(dataclass :frozen True)] Bounce []
   "A recursive call of cognitive-loop that is still to be made. Its stimulus is a list of messages
-  #(role text), with the call id as third for the result of a native call."
+  #(role text), with the call id as third for the result of a native call, and images as fourth."
   #^ tuple messages)
 
 (defn :async run-loop [run]
   "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does. When events
   cannot be recorded, the run ends."
-  (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
-  (while (isinstance turn Bounce)
-    (setv turn (try
-                 (await (cognitive-loop turn run))
-                 (except [error [StoreError NoMemoryError]]
-                   (.end run "failed" (str error))))))
+  (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images))))
+  (with [ended (.traced run)]
+    (while (isinstance turn Bounce)
+      (setv turn (try
+                   (with [_ (.traced-turn run)]
+                     (await (cognitive-loop turn run)))
+                   (except [error [StoreError NoMemoryError]]
+                     (.end run "failed" (str error))))))
+    (ended turn))
   turn)
 
 ;; * The loop
@@ -109,14 +112,8 @@ thousand turns use no more stack than ten."
            :lead (if (may-remember? run) FROM-MEMORY "")
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (hearing run))
-           :options (waited-for run))))))
-
-(defn waited-for [run]
-  "The options of a request that also tells the listener of each wait before another try."
-  (setv options (or run.options (RequestOptions)))
-  (if run.listener
-      (replace options :on-wait (fn [seconds why] (.tell run "waiting" (Waiting seconds why))))
-      run.options))
+           :options run.options
+           :schema (when run.output run.output.schema))))))
 
 (defn hearing [run]
   "A function for the pieces of a streamed reply: it tells the listener of each piece, and of each call as
@@ -142,7 +139,7 @@ thousand turns use no more stack than ten."
 
 (defn may-remember? [run]
   "Whether a model that must look first may instead answer from its memory. It gets one try."
-  (and (= run.faults 0) (may-tell run.known run.task)))
+  (and (= run.faults 0) (not run.output) (may-tell run.known run.task)))
 
 (defn made-up? [text run]
   "Whether a model that must look first says that it remembers what its memory does not hold."
@@ -208,7 +205,7 @@ thousand turns use no more stack than ten."
         heard (lfor record records
                     #(record.call-id (call-observation record run (in-vain? record run))))
         told (result-messages (+ heard faults)))
-  (setv last (when (not (or run.interrupted waiting stuck)) (last-words turn run))
+  (setv last (when (not (or run.interrupted waiting stuck run.output)) (last-words turn run))
         stops (and (= run.after-tags "stop") (or records (and faults turn.display))))
   (when (or run.interrupted waiting stuck last stops)
     ; The conversation may go on another time: no call in it is left without its result.
@@ -224,8 +221,23 @@ thousand turns use no more stack than ten."
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
     (made-up? turn.text run)  (complain "That is not in your memory. Look first, with a call." run)
+    (and turn.text run.output)  (with-output turn.text run)
     turn.text  (.end run "done" (if run.chats  turn.display  turn.text))
     True  (complain (empty-reply run) run)))
+
+(defn with-output [text run]
+  "The Reply with the output of a run, or the complaint about an answer that holds none. Who has answered may
+  call no more: from then on its server sees to it that the answer follows the schema."
+  (setv call (new-call (CallForm "") #** (marks 0 run "output"))
+        ; What was recorded counts: another process may not know all that the type checks.
+        told (when run.past (.get run.past.faults (key-in call)))
+        [value fault] (if told  #(None told)  (.read run.output text)))
+  (if fault
+      (do
+        (.unreadable run.door call run.context text fault)
+        (setv run.must-answer (or (!= fault NO-JSON) (> run.faults 0)))
+        (complain f"{fault} {run.output.wish}" run))
+      (.end run "done" text None value)))
 
 (defn unique [records run]
   "One record for each different call of a turn: the same call twice in one reply is no repetition."

@@ -5,6 +5,7 @@ Data only; it knows no door, no session and no loop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,10 +44,13 @@ class FollowUp:
 class Reply:
     """How a run ended. ``text`` is the answer, or of a run that waits for a person, what waits; it is empty
     where a reply of calls alone ends the run. ``error`` is the sentence why a run that failed or was
-    interrupted has no answer. ``messages`` are those to the user that no earlier Reply of the run has
+    interrupted has no answer. ``output`` is the value in the answer, where the
+    run was to have one of a type. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
-    its calls."""
+    its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
+    is left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
+    the user's day under ``today``."""
 
     session: str
     status: RunStatus
@@ -58,6 +62,9 @@ class Reply:
     unsent: str | None = None
     follow_ups: tuple[FollowUp, ...] = ()
     error: str = ""
+    spent: Mapping[str, Any] = field(default_factory=dict)
+    left: Mapping[str, Any] = field(default_factory=dict)
+    output: Any = None
 
     @property
     def ok(self) -> bool:
@@ -69,21 +76,26 @@ class Reply:
         """What a person is shown: the answer, or why there is none."""
         return self.error or self.text
 
+    @property
+    def bounded(self) -> bool:
+        """Whether more than steps and calls were bounded."""
+        return bool(self.left.keys() - {"steps", "calls"})
+
     def to_json(self) -> dict[str, Any]:
-        usage = {
-            "input_tokens": self.usage.input_tokens,
-            "output_tokens": self.usage.output_tokens,
-            "cached_tokens": self.usage.cached_tokens,
-            "seconds": round(self.usage.seconds, 3),
-            "steps": self.steps,
-        }
+        usage = {**vars(self.usage), "seconds": round(self.usage.seconds, 3), "steps": self.steps}
         return {
             "session": self.session,
             "status": self.status,
             "reply": self.said,
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
+            **({"spent": _rounded(self.spent), "left": _rounded(self.left)} if self.bounded else {}),
             **({"error": self.error} if self.error else {}),
             **({"messages": list(self.messages)} if self.messages else {}),
             **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),
         }
+
+
+def _rounded(left: Mapping[str, Any]) -> dict[str, Any]:
+    """Seconds and US dollars to as many places as anybody reads."""
+    return {name: _rounded(one) if isinstance(one, Mapping) else round(one, 6) for name, one in left.items()}

@@ -2,9 +2,9 @@
 Must not know the door: it runs nothing. Belt first, then the task, then history, append-only."
 
 (import
-  dataclasses [dataclass]
+  dataclasses [dataclass replace]
   quoth.neuro.backends.messages [Messages]
-  quoth.neuro.backends.base [ToolsRefusedError Usage]
+  quoth.neuro.backends.base [NO-OPTIONS ToolsRefusedError Usage]
   quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note without-tools]
   quoth.neuro.reading.reply [Reading])
 
@@ -24,10 +24,13 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 ;; * Asking
 
-(defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]]
-  "A conversation that opens with the belt, if there is one; the task and all that follows is appended."
+(defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]
+                          [instructions ""]]
+  "A conversation that opens with the belt, if there is one, and INSTRUCTIONS; the task and all that follows is
+  appended."
   (setv messages (Messages)
-        opening (.opening dialect table :search search :view view :rules rules))
+        belt (.opening dialect table :search search :view view :rules rules)
+        opening (.join "\n\n" (filter None [belt instructions])))
   (when opening
     (.append messages "system" opening))
   messages)
@@ -43,15 +46,22 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                     :on-text on-text
                     #** native)))
 
+(defn json-rule [schema]
+  "The rule of the grammar for JSON of the schema's type."
+  (.get {"object" "jdict"  "array" "jlist"} (.get schema "type") "jvalue"))
+
 (defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
                     [must-answer False] [without #()] [lead ""] [max-tokens 1024] [on-text None]
-                    [options None]]
+                    [options None] [schema None]]
   "One turn of the model over MESSAGES, which grow by its reply.
 
   MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER forbids
   calls, and WITHOUT names tools it may not use now. A grammar enforces all of them, native tools the first
   and the third; any other backend has them only as words in the messages. A server that refuses native tools
-  is asked again in text, after a message with the rules."
+  is asked again in text, after a message with the rules.
+
+  SCHEMA is the JSON Schema of an answer. The server sees to it where no call can stand in the same text; a
+  grammar for both only sees to it that an answer is JSON."
   (setv note "")
   (defn fall-back [reason]
     "Go on in text: add a message that says how calls are written."
@@ -60,17 +70,25 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
           dialect (without-tools dialect))
     (.append messages "user" (.opening dialect table :search search)))
   (defn :async ask []
+    (setv tools (.tools dialect table backend.tool-view)
+          calls-in-text (and table.shown (not must-answer) (is tools None))
+          ; OpenAI takes no schema but that of an object.
+          by-schema (and schema (not calls-in-text)
+                         (or backend.takes-grammar (= (.get schema "type") "object"))))
     (await (ask-neuro messages backend
-                      :grammar (when backend.takes-grammar
+                      :grammar (when (and backend.takes-grammar (not by-schema))
                                  (.grammar dialect table :may-answer (not must-act)
                                                          :may-call (not must-answer)
                                                          :without without
-                                                         :lead lead))
-                      :tools (.tools dialect table backend.tool-view)
+                                                         :lead lead
+                                                         :answer (if schema (json-rule schema) "")))
+                      :tools tools
                       :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
                       :max-tokens max-tokens
                       :on-text on-text
-                      :options options)))
+                      :options (if by-schema
+                                 (replace (or options NO-OPTIONS) :schema schema)
+                                 options))))
   (when (and dialect.native (not backend.tool-view))
     (fall-back f"{backend.name} takes no native tools."))
   (try

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,13 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("QUOTH_STATE", str(folder))
     monkeypatch.setenv("QUOTH_CONFIG", str(folder / "config"))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def every_server_is_asked() -> None:
+    """What has failed in another test is forgotten: a server may get the port of one that was down."""
+    if (breaker := sys.modules.get("quoth.neuro.backends.breaker")) is not None:
+        breaker.forget_failures()
 
 
 @pytest.fixture

@@ -64,3 +64,10 @@ def rounded_time(seconds: float) -> str:
         return f"{seconds:g} s"
     unit = "minute" if seconds < 2 * SECONDS["hour"] else "hour"
     return f"{math.ceil(seconds / SECONDS[unit])} {unit}s"
+
+
+def money(dollars: float) -> str:
+    """An amount of US dollars, with as many digits as it needs: ``$5``, ``$0.25``, ``$0.000375``."""
+    text = f"{dollars:.{4 if dollars >= 0.01 else 6}f}".rstrip("0").rstrip(".")
+    whole, point, part = text.partition(".")
+    return f"${whole}{point}{part.ljust(2, '0') if point else ''}"

@@ -79,6 +79,8 @@ def agent_of(
         channel=channel or ("json" if options.json else "terminal"),
         knowledge_base=_knowledge(options),
         web_search=_web_search(options),
+        trace=options.trace and Path(options.trace),
+        trace_content=options.trace_content,
     )
     more.setdefault("services", services)
     agent = AsyncAgent(
@@ -89,7 +91,17 @@ def agent_of(
             belt=options.belt or "full",
             without=options.without,
         ),
-        model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
+        model=ModelOptions(
+            options.model,
+            options.base_url,
+            options.dialect,
+            None,
+            options.after_tags,
+            _instructions(options.instructions),
+            options.temperature,
+            options.timeout,
+            options.api_key,
+        ),
         policy=policy_options(options),
         user=options.user,
         session=options.session,
@@ -100,6 +112,15 @@ def agent_of(
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def _instructions(said: str | None) -> str | None:
+    """The instructions, from the file that is named."""
+    if said is None or not said.startswith("@"):
+        return said
+    from quoth.agent.terminal.input import read_file
+
+    return read_file(Path(said[1:]).expanduser()).strip()
 
 
 def remote_options(options: Options) -> ToolOptions:
@@ -186,7 +207,7 @@ def with_agent(
     async def go() -> int:
         loop = asyncio.get_running_loop()
         async with agent_of(options, **more) as agent:
-            for note in agent.policy.notes:
+            for note in (*agent.policy.notes, *agent.config.notes):
                 complain(note)
             task = asyncio.ensure_future(work(agent))
             pressed = False
@@ -288,6 +309,10 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         complain("Its reply is the message that was sent before.")
     for one in () if as_json else reply.follow_ups:
         print_line(one.text)
+    if reply.bounded and not as_json:
+        from quoth.agent.terminal.text import budget_text
+
+        complain(f"{budget_text(reply.spent, reply.left)}.")
     return EXIT_OF_RUN[reply.status]
 
 

@@ -18,6 +18,7 @@ from quoth.agent.cli import (
     flight,
     knowledge,
     memory,
+    models,
     policy,
     program,
     remind,
@@ -43,6 +44,7 @@ from quoth.tools.errors import QuothError, StoreError
 FILES = (
     run,
     chat,
+    models,
     call,
     tools,
     program,

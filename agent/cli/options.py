@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.terminal.output import print_line
+from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError, did_you_mean, nearest
 
 if TYPE_CHECKING:
@@ -52,6 +54,31 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _dollars(text: str) -> float:
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"a number of US dollars above 0 is needed, as in 0.25, not {text}")
+    return float(text)
+
+
+def _temperature(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 2:
+        raise argparse.ArgumentTypeError(f"a number from 0 to 2 is needed, not {text}")
+    return found
+
+
+def _key_file(text: str) -> str:
+    if not text.startswith("@"):  # it is not repeated: it may be the key
+        raise argparse.ArgumentTypeError(
+            "a key that is typed can be seen by others; name a file that holds it, @FILE, or type:"
+            " quoth models login PROVIDER"
+        )
+    return text
+
+
 @dataclass(init=False, repr=False, eq=False)
 class Options:
     """The options that every command has. One that was not given is None, empty or False.
@@ -61,8 +88,7 @@ class Options:
     model: str | None = option(
         "--model",
         "SPEC",
-        "openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
-        "local:/path.gguf, local-small, scripted:FILE",
+        f"{specs()} (default: see quoth models)",
     )
     dialect: str | None = option(
         "--dialect",
@@ -78,7 +104,19 @@ class Options:
     belt: Literal["full", "search"] | None = option(
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
-    base_url: str | None = option("--base-url", "URL", "an OpenAI-compatible server")
+    base_url: str | None = option("--base-url", "URL", "the address of the model's server")
+    instructions: str | None = option(
+        "--instructions", "TEXT", "what the model is told before any task, or @FILE that holds it"
+    )
+    temperature: float | None = option(
+        "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=_temperature
+    )
+    timeout: float | None = option(
+        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=_seconds
+    )
+    api_key: str | None = option(
+        "--api-key", "@FILE", "the key of the model's server (default: see quoth models)", type=_key_file
+    )
     reply_tokens: int | None = option(
         "--max-reply-tokens",
         "N",
@@ -140,6 +178,12 @@ class Options:
     )
     user: str | None = option("--user", "NAME", "who is asking (default: the login name)")
     session: str | None = option("--session", "ID", "the session the calls belong to (default: a new one)")
+    trace: str | None = option(
+        "--trace", "FILE", "append a line of JSON to FILE for each run, turn, request and call"
+    )
+    trace_content: bool = switch(
+        "--trace-content", "also prompts, replies, arguments and results, without secrets"
+    )
     json: bool = switch("--json", "machine-readable, on stdout alone")
     yes: bool = switch("--yes", "allow what would be asked")
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
@@ -194,6 +238,24 @@ class RunOptions(Options):
         "--max-steps", "N", "at most so many turns of the model (default: 25)", type=at_least_one
     )
     calls: int | None = option("--max-calls", "N", "at most so many calls (default: 100)", type=at_least_one)
+    tokens: int | None = option(
+        "--max-tokens",
+        "N",
+        "stop before a request that may take more tokens, in and out (default: no bound)",
+        type=at_least_one,
+    )
+    cost: float | None = option(
+        "--max-cost",
+        "USD",
+        "stop before a request that may cost more (default: no bound; needs quoth[prices])",
+        type=_dollars,
+    )
+    seconds: float | None = option(
+        "--max-seconds",
+        "N",
+        "stop after so many seconds, without those in which you are asked (default: no bound)",
+        type=at_least_one,
+    )
     repeats: int | None = option(
         "--max-repeats", "N", "stop when one call has come back so often (default: 3)", type=at_least_one
     )
@@ -221,9 +283,9 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
     typed = vars(options)
     given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "reply_tokens")}
-    known = {one.name for one in fields(RunLimits)}
-    kept = {name: value for name, value in (before or {}).items() if name in known}
-    return RunLimits(**kept | {name: value for name, value in given.items() if value is not None})
+    return replace(
+        RunLimits.of(before or {}), **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)

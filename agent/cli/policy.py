@@ -51,7 +51,7 @@ class TrustOptions(Options):
 
 def add(commands: Commands) -> None:
     commands.group("policy", "Check the rules of policy files, or explain how a call is judged.", _actions)
-    about = "Let the policy of a workspace, .quoth/policy.hy, count from now on."
+    about = "Let a workspace's own rules and settings, .quoth/policy.hy and config.hy, count from now on."
     commands.add("trust", about, TrustOptions, trust)
 
 
@@ -184,38 +184,42 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 
 def trust(options: TrustOptions) -> int:
-    """Trust the workspace's policy as it is now, and print it; without one, revoke the trust."""
+    """Trust the workspace's own policy and settings as they are now, and print them; of what is not there any
+    more, revoke the trust."""
+    from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
     from quoth.agent.terminal.person import require_person
-    from quoth.tools.policy.files import trust_workspace
+    from quoth.tools.policy.files import own_policy
+    from quoth.tools.policy.places import OWN_NAME as POLICY
+    from quoth.tools.policy.trust import Trust
 
     require_person()
     root = _root(Path(options.dir) if options.dir else options.folder)
-    trusted = trust_workspace(root)
-    if trusted is None:
-        message = f"There is no policy in {root} any more, and none is trusted."
-        print_json({"status": "forgotten", "workspace": str(root)}) if options.json else print_line(message)
-        return DONE
-    layer, digest = trusted
-    counted = [rule.text for rule in layer.orders.rules if not layer.ignores(rule)]
-    counted += [limit.text for limit in layer.orders.limits]
-    passed = [rule.text for rule in layer.orders.rules if layer.ignores(rule)]
-    if options.json:
-        print_json(
-            {
-                "status": "trusted",
-                "workspace": str(root),
-                "file": layer.name,
-                "sha256": digest,
-                "rules": counted,
-                "ignored": passed,
-            }
-        )
-        return DONE
-    print_line(f"{layer.name} is trusted as it is now, SHA-256 {digest}:")
-    for text in counted:
-        print_line(f"  {visible(text)}")
-    for text in passed:
-        print_line(f"  {visible(text)}  (passed over, for a workspace may only tighten)")
+    policy, settings = own_policy(root), own_config(root)  # both are read before one is trusted
+    gone = policy is None and Trust().forget(root), settings is None and TRUST.forget(root)
+    if policy is None and settings is None and not any(gone):
+        raise UsageError(f"There is no {POLICY} in {root}.")
+    told: dict[str, Any] = {
+        "status": "trusted" if policy or settings else "forgotten",
+        "workspace": str(root),
+    }
+    lines = [f"There is no policy in {root} any more, and none is trusted."] if gone[0] else []
+    lines += [f"There are no settings in {root} any more, and none are trusted."] if gone[1] else []
+    if policy is not None:
+        layer, data = policy
+        digest, rules = Trust().trust(root, data), layer.orders.rules
+        counted = [rule.text for rule in rules if not layer.ignores(rule)]
+        counted += [limit.text for limit in layer.orders.limits]
+        passed = [rule.text for rule in rules if layer.ignores(rule)]
+        told |= {"file": layer.name, "sha256": digest, "rules": counted, "ignored": passed}
+        lines += [f"{layer.name} is trusted as it is now, SHA-256 {digest}:"]
+        lines += [f"  {visible(text)}" for text in counted]
+        lines += [f"  {visible(text)}  (passed over, for a workspace may only tighten)" for text in passed]
+    if settings is not None:
+        digest = TRUST.trust(root, settings)
+        told["config"] = {"file": OWN_NAME, "sha256": digest}
+        lines += [f"{OWN_NAME} is trusted as it is now, SHA-256 {digest}:"]
+        lines += [f"  {visible(line)}" for line in settings.decode().splitlines() if line.strip()]
+    print_json(told) if options.json else print_line("\n".join(lines))
     return DONE
 
 

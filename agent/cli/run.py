@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store, show_reply, tell_what_waits, text_of, with_agent
-from quoth.agent.cli.options import Commands, Options, RunOptions, argument, limits_of
+from quoth.agent.cli.options import Commands, Options, RunOptions, argument, limits_of, option
 from quoth.agent.cli.taking_over import take_over
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 @dataclass(init=False, repr=False, eq=False)
 class TaskOptions(RunOptions):
     task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
+    files: Sequence[str] = option(
+        "--file", "PATH", "a text or an image to show the model; may be repeated", action="append", default=()
+    )
 
 
 def add(commands: Commands) -> None:
@@ -39,7 +42,7 @@ def run(options: TaskOptions) -> int:
     task = text_of(" ".join(options.task))
 
     async def work(agent: AsyncAgent) -> int:
-        code = show_reply(await agent.run(task), options.json)
+        code = show_reply(await agent.run(task, files=options.files), options.json)
         tell_what_waits(agent, options)
         return code
 

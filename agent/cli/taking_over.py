@@ -38,7 +38,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         name: value
         for name in (
             *("model", "base_url", "policy", "gate", "dialect", "belt"),
-            *("search", "search_keys", "after_tags"),
+            *("search", "search_keys", "after_tags", "instructions", "temperature", "timeout"),
             *(("remote", "prefix", "key", "redis_ca") if not options.remote else ()),
             *(("shared", "prefix", "key", "redis_ca") if given.get("shared") and not options.shares else ()),
         )
@@ -77,7 +77,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         )
     if SECRET in str(more.get("base_url", "")):
         raise UsageError(
-            f"The address of the model's server held a secret, which is not kept when all has ended:"
+            f"The address of the model's server held a secret, which is not kept:"
             f" {more['base_url']}. Give it again: --base-url URL"
         )
     limits = None if foreign else given.get("limits")

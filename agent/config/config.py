@@ -10,16 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from quoth.neuro.backends.providers import Provider
-
-
-@dataclass(frozen=True)
-class DailyBudget:
-    """What all runs of a day may use together: those of one user, or, if that is None, of each."""
-
-    user: str | None = None
-    requests: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
+from quoth.tools.policy.spending import DailyBudget
 
 
 @dataclass(frozen=True)

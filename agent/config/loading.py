@@ -18,6 +18,7 @@ from quoth.tools.storage.paths import config_dir
 
 FILE_NAME = "config.hy"
 OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
+TRUST = Trust(kind=".config")
 
 
 def user_config() -> Path:
@@ -31,7 +32,7 @@ def load_config(root: Path) -> Config:
     mine, config = user_config(), NO_CONFIG
     if os.path.lexists(mine):
         config = _parsed(read_bytes(mine, f"There is no file {mine}."), at_home(mine))
-    own, notes = trusted_bytes(root, root / OWN_NAME, _trust(), "its settings do not count")
+    own, notes = trusted_bytes(root, root / OWN_NAME, TRUST, "its settings do not count")
     if own is not None:
         config = _over(config, _parsed(own, OWN_NAME, own=False))
     return replace(config, notes=tuple(notes)) if notes else config
@@ -46,18 +47,6 @@ def own_config(root: Path) -> bytes | None:
     data = read_bytes(path, f"There is no {OWN_NAME} in {root}.")
     _parsed(data, OWN_NAME, own=False)
     return data
-
-
-def trust_config(root: Path, data: bytes | None) -> str:
-    """Trust these settings of a workspace, and return their SHA-256; with None forget those it had."""
-    if data is None:
-        _trust().forget(root)
-        return ""
-    return _trust().trust(root, data)
-
-
-def _trust() -> Trust:
-    return Trust(kind=".config")
 
 
 def _parsed(data: bytes, name: str, *, own: bool = True) -> Config:

@@ -18,18 +18,19 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.agent.config.config import Config, DailyBudget
-from quoth.neuro.backends.providers import PROVIDERS, Provider
+from quoth.agent.config.config import Config
+from quoth.neuro.backends.providers import PROVIDERS, Provider, names
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
+from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.storage.addresses import web_address
 
 FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
 FILES = ("scripted", "local")  # whose models may be files
 # What may be secret in a line that is shown: a user in an address, a query, a long word with digits.
-_SECRETS = re.compile(r"(?<=//)[^\s/\"@]+(?=@)|(?<=\?)[^\s\"]+|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}")
+_SECRETS = re.compile(r"[^\s/\"@]+(?=@)|(?<=\?)[^\s\"]+|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -58,6 +59,7 @@ class _Reader:
 
     def read(self, forms: list[Any]) -> Config:
         said: dict[str, Any] = {}
+        named: Any = None  # the model that is to be one of the providers, which may stand below
         daily: list[DailyBudget] = []
         providers: dict[str, Provider] = {}
         for form in forms:
@@ -77,6 +79,10 @@ class _Reader:
             if head in said:
                 raise self.fault(form, f"({head} …) stands twice.")
             said[head] = value
+            if head == "model" and self.own:
+                named = form[1]
+        if named is not None:
+            self.known(named, providers)
         if "max-reply-tokens" in said:
             said["reply_tokens"] = said.pop("max-reply-tokens")
         return Config(**said, daily=tuple(daily), providers=providers)
@@ -128,10 +134,18 @@ class _Reader:
     def model(self, node: Any) -> str:
         spec = self.text(node)
         for one in spec.removeprefix("cascade:").split(","):
-            kind, _, file = one.partition(":")
+            kind, _, file = one.strip().partition(":")
             if not self.own and kind in FILES and file:
                 raise self.fault(node, "A workspace may name a provider's model, but no file.")
         return spec
+
+    def known(self, node: Any, providers: Mapping[str, Provider]) -> None:
+        """Refuse a model of a provider that there is not."""
+        for one in str(node).removeprefix("cascade:").split(","):
+            kind = one.partition(":")[0].strip()
+            if kind not in (there := names(providers)):
+                hint = did_you_mean(kind, there) or " See: quoth models"
+                raise self.fault(node, f"There is no provider {kind}.{hint}")
 
     # Keywords
 
@@ -157,8 +171,9 @@ class _Reader:
         a_day = any(isinstance(item, m.Keyword) and item.name == "per" for item in form)
         known = OF_DAY if a_day else OF_RUN
         found = {name: known[name](self, value) for name, _, value in self.pairs(form, known)}
-        if not {*found} - {"per", "user"}:
-            raise self.fault(form, f"This budget bounds nothing; it has {_keywords(known)}.")
+        bounds = {name: value for name, value in known.items() if name not in ("per", "user")}
+        if not found.keys() & bounds:
+            raise self.fault(form, f"This budget bounds nothing; write {_keywords(bounds)}.")
         found.pop("per", None)
         return DailyBudget(**found) if a_day else found
 

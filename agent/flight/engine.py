@@ -12,6 +12,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,7 @@ class _Flight:
             for part in self._flown():  # where it was broken off after a failure
                 self._after(part)
             self._tell("flight", self.plan)
-            with self.agent.stoppable(self.context):
+            with self.agent.stoppable(self.context), self._traced():
                 await self._steps()
             status = self._ended()
             self.log.end(status)
@@ -171,6 +172,10 @@ class _Flight:
         report = self.report(status, time.monotonic() - began)
         self._tell("landed", report)
         return report
+
+    def _traced(self) -> AbstractContextManager[None]:
+        tracer = self.agent.tracer
+        return nullcontext() if tracer is None else tracer.flight(self.log.session.id)
 
     async def _steps(self) -> None:
         """Run the parts that are ready, and those that become ready, until none is left."""

@@ -7,7 +7,6 @@ attempt is to make it again: finished calls are answered from the transcript.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -23,21 +22,21 @@ from quoth.agent.flight.results import StepAttempt, _key, result_of
 from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
+from quoth.agent.plan.model import Budget as StepBudget
 from quoth.agent.reply import Reply
+from quoth.agent.run.budget import Budget
 from quoth.agent.run.build import build_run, stimulus
-from quoth.agent.run.prices import cost_of
+from quoth.agent.run.purse import Purse
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run
-from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.deadline import PausableClock, within
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, more_form
 from quoth.tools.lisp.forms import CallForm
@@ -97,17 +96,17 @@ class FlightContext:
 
 async def attempt(context: FlightContext, step: Part, number: int) -> StepOutcome:
     """Make attempt ``number`` at a step, or at the expectation of a group; or continue it."""
-    it = _Attempt(context, step, number)
-    work = asyncio.ensure_future(it.go())
-    seconds = step.budget.seconds
-    try:
-        if seconds and not await within(work, seconds, it.clock):
-            return StepOutcome("failed", f"It took longer than its {seconds} seconds.", it.usage)
-        return await work
-    finally:
-        if not work.done():
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+    return await _Attempt(context, step, number).go()
+
+
+def bounded(limits: RunLimits, budget: StepBudget) -> RunLimits:
+    """The agent's limits, lowered to the budget of a step."""
+    lower = {
+        name: value if (own := getattr(limits, name)) is None else min(own, value)
+        for name, value in vars(budget).items()
+        if value is not None
+    }
+    return replace(limits, **lower)
 
 
 class _Attempt:
@@ -119,9 +118,9 @@ class _Attempt:
         self.name = context.log.run_of(step.id, number)
         self.session = context.log.session
         self.past = self.session.past(self.name)
-        self.clock = PausableClock()
+        self.limits = bounded(self.agent.limits, step.budget)
+        self.budget = Budget.of(self.limits, kept=1)  # of all the runs that the attempt consists of
         self.usage = Usage()
-        self.over = ""  # the bound that was passed
 
     async def go(self) -> StepOutcome:
         try:
@@ -191,7 +190,7 @@ class _Attempt:
 
     def _came(self, result: ToolResult) -> StepOutcome:
         if result.ok:
-            return StepOutcome("failed", self.over) if self.over else StepOutcome("done")
+            return StepOutcome("done")
         if result.status == "pending":
             return StepOutcome("waits", result.message)
         if result.status == "cancelled" and self.context.interrupted:
@@ -231,17 +230,14 @@ class _Attempt:
         if self.past.end is not None and self.past.end.status == "done":
             return StepOutcome("done")
         backend = for_run(self._backend())
-        if self.step.budget.cost is not None:
-            cost_of(backend.name, Usage())  # refused where it cannot be told
         run = self._run(self._tools(), backend)
+        run.purse.require_price(backend)
         try:
             with self.context.running(run):
                 reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         finally:
             self.session.let_go(run.messages)
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
-        if reply.status == "failed" and self.over:
-            return StepOutcome("failed", self.over)
         return StepOutcome(status.get(reply.status, "interrupted"), "" if reply.ok else reply.said)
 
     def _aside(self, text: str, head: int) -> str:
@@ -301,7 +297,8 @@ class _Attempt:
             table = offers(table)
             looks = len(table.visible) > 0
             must_act, may_force = looks and agent.models.must_act(backend), looks and agent.models.forces
-            messages = opening(session, name, past, table, dialect, search)
+            told = agent.models.instructions
+            messages = opening(session, name, past, table, dialect, search, told)
             if past.stimulus is None:
                 hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
                 said = stimulus(self._said() | hidden, backend, vars(agent.limits), dialect, search, must_act)
@@ -309,7 +306,7 @@ class _Attempt:
         if past.stimulus is not None:
             said = past.stimulus.data
         task = said["text"]
-        run = build_run(
+        return build_run(
             log,
             past.without_failures(),
             task,
@@ -318,21 +315,24 @@ class _Attempt:
             context=self._context(table, task),
             services=lambda run: services_for(agent, run),
             messages=messages,
-            limits=self._limits(backend),
+            limits=self.limits,
+            budget=self.budget,
+            funds=agent.funds,
+            spent=self._spent,
             pages=self._pages,
             data=said.get("data", ""),
             turn=name,
             must_act=must_act,
             may_force=may_force,
+            instructions=agent.models.instructions if backend is not None else "",
+            options=agent.models.wishes,
             dialect=dialect,
             search=search,
-            listener=self._heard,
+            listener=None if agent.listener is None else self._heard,
             renew=agent.renew,
             offers=offers,
             whole=agent.table,
         )
-        run.spent = lambda usage: self._spent(run, usage)
-        return run
 
     def _said(self) -> dict[str, Any]:
         """Return the task, the briefing and the user, for the model of this attempt."""
@@ -340,16 +340,6 @@ class _Attempt:
         room, found = self.agent.limits.result_chars, self.context.found
         told = briefing(self.plan, self.step, found, history, room, self._aside)
         return {"text": task_of(self.step), "data": told, "user": self.session.user}
-
-    def _limits(self, backend: Backend | None) -> RunLimits:
-        """Return the agent's limits, lowered to the budget of the step."""
-        limits, budget = self.agent.limits, self.step.budget
-        if budget.steps is not None:
-            limits = replace(limits, steps=min(limits.steps, budget.steps))
-        if budget.tokens is not None and backend is not None:
-            wanted = limits.reply_tokens or longest_reply(backend.name, window_of(backend, limits.context))
-            limits = replace(limits, reply_tokens=min(wanted, budget.tokens))
-        return limits
 
     @property
     def _pages(self) -> StorePages:
@@ -362,26 +352,14 @@ class _Attempt:
             session=self.session.id,
             catalog=self.agent.catalog.of(table),
             pages=self._pages,
-            clocks=(self.clock,),
         )
 
     def _heard(self, event: RunEvent) -> None:
         """Pass an event on to the agent's listener, as an event of this step."""
         self.agent.tell(event.within(SubAgent(self.name, self.step.title or self.step.id)))
 
-    def _spent(self, run: Run, usage: Usage) -> None:
-        """Add up what models have used; end the run if the step is over its budget."""
+    def _spent(self, usage: Usage) -> None:
         self.usage += usage
-        budget = self.step.budget
-        tokens = self.usage.input_tokens + self.usage.output_tokens
-        if budget.tokens is not None and tokens > budget.tokens:
-            self.over = f"It took {tokens} tokens, and may take {budget.tokens}."
-        if budget.cost is not None:
-            cost = cost_of(run.backend.name, self.usage)
-            if cost > budget.cost:
-                self.over = f"It cost ${cost:.4f}, and may cost ${budget.cost:g}."
-        if self.over:
-            run.budget.steps = run.budget.steps_taken
 
     # Its model
 
@@ -390,7 +368,7 @@ class _Attempt:
 
     @property
     def _team(self) -> Team:
-        return Team(self.agent, None, lambda usage: None)
+        return Team(self.agent, None, self._spent, Purse(self.budget))
 
     async def _model_refused(self) -> str:
         """Why the step may not use the model it names; empty if it may."""

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from quoth.tools.lisp.printer import Code
     from quoth.tools.memory.blocks import BlockMemory
     from quoth.tools.memory.versions import Delta
+    from quoth.tools.policy.spending import DailyBudget
     from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
     from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -97,6 +98,7 @@ _HOMES = {
     "tools.lisp.printer": "Code",
     "tools.memory.blocks": "BlockMemory",
     "tools.memory.versions": "Delta",
+    "tools.policy.spending": "DailyBudget",
     "tools.registry.define": "cognitive_tool define_tool registering_in",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
 }
@@ -113,6 +115,7 @@ __all__ = [
     "Code",
     "CognitiveTool",
     "Completion",
+    "DailyBudget",
     "Decision",
     "DefinitionError",
     "Delta",

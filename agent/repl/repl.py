@@ -21,7 +21,7 @@ from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
-from quoth.agent.terminal.text import failure_text, show_value
+from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.redaction import redact_line
 from quoth.tools.consent.requests import Decision
@@ -39,13 +39,14 @@ any text       give it to the agent; the conversation goes on from line to line
 ,tools         list the tools
 ,tool NAME     show a tool: schema, source form, expansion
 ,belt          what the model is shown
+,models        which models there are, and what is missing
 ,pending       list what waits for your decision in this session; with an ID: all of that request
 ,approve ID    approve it once; ,approve ID for 30m: as often as it comes within that time
 ,deny ID WHY   refuse it; the caller is told the reason
 ,resume        go on with what waited
 ,new           forget the conversation
 ,quit          leave (Ctrl-D does too)"""
-COMMANDS = ("help", "tools", "tool", "belt", "pending", "approve", "deny", "resume", "new", "quit")
+COMMANDS = ("help", "tools", "tool", "belt", "models", "pending", "approve", "deny", "resume", "new", "quit")
 
 
 class _Interrupted(Exception):
@@ -137,6 +138,8 @@ class Repl:
             name, _, rest = text[1:].strip().partition(" ")
             if name == "resume":
                 await self._resume(rest.strip())
+            elif name == "models":
+                await self._models()
             else:
                 self._command(name, rest.strip())
         elif text.startswith("("):
@@ -154,6 +157,8 @@ class Repl:
                 self._write(text)
             for one in done.follow_ups:
                 self._write(one.text)
+            if done.bounded:
+                self._complain(f"{budget_text(done.spent, done.left)}.")
         elif done.ok:
             if done.message:
                 self._complain(done.message)
@@ -166,6 +171,14 @@ class Repl:
 
     def _tell_waiting(self) -> None:
         self._complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+
+    async def _models(self) -> None:
+        from quoth.agent.terminal.model_list import list_models
+
+        found = await list_models(self.agent.config)
+        self._tell(str(found))
+        for trouble in found.troubles:
+            self._complain(trouble)
 
     async def _resume(self, session: str) -> None:
         if session not in ("", self.agent.session):

@@ -28,7 +28,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
-from quoth.agent.session.past import GOING_ON, Past
+from quoth.agent.session.past import FAILURES, GOING_ON, Past
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
 from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
@@ -253,7 +253,7 @@ def _without_retried(past: Past) -> Past:
     past.exchanges = [
         one
         for place, one in enumerate(past.exchanges)
-        if place == last or one[1].data.get("raised") != "model"
+        if place == last or one[1].data.get("raised") not in FAILURES
     ]
     return past
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from quoth.agent.events import Listener
+from quoth.agent.run.budget import Budget
+from quoth.agent.run.output import Output
+from quoth.agent.run.purse import NO_FUNDS, Funds
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
-from quoth.neuro.backends.base import Backend, Usage
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.base import Backend, RequestOptions, Usage
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
 from quoth.tools.call.call import Call, Route
 from quoth.tools.call.context import ToolContext
@@ -23,6 +26,9 @@ from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
 from quoth.tools.registry.table import ToolTable
+
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
 
 
 def build_run(
@@ -38,12 +44,16 @@ def build_run(
     limits: RunLimits,
     pages: Texts,
     data: str = "",
+    images: tuple[Image, ...] = (),
+    output: Output | None = None,
     turn: str = "",
     speaker: str = "",
     route: Route = "reply",
     after_tags: AfterTags = "continue",
     must_act: bool = False,
     may_force: bool = False,
+    instructions: str = "",
+    options: RequestOptions | None = None,
     dialect: Dialect = CALL_FORM,
     search: bool = False,
     listener: Listener | None = None,
@@ -57,6 +67,8 @@ def build_run(
     renew: Callable[[], Awaitable[ToolTable]] | None = None,
     offers: Callable[[ToolTable], ToolTable] = lambda table: table,
     whole: ToolTable | None = None,
+    budget: Budget | None = None,
+    funds: Funds = NO_FUNDS,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
@@ -79,11 +91,15 @@ def build_run(
         depth=0 if caller is None else caller.depth + 1,
         parent=None if caller is None else caller.id,
         data=data,
+        images=images,
+        output=output,
         spent=spent,
         route=route if caller is None else "agent",
         after_tags=after_tags,
         must_act=must_act,
         may_force=may_force,
+        instructions=instructions,
+        options=options,
         dialect=dialect,
         search=search,
         limits=limits,
@@ -99,9 +115,18 @@ def build_run(
         renew=renew if live else None,
         offers=offers,
         whole=whole,
+        tracer=cast("Tracer | None", door.tracer) if live else None,
+        given=budget,
+        funds=funds,
     )
     recorded.run = recorded_door.run = run
-    run.context = replace(context, services=services(run), talk=lambda: log.session.talk(log.run))
+    run.context = replace(
+        context,
+        services=services(run),
+        talk=lambda: log.session.talk(log.run),
+        clocks=(*context.clocks, run.budget.clock),
+        seconds_left=lambda: run.budget.seconds_left,
+    )
     return run
 
 

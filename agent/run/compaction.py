@@ -112,9 +112,19 @@ def go_on_with_next(run: Run) -> None:
     if run.may_force:
         run.must_act = backend.takes_grammar
     dialect = dialect_of_next(run.dialect, backend.name, takes_tools=bool(backend.tool_view))
-    if dialect is not run.dialect:
-        run.dialect = dialect
-        run.messages.append("user", dialect.opening(run.door.table, search=run.search))
+    if dialect is run.dialect:
+        return
+    run.dialect = dialect
+    opening = dialect.opening(run.door.table, search=run.search)
+    if any(message["role"] == "assistant" for message in run.messages):
+        run.messages.append("user", opening)
+        return
+    new = Messages(run.messages.before)  # nothing was said yet: it begins as this model likes it
+    new.append("system", "\n\n".join(filter(None, [opening, run.instructions])))
+    for message in run.messages:
+        if message["role"] != "system":
+            new.add(message)
+    run.messages = new
 
 
 async def make_room(run: Run) -> bool:
@@ -318,7 +328,7 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
         said = "\n\n".join(
             filter(None, [_LEFT_OUT.sub("", earlier).strip(), _left_out(before + cut - begin)])
         )
-    new.append("user", said if told else f"{task}\n\n{said}")
+    new.append("user", said if told else f"{task}\n\n{said}", images=() if told else run.images)
     _copy(old, cut, len(old), new)
     new.before = max(0, old.turn - len(new))
     return new

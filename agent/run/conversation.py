@@ -6,25 +6,29 @@ Knows a host and its session; it must not know flights, replays, commands or the
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.run.attachments import attached, image_of, images_of, texts_of
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.observation import waited
+from quoth.agent.run.output import Output
 from quoth.agent.run.recorder import Differs
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide, working
-from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.run.subagents import begin, chosen, purse_of, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.base import RequestOptions, takes_images
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.services import NO_KNOWLEDGE
@@ -45,13 +49,39 @@ class Conversations(SideBySide):
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
-    async def run(self, task: str) -> Reply:
+    async def run(
+        self,
+        task: str,
+        *,
+        output: Any = None,
+        files: Iterable[str | Path] = (),
+        instructions: str | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  of the server
+        api_key: str | None = None,
+        max_tokens: int | None = None,
+    ) -> Reply:
         """Run one task in a conversation of its own; several at once, each but the first in a session of its
-        own, which its Reply names."""
+        own, which its Reply names.
+
+        With ``output``, a pydantic model or another type with a JSON Schema, the answer is JSON of this type,
+        and ``output`` of the Reply is its value: ``output=Person``. The model is shown ``files``, texts and
+        images, beside the task: ``files=["notes.txt", "cat.png"]``.
+
+        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
+        replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
-        with self.free() as host:
+        wanted = None if output is None else self._output(output)
+        wishes = {
+            "instructions": instructions,
+            "temperature": temperature,
+            "timeout": timeout,
+            "api_key": api_key,
+            "max_tokens": max_tokens,
+        }
+        with self.free(wishes) as host:
             await host.renew()
-            reply, _ = await host._first(task, host._begin())
+            reply, _ = await host._first(task, host._begin(), output=wanted, files=files)
         return reply
 
     @working
@@ -162,7 +192,8 @@ class Conversations(SideBySide):
         stops = self._stops() if told is None else told.get("after-tags") == "stop"
         dialect = replace(self.dialect(), stops=stops)
         table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
-        return begin(table, dialect, self.models.search)
+        instructions = self.models.instructions if told is None else told.get("instructions", "")
+        return begin(table, dialect, self.models.search, instructions)
 
     def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
         """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
@@ -171,6 +202,12 @@ class Conversations(SideBySide):
         if self.chat:
             return self.offered(table, dialect, ALL_SPEAKERS, "chat", before)
         return self.offered(table, dialect, self.user, "reply", before)
+
+    def _output(self, wanted: Any) -> Output:
+        """The output of a run. Raises UsageError."""
+        if self._stops():
+            raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
+        return Output.of(wanted)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -192,6 +229,8 @@ class Conversations(SideBySide):
         turn: str = "",
         speaker: str = "",
         key: str = "",
+        output: Output | None = None,
+        files: Iterable[str | Path] = (),
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
@@ -201,6 +240,7 @@ class Conversations(SideBySide):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
+        purse_of(self).require_price(backend)
         said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
         if speaker not in ("", self.user):
             said["speaker"] = speaker
@@ -210,18 +250,32 @@ class Conversations(SideBySide):
             said["after-tags"] = "stop"
         if hidden := self._offered_in(self.dialect(), {}, self.table).hidden:
             said["hidden"] = sorted(hidden)
-        if news := self._news(after):
+        if instructions := self.models.instructions:
+            said["instructions"] = instructions
+        if (wishes := self.models.wishes) is not None:
+            said["temperature"] = wishes.temperature
+        if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
             said["news"] = news
+        if output is not None:
+            said["output"] = dict(output.schema)
+        if shown := attached(files, self.pages):
+            if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
+                raise UsageError(
+                    f"{backend.name} reads text only; leave {images[0]} out, or name another model."
+                )
+            said["files"] = shown
         if known := await self._known_of(task):
             said["data"] = known
         must_act = self.models.must_act(backend) if not self.chat else bool(self.models.options.must_act)
+        if shown and self.models.options.must_act is None:  # there is something to answer from
+            must_act = False
         told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
         with self._session.driven():
             self._session.open(self.given())
             name = self._session.begin(told, after, key)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
             try:
-                reply, ended_with = await self._go(name, past, messages)
+                reply, ended_with = await self._go(name, past, messages, output=output)
             except BaseException:
                 if self._conversation is messages:  # broken off: it is brought back when it goes on
                     self._conversation, self._talk = None, name
@@ -261,6 +315,15 @@ class Conversations(SideBySide):
         self._session.let_go(messages)
         return reply
 
+    def _told_anew(self, last: str) -> str:
+        """What is told of the instructions where they are others than in the run ``last``, with which the
+        conversation goes on."""
+        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        now = self.models.instructions
+        if begun is None or begun.data.get("instructions", "") == now:
+            return ""
+        return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
+
     def _news(self, last: str) -> str:
         """What has become, since the run ``last`` began, of calls that waited when the chat went on."""
         begun = self.transcript.last(self.session, "stimulus", run=last) if self.chat and last else None
@@ -289,7 +352,9 @@ class Conversations(SideBySide):
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
         begun = self.transcript.last(self.session, "stimulus", run=name)
-        messages = read_messages(before) if before else self._begin(begun.data if begun else None)
+        messages = (
+            read_messages(before, self._image) if before else self._begin(begun.data if begun else None)
+        )
         if self._session.goes_on(name):  # what it went on with is recorded
             self._session.talk_of(messages).count = len(messages)
         return messages
@@ -314,9 +379,12 @@ class Conversations(SideBySide):
 
     def _as_it_ended(self, name: str, until: int = 0) -> Messages:
         """The conversation of a run that has ended, read from the transcript."""
-        messages = read_messages(self._session.conversation(name, until))
+        messages = read_messages(self._session.conversation(name, until), self._image)
         self._session.talk_of(messages).count = len(messages)
         return messages
+
+    def _image(self, recorded: Mapping[str, Any]) -> Image:
+        return image_of(recorded, self.pages)
 
     def changes(self) -> Changes:
         """What has changed in tools and policy since this user last drove the session."""
@@ -342,13 +410,16 @@ class Conversations(SideBySide):
         tells: bool = False,
         after_tags: AfterTags | None = None,
         differs: Differs | None = None,
+        output: Output | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
         ``live`` or ``tells``. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
-        log = RunLog(self._session, name)
+        log, files = RunLog(self._session, name), told.get("files", ())
+        if output is None and "output" in told:
+            output = Output.known_by(told["output"])
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
         dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
@@ -364,18 +435,27 @@ class Conversations(SideBySide):
             context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
-            limits=self.limits if live else RunLimits(**told["limits"]),
+            limits=self.limits if live else RunLimits.of(told["limits"]),
             pages=self.pages if live else OnlyNames(),
-            data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
+            data="\n\n".join(
+                filter(
+                    None,
+                    [told.get("news"), told.get("data"), *texts_of(files), output.wish if output else ""],
+                )
+            ),
+            images=images_of(files, self.pages if live else None),
+            output=output,
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
             may_force=self.models.forces and "chat" not in told,
+            instructions=told.get("instructions", ""),
+            options=_wishes(told),
             dialect=dialect,
             search=told["search"],
-            listener=None if ends or self.on_event is None else self.tell,
+            listener=None if ends else self.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
@@ -384,6 +464,7 @@ class Conversations(SideBySide):
             renew=None if self._remote is None else self.renew,
             offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
+            funds=self.funds,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
@@ -419,6 +500,11 @@ class Conversations(SideBySide):
         sub-agent may have only some of the agent's."""
         table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
         return table.hiding(told.get("hidden", ()))
+
+
+def _wishes(told: Mapping[str, Any]) -> RequestOptions | None:
+    """What each request of a run with this stimulus wants beyond the conversation."""
+    return RequestOptions(temperature=told["temperature"]) if "temperature" in told else None
 
 
 def _chat_of(past: Past) -> str:

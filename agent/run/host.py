@@ -13,15 +13,17 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
+from quoth.agent.run.event_stream import HEARS, EventStream, Stoppable
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
     ModelChoice,
+    ModelOptions,
     PolicyChoice,
     PolicyOptions,
     ToolChoice,
@@ -34,16 +36,19 @@ from quoth.agent.run.options import (
     tool_options,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.purse import Funds
+from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
+from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
+from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -63,6 +68,7 @@ from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
+from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -70,14 +76,6 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
 MOST_OFFERED = 100  # tables for users and routes that are kept
-
-
-class Stoppable(Protocol):
-    """Work that an interrupt stops: a run, or a flight. ``asking`` says that a person is being asked."""
-
-    interrupted: bool
-
-    def interrupt(self, asking: bool = False) -> None: ...
 
 
 class Host:
@@ -96,6 +94,11 @@ class Host:
         session: str | None = None,
         user: str | None = None,
         on_event: Listener | None = None,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,
+        api_key: str | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
@@ -117,16 +120,31 @@ class Host:
         ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
         ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
 
+        ``instructions`` are told to the model before any task: ``instructions="Answer in German."``.
+        ``temperature`` is that of sampling: ``temperature=0.7``.
+        ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
+        ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
+        ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         policies, tooling = policy_options(policy), tool_options(tools)
+        said: dict[str, Any] = {
+            "instructions": instructions,
+            "temperature": temperature,
+            "timeout": timeout,
+            "api_key": api_key,
+        }
+        options = replace(
+            model_options(model), **{name: one for name, one in said.items() if one is not None}
+        )
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.workspace = _workspace(workspace, policies, tooling)
+        self.workspace = _workspace(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
-        self.limits = run_limits(limits, self.config)
+        self.limits = _with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -134,11 +152,13 @@ class Host:
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.on_event = on_event
+        self.tracer = open_tracer(given.trace, content=given.trace_content)
+        self._streams: set[EventStream] = set()
         self._failed: Listener | None = None  # the listener that was told that it fails
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
-        self.models = Models(model_options(model), self.config, search=tooling.searched)
+        self.models = Models(options, self.config, search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
@@ -152,6 +172,9 @@ class Host:
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
+        a_day = (*policies.budgets, *self.config.daily)
+        daily = Spending(self._opened_store, a_day, zone=policies.zone)
+        self.funds = Funds(daily, self.config.providers)
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
@@ -159,7 +182,7 @@ class Host:
             "tools": tooling.files,
             **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
-            "base-url": self.models.options.base_url,
+            "base-url": None if (url := self.models.options.base_url) is None else redact_url(url),
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             **(self._shared.kept if self._shared else {}),
@@ -167,6 +190,7 @@ class Host:
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
             **tooling.kept,
+            **self.models.options.kept,
             **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
@@ -185,8 +209,10 @@ class Host:
         self.tell(RunEvent("note", text))
 
     def tell(self, event: RunEvent) -> None:
-        """Tell the listener. When it fails, the run goes on; the listener and the program's log are told so
-        once."""
+        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it and the
+        program's log are told so once."""
+        if (stream := self._stream) is not None:
+            stream.tell(event)
         if self.on_event is None:
             return
         try:
@@ -199,6 +225,24 @@ class Host:
             logging.getLogger("quoth").warning(said, exc_info=error)
             with contextlib.suppress(Exception):
                 self.on_event(RunEvent("note", said))
+
+    @property
+    def listener(self) -> Listener | None:
+        """What a run tells its events; None where nobody hears them."""
+        return None if self.on_event is None and self._stream is None else self.tell
+
+    @property
+    def _stream(self) -> EventStream | None:
+        """The stream that hears of what this agent does here, while it is open. Another agent's does not."""
+        stream = HEARS.get()
+        return stream if stream in self._streams else None
+
+    def _asked(self, request: str) -> None:
+        """Tell that a call waits for a person."""
+        run = RUNNING.get()
+        if (self.listener if run is None else run.listener) is not None:
+            event = RunEvent("question", self.broker.find(request))
+            (self.tell if run is None else run.pass_on)(event)
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
@@ -214,6 +258,7 @@ class Host:
             person=person,
             audit=self.audit,
             channel=self.channel,
+            asked=self._asked,
             rows=self._shared.requests(self._opened_store) if self._shared else None,
         )
         self.transcript = Transcript(self._opened_store)
@@ -234,7 +279,19 @@ class Host:
             router = HostRouter(self._to_user, given.channels, self.agent_id)
             self.services = replace(self.services, router=router)
         if self.services.model is NO_MODEL:
-            self.services = replace(self.services, model=OwnModel(self.models.backend))
+            self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
+
+    def wishing(self, wishes: Mapping[str, Any]) -> Self:
+        """This host, or for a run with ``wishes``, by the names of ``run``, one that shares the rest with
+        it."""
+        said = {name: value for name, value in wishes.items() if value is not None}
+        limits = _with_longest(self.limits, said.pop("max_tokens", None))
+        models = self.models.wishing(said)
+        if models is self.models and limits is self.limits:
+            return self
+        made = copy.copy(self)
+        made.models, made.limits = models, limits
+        return made
 
     def for_chat(self, chat: str, session: str = "") -> Self:
         """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
@@ -245,7 +302,7 @@ class Host:
         made.session = made.named = session or session_of_chat(chat)
         made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
         made.on_event = made.deliver = made._running = None
-        made._store = self._opened_store()
+        made._store, made._streams = self._opened_store(), set()
         made._open_session()
         return made
 
@@ -286,6 +343,7 @@ class Host:
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
             limits=limits,
+            tracer=self.tracer,
         )
 
     def _opened_store(self) -> Store:
@@ -446,6 +504,8 @@ class Host:
     def stoppable(self, work: Stoppable) -> Iterator[None]:
         """Within this context an interrupt stops ``work``."""
         before, self._running = self._running, work
+        if (stream := self._stream) is not None and stream.work is None:
+            stream.work = work
         try:
             yield
         finally:
@@ -459,6 +519,8 @@ class Host:
         """Close the sandbox, the models, the memory and the store; of a chat only its memory. May be called
         twice."""
         self._closed = True
+        for stream in list(self._streams):
+            await stream.stop()
         if self.chat:
             await self._memory.aclose()
             return
@@ -486,10 +548,21 @@ class Host:
         await self.aclose()
 
 
-def _workspace(folder: str | Path, policies: PolicyOptions, tooling: ToolOptions) -> Workspace:
+def _with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
+    """These limits, with the longest reply where one is given. Raises UsageError."""
+    if reply is None:
+        return limits
+    if type(reply) is not int or reply < 1:
+        raise UsageError(f"max_tokens is a whole number from 1 or None, not {reply!r}.")
+    return replace(limits, reply_tokens=reply)
+
+
+def _workspace(
+    folder: str | Path, policies: PolicyOptions, tooling: ToolOptions, options: ModelOptions
+) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     files = policy_files(root, policies.file, policies.gate_file)
-    secret = secret_files(tooling, policies)
+    secret = secret_files(tooling, policies, options)
     return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)

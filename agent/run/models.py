@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.options import ModelOptions
-from quoth.neuro.backends.base import Backend, as_backend
+from quoth.neuro.backends.base import Backend, RequestOptions, as_backend
 from quoth.neuro.backends.cascade import for_run, is_same
-from quoth.neuro.backends.settings import NO_SETTINGS
+from quoth.neuro.backends.settings import NO_SETTINGS, Settings
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import ToolTable
@@ -34,6 +37,7 @@ class Models:
         self._given = given is not None
         self._own: Backend | None = None if given is None else as_backend(given)
         self._others: dict[str, Backend] = {}
+        self._variants: dict[Settings, Backend] = {}  # of its own, by the wishes of runs
         self._closed = False
 
     @property
@@ -47,14 +51,15 @@ class Models:
         """The agent's own model, chosen at the first use. Raises UsageError when no model is available."""
         self._require_open()
         if self._own is None:
-            from quoth.agent.terminal.progress import weights_progress
-            from quoth.neuro.backends.select import choose_backend
-
-            spec = self.options.model if isinstance(self.options.model, str) else None
-            self._own = choose_backend(
-                spec, self.options.settings, progress=weights_progress(), config=self._config
-            )
+            self._own = self._chosen(self.options)
         return self._own
+
+    def _chosen(self, options: ModelOptions) -> Backend:
+        from quoth.agent.terminal.progress import weights_progress
+        from quoth.neuro.backends.select import choose_backend
+
+        spec = options.model if isinstance(options.model, str) else None
+        return choose_backend(spec, options.settings, progress=weights_progress(), config=self._config)
 
     def for_run(self) -> Callable[[], Backend]:
         """The agent's own model as one run asks it, made at the first use."""
@@ -70,6 +75,36 @@ class Models:
             settings = self.options.settings if same else NO_SETTINGS
             self._others[spec] = choose_backend(spec, settings, config=self._config)
         return self._others[spec]
+
+    @property
+    def instructions(self) -> str:
+        """What the model is told before any task."""
+        said = self.options.instructions
+        return (self._config.instructions if said is None else said) or ""
+
+    @property
+    def wishes(self) -> RequestOptions | None:
+        """What each request wants beyond the conversation."""
+        said = self.options.temperature
+        warm = self._config.temperature if said is None else said
+        return None if warm is None else RequestOptions(temperature=warm)
+
+    def wishing(self, wished: Mapping[str, Any]) -> Models:
+        """These models, for one run with other options. Another key or time-out needs a model of its own,
+        which is closed with these."""
+        if not wished:
+            return self
+        made = copy.copy(self)
+        made.options = replace(self.options, **wished)
+        if {"api_key", "timeout"} & wished.keys():
+            made._own = made._own_for(made.options)
+        return made
+
+    def _own_for(self, options: ModelOptions) -> Backend:
+        wished = options.settings
+        if wished not in self._variants:
+            self._variants[wished] = self._chosen(options)
+        return self._variants[wished]
 
     def must_act(self, backend: Backend) -> bool:
         """Whether a run with this model has to call a tool before it answers."""
@@ -107,7 +142,13 @@ class Models:
     ) -> tuple[Dialect, str]:
         takes_tools = bool(backend.tool_view) and tools
         searched = self.search if search is None else search
-        return choose_dialect(backend.name, wanted, takes_tools=takes_tools, search=searched)
+        return choose_dialect(
+            backend.name,
+            wanted,
+            takes_tools=takes_tools,
+            search=searched,
+            configured=self._config.providers,
+        )
 
     def _require_open(self) -> None:
         if self._closed:
@@ -116,7 +157,7 @@ class Models:
     async def aclose(self) -> None:
         """Close the models that were opened here; a Backend that the caller gave stays open."""
         self._closed = True
-        opened = list(self._others.values())
+        opened = [*self._others.values(), *self._variants.values()]
         if self._own is not None and not self._given:
             opened.append(self._own)
         for ended in await asyncio.gather(*(one.aclose() for one in opened), return_exceptions=True):

@@ -16,6 +16,8 @@ from quoth.tools.history.long_results import more_form
 from quoth.tools.text import short
 
 AFTER_RESULT = "If you know it now, say it in one plain sentence. If not, make the next call."
+AFTER_RESULT_JSON = "If you know it now, answer with the JSON alone. If not, make the next call."
+NOW_ANSWER_JSON = "Answer with the JSON now, from the results you have."
 NOW_ANSWER = "Answer this in one plain sentence now, from the results you have."
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."
@@ -136,6 +138,9 @@ def reminder(run: Run, cut: str) -> str:
     need it repeated; may be empty."""
     said = [f"Your reply was {cut}. What stood behind the last of these calls is lost."] if cut else []
     if run.dialect.reminds or run.must_answer:
-        cue = NOW_ANSWER if run.must_answer or run.budget.steps_left <= 1 else AFTER_RESULT
+        now = run.must_answer or run.budget.steps_left <= 1
+        cue = NOW_ANSWER if now else AFTER_RESULT
+        if run.output is not None:
+            cue = f"{run.output.wish}\n{NOW_ANSWER_JSON if now else AFTER_RESULT_JSON}"
         said.append(f"{run.task}\n{cue}")
     return "\n\n".join(said)

@@ -6,6 +6,7 @@ an agent is put together from them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from quoth.tools.call.services import (
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
+from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
@@ -131,31 +133,79 @@ class ModelOptions:
     makes the model call a tool before it answers. ``after_tags="stop"`` ends a run with the first reply that
     holds calls: each is made, and the model sees the results at its next message; with ``"continue"`` it goes
     on at once. None is ``stop`` in a chat and ``continue`` elsewhere.
+
+    ``instructions`` are told to the model before any task, ``instructions="Answer in German."``.
+    ``temperature`` is that of sampling, ``temperature=0.7``. ``timeout`` is how many seconds the server of a
+    spec may be silent, ``timeout=30``, and ``api_key`` its key, ``api_key="sk-…"`` or, in a file that only
+    its owner may read, ``api_key="@FILE"``. None leaves each of them to the user's configuration.
     """
 
     model: str | PlainBackend | None = None
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # it may hold a password
     dialect: str | None = None
     must_act: bool | None = None
     after_tags: AfterTags | None = None
+    instructions: str | None = None
+    temperature: float | None = None
+    timeout: float | None = None
+    api_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.after_tags not in (None, "stop", "continue"):
             raise UsageError(f"after_tags is stop, continue or None, not {self.after_tags!r}.")
+        for name, kind in (("instructions", "a text"), ("api_key", "a text")):
+            if not isinstance(said := vars(self)[name], str | None):
+                raise UsageError(f"{name} is {kind} or None, not {type(said).__name__}.")
+        if not _is_number(self.temperature, 0, 2):
+            raise UsageError(f"temperature is a number from 0 to 2 or None, not {self.temperature!r}.")
+        if not _is_number(self.timeout, 0.001, float("inf")):
+            raise UsageError(f"timeout is a number of seconds above 0 or None, not {self.timeout!r}.")
+        given = not isinstance(self.model, str | None)
+        if given and (told := next((name for name in ("timeout", "api_key") if vars(self)[name]), "")):
+            raise UsageError(
+                f"{told} is for a model that is named by a spec; give it to your Backend itself."
+            )
 
     @property
     def settings(self) -> Settings:
-        """How the server of a spec is reached."""
-        return Settings(self.base_url)
+        """How the server of a spec is reached. Raises UsageError for a file of a key that cannot be used."""
+        key = self.api_key
+        if self.key_file is not None:
+            from quoth.neuro.backends.keys import key_in_file
+
+            key = key_in_file(self.key_file)
+        return Settings(self.base_url, key, self.timeout, self.temperature)
+
+    @property
+    def key_file(self) -> Path | None:
+        """The file that the key is in, if it is in one."""
+        key = self.api_key or ""
+        return Path(key[1:]).expanduser() if key.startswith("@") else None
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is said of the requests, for the opening of a session."""
+        said = {name: vars(self)[name] for name in ("instructions", "temperature", "timeout")}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def spec(self) -> str | None:
         """The spec of the model with absolute paths; None for an object or the default."""
-        if not isinstance(self.model, str):
-            return None
-        kind, _, path = self.model.partition(":")
-        is_path = kind in ("scripted", "local") and path
-        return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else self.model
+        return _absolute(self.model) if isinstance(self.model, str) else None
+
+
+def _is_number(given: Any, least: float, most: float) -> bool:
+    """Whether it is None or a number between these."""
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return given is None or (number and least <= given <= most)
+
+
+def _absolute(spec: str) -> str:
+    kind, _, path = spec.partition(":")
+    if kind == "cascade":
+        return f"{kind}:{','.join(_absolute(one.strip()) for one in path.split(','))}"
+    is_path = kind in ("scripted", "local") and path
+    return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else spec
 
 
 @dataclass(frozen=True)
@@ -167,7 +217,8 @@ class PolicyOptions:
     (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
     ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
-    zone ``zone="Europe/Berlin"``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
+    zone ``zone="Europe/Berlin"``, and so do those of ``budgets``, what users may spend on models in a day:
+    ``budgets=[DailyBudget(cost=5)]``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
     approval, are those of all machines that share this Redis, the ``prefix`` of its keys and the key in the
     file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
     """
@@ -179,6 +230,7 @@ class PolicyOptions:
     shared: str | RedisUrl | None = field(default=None, repr=False)  # it may hold a password
     prefix: str = "sg"
     key: str | Path | None = None
+    budgets: Iterable[DailyBudget] = ()
 
     def __post_init__(self) -> None:
         if not (self.file is None or isinstance(self.file, str | Path)):
@@ -210,12 +262,13 @@ class PolicyOptions:
         return self.gate
 
 
-def secret_files(tools: ToolOptions, policies: PolicyOptions) -> set[Path]:
+def secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
     """The files that tell how to get to other machines, and that no tool may read: keys and URLs, also those
     of models."""
     from quoth.tools.catalog.signing import key_path
 
     files = {keys_path(), user_config(), *(key_path(key) for key in (None, tools.key, policies.key))}
+    files |= {models.key_file} if models.key_file is not None else set()
     for url in (tools.remote, policies.shared):
         if isinstance(url, str):
             files |= {Path(url[1:])} if url.startswith("@") else set()
@@ -247,6 +300,10 @@ class HostServices(Services):
     Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
     database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``;
     None is the one that is installed, or that QUOTH_EMBEDDER names.
+
+    ``trace="run.jsonl"`` appends a line to that file for each run, turn, request and call, ``trace="otel"``
+    gives them to OpenTelemetry (README, "Traces"); with ``trace_content=True`` also prompts, replies,
+    arguments and results, without secrets.
     """
 
     knowledge: str | None = None
@@ -258,6 +315,8 @@ class HostServices(Services):
     sources: Any = NO_SOURCES  # a SourceManager, or paths by name
     channels: Mapping[str, str | Path] = field(default_factory=dict)
     channel: str = "python"
+    trace: str | Path | None = None
+    trace_content: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.sources, Mapping):
@@ -274,6 +333,8 @@ class HostServices(Services):
             raise UsageError(f"knowledge is a text or None, not {self.knowledge!r}.")
         if sure is not None and not (number and not isinstance(sure, bool) and 0 <= sure <= 1):
             raise UsageError(f"confidence is a number from 0 to 1 or None, not {sure!r}.")
+        if not (self.trace is None or isinstance(self.trace, str | Path)):
+            raise UsageError(f"trace is the path of a file, 'otel' or None, not {self.trace!r}.")
         if not (isinstance(self.agent_id, str) and self.agent_id):
             raise UsageError(f"agent_id is a text that is not empty, not {self.agent_id!r}.")
         if self.memory_url is not None and not isinstance(self.memory_url, str):
@@ -356,12 +417,15 @@ def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits
     limits = RunLimits() if given is None else given
     if not isinstance(limits, RunLimits):
         raise UsageError(f"limits are RunLimits(steps=10, …), not {given!r}.")
+    default = vars(RunLimits())
     configured: dict[str, Any] = {**config.budget, "reply_tokens": config.reply_tokens}
-    default = RunLimits()
-    limits = replace(
-        limits,
-        **{name: value for name, value in configured.items() if vars(limits)[name] == vars(default)[name]},
-    )
-    if limits.reply_tokens is not None and (type(limits.reply_tokens) is not int or limits.reply_tokens < 1):
-        raise UsageError(f"reply_tokens of RunLimits is a whole number from 1, not {limits.reply_tokens!r}.")
+    unsaid = {name: one for name, one in configured.items() if vars(limits)[name] == default[name]}
+    limits = replace(limits, **unsaid)
+    for name in ("reply_tokens", "tokens", "cost", "seconds"):
+        value = getattr(limits, name)
+        whole = name.endswith("tokens")
+        kinds = (int,) if whole else (int, float)
+        if value is not None and (type(value) not in kinds or not (1 if whole else 0) <= value < math.inf):
+            what = "a whole number from 1" if whole else "a number from 0"
+            raise UsageError(f"{name} of RunLimits is {what}, not {value!r}.")
     return limits

@@ -1,7 +1,7 @@
 """What a model's tokens cost, in US dollars, from the price list of genai-prices, without any request.
 
-Knows names of models, and genai-prices, which is loaded only for a step with a cost budget, because loading
-takes most of a second. The table of providers says who asks for money.
+Knows names of models, and genai-prices, which is loaded only where cost is bounded, because loading takes
+half a second. The table of providers says who asks for money.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE)
     it is unknown."""
     kind, _, name = model.partition(":")
     provider = find_provider(kind, configured)
-    if not name or (provider is not None and provider.free):
+    if provider is not None and provider.free:
         return 0.0
     unknown = f"The cost of {model} cannot be bounded: its price is not known."
-    if provider is None or provider.price is None:
+    if provider is None or provider.price is None or not name:
         raise UsageError(unknown)
     try:
         from genai_prices import Usage as Tokens
@@ -35,6 +35,7 @@ def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE)
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.written_tokens,
     )
     try:
         return float(calc_price(tokens, model_ref=name, provider_id=provider.price).total_price)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import Run, RunStoppedError
+from quoth.agent.run.purse import BudgetError, Purse
+from quoth.agent.run.run import RUNNING, Run, RunStoppedError
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
@@ -83,6 +86,7 @@ class RecordedBackend:
         self._note = note  # told to the model once, when it is asked again
         self._recalls = bool(past.exchanges)
         self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
+        self._measured: tuple[Messages | None, int] = None, 0  # the last request, and its tokens
         self.run: Run | None = None
 
     def _fact(self, name: str) -> Any:
@@ -136,14 +140,19 @@ class RecordedBackend:
             messages.append("user", self._note)
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
+        if self.run is not None and self.run.listener is not None and options.on_wait is None:
+            options = replace(options, on_wait=self.run.waits)
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
-        if options != NO_OPTIONS:
-            more["options"] = options
-        live = self._live()
+        live, purse = self._live(), self._purse
         try:
-            completion = await live.complete(
-                messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
-            )
+            async with purse.paying(live, lambda: self._size(messages), max_tokens) as payment:
+                if (asked := purse.options(payment, options)) != NO_OPTIONS:
+                    more["options"] = asked
+                most, hear = payment.reply_tokens, payment.hearing(on_text)
+                completion = await self._asking(live)(
+                    messages, grammar=grammar, max_tokens=most, on_text=hear, **more
+                )
+                purse.settle(payment, completion)
         except ModelError as error:
             said = _raised(error)
             if isinstance(error, MovedError):
@@ -152,13 +161,41 @@ class RecordedBackend:
             if isinstance(error, MovedError) and self.run is not None:
                 self._tell_move(self.run, str(error))
             raise
+        data = reply_data(completion) | payment.record(max_tokens)
+        self._limited(data)
         reading = self._read(completion)
         with self._log.session.transcript.together():
-            self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+            self._log.reply = self._log.add("reply", data, parent=request)
             self._keep_tags(completion.text, reading)
         self._log.recalled = False
-        self._answered(messages, completion.text)
+        self._answered(messages, completion)
         return completion
+
+    def _asking(self, live: Backend) -> Callable[..., Awaitable[Completion]]:
+        """How the model is asked: in a span, where there is a tracer."""
+        if self.run is None or self.run.tracer is None:
+            return live.complete
+        transcript, session = self._log.session.transcript, self._log.session.id
+        return partial(
+            self.run.tracer.request, live, hide=partial(transcript.hidden, session), learn=self._read
+        )
+
+    @property
+    def _purse(self) -> Purse:
+        """What pays for the requests."""
+        assert self.run is not None, "who asks the model is known"
+        return self.run.purse
+
+    def _size(self, messages: Messages) -> int:
+        """The tokens of a request: an estimate, but no fewer than the server told of its beginning."""
+        assert self.run is not None, "who asks the model is known"
+        asked, told = self._measured
+        return max(gauge_of(self.run).tokens(messages), told if asked is messages else 0)
+
+    def _limited(self, reply: Mapping[str, Any]) -> None:
+        """Let the run know of a reply that was shorter than it wanted, because no more could be paid."""
+        if self.run is not None and "limit" in reply:
+            self.run.reply_tokens = reply["limit"]
 
     def _tell_move(self, run: Run, why: str) -> None:
         run.tell("note", why)
@@ -220,9 +257,10 @@ class RecordedBackend:
                 "tags", {"lines": sorted(lines, key=lambda line: int(line[0]))}, parent=self._log.reply
             )
 
-    def _answered(self, messages: Messages, text: str) -> None:
+    def _answered(self, messages: Messages, completion: Completion) -> None:
         talk = self._log.session.talk_of(messages)
-        talk.count, talk.reply = len(messages), text
+        talk.count, talk.reply = len(messages), completion.text
+        self._measured = messages, completion.usage.input_tokens
 
     def _recalled(self, messages: Messages, request: Event, reply: Event, more: dict[str, Any]) -> Completion:
         asked, said = request.data, reply.data
@@ -249,8 +287,11 @@ class RecordedBackend:
                 raise MovedError(said["text"])
             raise ModelError(said["text"])
         completion = completion_of(said)
+        if self.run is not None:
+            self.run.purse.recall(self.name, completion, said.get("cost"), live=self._live is not None)
+        self._limited(said)
         self._read(completion)
-        self._answered(messages, completion.text)
+        self._answered(messages, completion)
         return completion
 
 
@@ -258,6 +299,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
     """The data of a ``reply`` event for a request that failed."""
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
+    if isinstance(error, BudgetError):
+        return {"raised": "budget", "text": str(error)}
     if isinstance(error, MovedError):
         return {"raised": "moved", "text": str(error)}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
@@ -317,29 +360,35 @@ class RecordedDoor:
             return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
         # A place in a limit and a decision may have been taken for a call of which no event tells yet.
         marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
-        usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
+        usage, budget, before = run.usage, run.budget, replace(run.budget)
 
-        def spent() -> str:
+        def written() -> str:
             """What the call cost is written with its receipt: whoever finds that need not count again."""
-            if run.usage != usage or run.budget.steps_taken != steps:
-                cost = {
+            if run.usage != usage or budget.steps_taken != before.steps_taken:
+                spent = {
                     "usage": {
                         name: value - getattr(usage, name)
                         for name, value in vars(run.usage).items()
                         if value != getattr(usage, name)
                     },
-                    "steps": run.budget.steps_taken - steps,
-                    "calls": run.budget.calls_taken - calls,
+                    "steps": budget.steps_taken - before.steps_taken,
+                    "calls": budget.calls_taken - before.calls_taken,
                 }
-                self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
+                if budget.bounded:
+                    spent["tokens"] = budget.tokens_taken - before.tokens_taken
+                    spent["cost"] = budget.cost_taken - before.cost_taken
+                self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
             return ""
 
-        work = self._door.dispatch(marked, replace(context, written=[spent]), early)
+        token = RUNNING.set(run)
+        work = self._door.dispatch(marked, replace(context, written=[written]), early)
         began = time.monotonic()
         try:
             result = await run.stoppably(work, PATIENCE)
         except RunStoppedError:
             return _cancelled(call, f"{call.tool} was cancelled.", "body", time.monotonic() - began)
+        finally:
+            RUNNING.reset(token)
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result
@@ -367,9 +416,11 @@ class RecordedDoor:
         self._past.unused -= 1
         if (spent := self._past.spent.get(key_in(call))) is not None and self.run is not None:
             data = spent.data
-            self.run.spend(Usage(**data["usage"]))
-            self.run.budget.steps_taken += data["steps"]
-            self.run.budget.calls_taken += data["calls"]
+            usage, budget = Usage(**data["usage"]), self.run.budget
+            self.run.spend(usage)
+            budget.steps_taken += data["steps"]
+            budget.calls_taken += data["calls"]
+            budget.take(data.get("tokens", usage.tokens), data.get("cost", 0.0), usage.seconds)
         if self._differs is not None:
             self._differs(past.begun, call)
         return past.result()

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
-from quoth.agent.events import EventKind, Listener, RunEvent
+from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.context_window import Gauge
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.tools.call.call import Call, Route, ToolResult
@@ -28,8 +30,12 @@ from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from quoth.agent.run.output import Output
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
+    from quoth.agent.trace.tracer import Tracer
     from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
     from quoth.tools.door.early import EarlyBody
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 # it goes on at once.
 AfterTags = Literal["stop", "continue"]
 T = TypeVar("T")
+UNTRACED = contextlib.nullcontext[Any](lambda reply: None)
 SENTENCE = 300  # characters that a person is told of a call that failed
 
 
@@ -70,6 +77,14 @@ class RunLimits:
     cost: float | None = None
     seconds: float | None = None
     parallel: int = 4
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Self:
+        """The limits that a session has kept; those that this version does not know are left out."""
+        known = {one.name for one in fields(cls)}
+        if "tokens" in kept and "reply_tokens" not in kept:  # so it was called in older sessions
+            kept = {**kept, "reply_tokens": kept["tokens"], "tokens": None}
+        return cls(**{name: value for name, value in kept.items() if name in known})
 
 
 class RunStoppedError(Exception):
@@ -125,7 +140,9 @@ class Run:
     user: str = ""
     depth: int = 0
     parent: str | None = None  # the id of the call a sub-agent works for
+    instructions: str = ""  # in the opening of its conversation
     data: str = ""  # shown to the model once, behind the task
+    images: tuple[Image, ...] = ()  # and these beside it
     spent: Callable[[Usage], None] | None = None  # told of every use of a model
     route: Route = "reply"
     after_tags: AfterTags = "continue"
@@ -135,6 +152,7 @@ class Run:
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
     options: RequestOptions | None = None  # of each request
+    output: Output | None = None  # what its answer has to be
     listener: Listener | None = None
     name: str = ""  # within its session
     turn: str = ""  # tells a message of a conversation from another in the same words
@@ -165,17 +183,40 @@ class Run:
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
+    tracer: Tracer | None = None
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
+    given: Budget | None = None  # in place of one of its own
+    funds: Funds = NO_FUNDS
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+        self.budget = self.given or Budget.of(self.limits, kept=1)
         self.aheads = Aheads(self.door, self.limits.parallel)
+
+    @property
+    def purse(self) -> Purse:
+        """What pays for its requests."""
+        return Purse(self.budget, self.funds, self.user, self.session)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
         self.usage += usage
+        self.tell("usage", self.usage)
         if self.spent is not None:
             self.spent(usage)
+
+    def traced(self) -> AbstractContextManager[Callable[[Reply], None]]:
+        """The span of the run, which is told its Reply."""
+        if self.tracer is None:
+            return UNTRACED
+        return self.tracer.run(self.session, self.name, self.task, self.parent)
+
+    def traced_turn(self) -> AbstractContextManager[Any]:
+        """The span of its next turn."""
+        return UNTRACED if self.tracer is None else self.tracer.turn(self.step + 1)
+
+    def waits(self, seconds: float, why: str) -> None:
+        """Tell that the next try of a request is put off."""
+        self.tell("waiting", Waiting(seconds, why))
 
     def quoted(self, found: FoundCall, text: str) -> str:
         """The name of an earlier text in which the words of a call stand, when the call was found in the text
@@ -242,7 +283,7 @@ class Run:
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)
 
-    def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+    def end(self, status: RunStatus, text: str, unsent: str | None = None, output: Any = None) -> Reply:
         answered = status in ("done", "pending")
         reply = Reply(
             self.session,
@@ -255,6 +296,8 @@ class Run:
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
             error="" if answered else text,
+            **self._spent(),
+            output=output,
         )
         if self.log is not None:
             try:
@@ -264,10 +307,18 @@ class Run:
         self.tell("end", reply)
         return reply
 
+    def _spent(self) -> dict[str, Any]:
+        """What the Reply tells of the budget."""
+        purse = self.purse if self.log is not None else replace(self.purse, funds=NO_FUNDS)
+        return {"spent": purse.spent(), "left": purse.left()}
+
     def _stops_otherwise(self) -> bool:
         """Whether the run ends with its first reply that has calls, and was not begun so."""
         begun = self.past.stimulus if self.past is not None else None
         return self.after_tags == "stop" and (begun is None or begun.data.get("after-tags") != "stop")
+
+
+RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run whose call is being made
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:

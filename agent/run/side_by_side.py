@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from quoth.agent.run.host import Host
 from quoth.agent.session.index import new_session
+
+NO_WISHES: Mapping[str, Any] = {}
 
 H = TypeVar("H", bound="SideBySide")
 T = TypeVar("T")
@@ -35,21 +37,23 @@ class SideBySide(Host):
             self._at_work -= 1
 
     @contextlib.contextmanager
-    def free(self) -> Iterator[Self]:
-        """Within this context the host for one more run: this one, or where its session is at work, one with
-        the same parts and a session of its own."""
-        if not self._at_work and not self.running:
+    def free(self, wishes: Mapping[str, Any] = NO_WISHES) -> Iterator[Self]:
+        """Within this context the host for one more run: this one, unless the run has ``wishes`` of its own;
+        where its session is at work, one with the same parts and a session of its own."""
+        busy, made = bool(self._at_work or self.running), self.wishing(wishes)
+        if not busy and made is self:
             with self.at_work():
                 yield self
             return
-        made = copy.copy(self)
+        made = copy.copy(made)
         made._at_work, made._beside, made._running = 0, (), None
-        made.session, made.named = new_session(), ""
         made._store = self._opened_store()
-        made._open_record()
+        if busy:
+            made.session, made.named = new_session(), ""
+            made._open_record()
         self._beside += (made,)
         try:
-            with made.at_work():
+            with made.at_work(), contextlib.nullcontext() if busy else self.at_work():
                 yield made
         finally:
             self._beside = tuple(one for one in self._beside if one is not made)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
@@ -23,6 +23,7 @@ from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
+from quoth.agent.run.purse import Funds, Purse
 from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
@@ -46,6 +47,10 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
+if TYPE_CHECKING:
+    from quoth.agent.trace.tracer import Tracer
+
+NO_LIST = "A list of models is for a person to choose; name one of them."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
@@ -57,6 +62,8 @@ class TeamHost(Protocol):
     door: Door
     table: ToolTable
     limits: RunLimits
+    funds: Funds
+    session: str
     config: Config
     user: str
     workspace: Workspace
@@ -64,6 +71,7 @@ class TeamHost(Protocol):
     call_log: StoreCallLog
     pages: StorePages
     models: Models
+    tracer: Tracer | None
     catalog: BeltCatalog
 
     def tell(self, event: RunEvent) -> None: ...
@@ -80,8 +88,11 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     that of the agent's own models."""
     given, spend = agent.services, _uncounted if run is None else run.spend
     backend = agent.models.backend if run is None else lambda: model_of(run)
-    model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
-    team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
+    purse = purse_of(agent) if run is None else run.purse
+    model = given.model
+    if isinstance(model, OwnModel):
+        model = OwnModel(backend, spend, purse, agent.tracer)
+    team = Team(agent, run, spend, purse) if given.team is NO_TEAM else given.team
     router = given.router if run is None else RunRouter(run, given.router)
     return replace(given, model=model, team=team, router=router)
 
@@ -91,6 +102,11 @@ def model_of(run: Run) -> Backend:
     return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
+def purse_of(agent: TeamHost) -> Purse:
+    """What pays for the models that a call of a person asks."""
+    return Purse(Budget.of(agent.limits), agent.funds, agent.user, agent.session)
+
+
 def _uncounted(usage: Usage) -> None:
     """Ignore the cost of a call that belongs to no run."""
 
@@ -98,12 +114,13 @@ def _uncounted(usage: Usage) -> None:
 class Team:
     """The team of one run, or of a call that a person made."""
 
-    def __init__(self, agent: TeamHost, run: Run | None, spend: Callable[[Usage], None]) -> None:
+    def __init__(
+        self, agent: TeamHost, run: Run | None, spend: Callable[[Usage], None], purse: Purse
+    ) -> None:
         self._agent = agent
         self._run = run
         self._spend = spend
-        limits = agent.limits
-        self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
+        self._purse = purse
         self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
@@ -117,9 +134,9 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-        if model in (own, *EMBEDDED) or (
-            name and provider == own.partition(":")[0] not in ("local", "cascade")
-        ):
+        if provider == "cascade" and model != own:
+            return deny(NO_LIST)
+        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
             return ALLOW
         if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
@@ -128,7 +145,7 @@ class Team:
     async def model(self, spec: str) -> ModelProvider:
         """Another model than the agent's own. Raises ToolError."""
         backend = self.backend_of(spec)
-        return OwnModel(lambda: backend, self._spend)
+        return OwnModel(lambda: backend, self._spend, self._purse, self._agent.tracer)
 
     def backend_of(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:
@@ -137,6 +154,8 @@ class Team:
             if spec is None or spec == self._agent.models.name:
                 return self._agent.models.backend()
             provider, _, name = spec.partition(":")
+            if provider == "cascade":
+                raise ToolError(NO_LIST)
             if provider == "scripted" and name:
                 spec = f"scripted:{self._script(name)}"
             return self._agent.models.other(spec)
@@ -168,12 +187,12 @@ class Team:
         """Run a sub-agent with a task; see tools/call/services.py."""
         run = self._sub_run(task, call, context, data, tools, for_run(self.backend_of(model)))
         try:
-            async with self._budget.lend(run.budget, steps, calls):
+            async with self._purse.budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
                 with self._watched(run):
                     reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         except SpentError:
-            message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
+            message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
             raise ToolFailure("limited", message) from None
         if reply.ok:
             return answer_of(run, reply.text)
@@ -246,6 +265,7 @@ class Team:
             renew=self._agent.renew,
             offers=offers,
             whole=self._agent.table if self._run is None else self._run.whole,
+            funds=self._agent.funds,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
@@ -263,7 +283,7 @@ class Team:
             said["speaker"] = run.user
         if table.hidden:
             said["hidden"] = sorted(table.hidden)
-        limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
+        limits = {**vars(run.limits), **run.budget.bounds}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
@@ -295,17 +315,23 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
     return kept
 
 
-def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+def begin(table: ToolTable, dialect: Dialect, search: bool, instructions: str = "") -> Messages:
     """A new conversation with the opening message for these tools."""
     messages: Messages = import_module("quoth.neuro.think").begin_conversation(
-        table, dialect=dialect, search=search
+        table, dialect=dialect, search=search, instructions=instructions
     )
     return messages
 
 
 def opening(
-    session: Session, name: str, past: Past, table: ToolTable, dialect: Dialect, search: bool
+    session: Session,
+    name: str,
+    past: Past,
+    table: ToolTable,
+    dialect: Dialect,
+    search: bool,
+    instructions: str = "",
 ) -> Messages:
     """The conversation with which a run begins, or began if it is being resumed."""
     before = session.messages_before(name) if past.exchanges else []
-    return read_messages(before) if before else begin(table, dialect, search)
+    return read_messages(before) if before else begin(table, dialect, search, instructions)

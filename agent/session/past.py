@@ -31,6 +31,9 @@ class Sent:
 GOING_ON = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
 
+FAILURES = ("model", "budget")  # of a reply that may come when it is asked for again
+
+
 def _native(call: Mapping[str, Any]) -> NativeCall:
     return NativeCall(id=call["id"], name=call["name"], arguments=call["arguments"])
 
@@ -93,7 +96,7 @@ class Past:
     stimulus: Event | None = None
     exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply
     calls: dict[str, PastCall] = field(default_factory=dict)
-    faults: set[str] = field(default_factory=set)
+    faults: dict[str, str] = field(default_factory=dict)  # what was wrong, by key
     spent: dict[str, Event] = field(default_factory=dict)
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
     tools: dict[int, Event] = field(default_factory=dict)  # what was told of changed tools, by turn
@@ -123,7 +126,7 @@ class Past:
                 case "receipt":
                     past.calls.setdefault(event.key, PastCall()).receipt = event
                 case "fault":
-                    past.faults.add(event.key)
+                    past.faults[event.key] = event.data.get("message", "")
                 case "spent":
                     past.spent[event.key] = event
                 case "memory":
@@ -142,7 +145,7 @@ class Past:
 
     def without_failures(self) -> Past:
         """Remove the failures of model and memory at the end, to ask them again; returns itself."""
-        while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
+        while self.exchanges and self.exchanges[-1][1].data.get("raised") in FAILURES:
             self.exchanges.pop()
         for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
             del self.memory[step]

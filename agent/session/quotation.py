@@ -115,7 +115,10 @@ class Sources:
             data = event.data
             if "stage" in data or self._is_refused_program(event):  # the host's own words
                 continue
-            told = [data.get("value"), data.get("message")] if kind == "receipt" else [data.get("data")]
+            if kind == "receipt":
+                told = [data.get("value"), data.get("message")]
+            else:
+                told = [data.get("data"), *(file.get("text") for file in data.get("files", ()))]
             texts = [one if isinstance(one, str) else print_value(one) for one in told if one]
             if texts:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))

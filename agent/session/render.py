@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.agent.terminal.output import colored, shown
-from quoth.agent.terminal.text import show_value
+from quoth.agent.terminal.text import budget_text, show_value
 from quoth.neuro.prompt.memory import memory_text
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
@@ -174,9 +174,16 @@ def _told(event: Event) -> tuple[str, str]:
         case "stimulus":
             after = f", after {said['after']}" if said.get("after") else ""
             who = f", {visible(said['speaker'])}" if said.get("speaker") else ""
-            return "▶", f"{event.run}{after}, {minute(event.at)}{who}: {said['text']}"
+            files = (
+                f"\nwith {', '.join(visible(one['name']) for one in said['files'])}"
+                if "files" in said
+                else ""
+            )
+            return "▶", f"{event.run}{after}, {minute(event.at)}{who}: {said['text']}{files}"
         case "reply" if said.get("raised") == "moved":
             return "!", str(said["text"])
+        case "reply" if said.get("raised") == "budget":
+            return "", ""  # nothing was asked; its end says why
         case "reply" if "raised" in said:
             return "!", f"The model did not answer: {said['text']}"
         case "reply":
@@ -211,11 +218,18 @@ def _told(event: Event) -> tuple[str, str]:
             reason = f": {said['text']}" if said.get("text") else ""
             return "▷" if said["status"] == "begun" else "■", f"{said['id']}: {said['status']}{reason}"
         case "end" if event.status == "done":
-            return "■", f"done in {number_of(said.get('steps', 0), 'step')}"
+            return "■", f"done in {number_of(said.get('steps', 0), 'step')}{_budget(said)}"
         case "end":
-            return "■", f"{event.status}: {said['text']}" if said["text"] else event.status
+            return "■", (f"{event.status}: {said['text']}" if said["text"] else event.status) + _budget(said)
         case _:
             return "!", f"{event.kind}: {said.get('text') or event.shown}"
+
+
+def _budget(said: Mapping[str, Any]) -> str:
+    """What a run has spent, and what was left, where that was bounded."""
+    if "spent" not in said:
+        return ""
+    return f"\n{budget_text(said['spent'], said['left'])}"
 
 
 def _memory(said: Mapping[str, Any]) -> str:
@@ -239,6 +253,8 @@ def _opened(event: Event) -> str:
     parts += [f"without {name}" for name in said.get("without") or ()]
     if said.get("remote"):
         parts.append(f"remote {said['remote']}")
+    if said.get("instructions"):
+        parts.append(f"instructions {said['instructions']}")
     if said.get("policy"):
         parts.append(f"policy {said['policy']}")
     if said.get("memory"):

@@ -44,6 +44,8 @@ class RunLog:
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.said, "steps": reply.steps}
+        if reply.bounded:
+            data |= {"spent": dict(reply.spent), "left": dict(reply.left)}
         if (number := self.number(messages)) != 1:
             data["talk"] = number
         if after_tags:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from quoth.agent.session.past import GOING_ON, Past, Talk, _native, remember
 from quoth.agent.session.quotation import Sources
-from quoth.neuro.backends.messages import Message, Messages
+from quoth.neuro.backends.messages import Image, Message, Messages
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transcript import Transcript
@@ -325,9 +325,9 @@ def _assistant(data: Mapping[str, Any]) -> Message:
     return message
 
 
-def read_messages(kept: list[Message]) -> Messages:
-    """A conversation with these recorded messages."""
+def read_messages(kept: list[Message], image: Callable[[Mapping[str, Any]], Image] = Image) -> Messages:
+    """A conversation with these recorded messages; ``image`` gives a recorded image its data."""
     messages = Messages()
     for one in kept:
-        messages.add(one)
+        messages.add({**one, "images": [*map(image, one["images"])]} if "images" in one else one)
     return messages

@@ -110,11 +110,16 @@ class Progress:
             self._waiting = True
 
     def _wait_on(self, waiting: Waiting) -> None:
-        """Count down in one line on a terminal; elsewhere say each wait once."""
-        self._wait(f"… {waiting}")
-        if not self._color and self._told != waiting.reason:
+        """Say why once, and on a terminal count down in a line below."""
+        if waiting.seconds < 1:
+            self._told = self._told if waiting.seconds > 0 else ""
+            self._wait("… reading")
+            return
+        if self._told != waiting.reason:
+            self._clear()
             self._line("!", "yellow", str(waiting))
-        self._told = waiting.reason
+            self._told = waiting.reason
+        self._wait(f"… {waiting.seconds:.0f} s")
 
     def _clear(self) -> None:
         if self._waiting:

@@ -5,11 +5,12 @@ Knows no terminal and no command.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from quoth.tools.call.call import ToolResult
 from quoth.tools.lisp.printer import print_value
+from quoth.tools.text import money, number_of
 
 
 def show_value(value: Any) -> str:
@@ -49,3 +50,21 @@ def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> st
     said = aside(text, head)
     left = len(text) - head - tail
     return f"{text[:head]}\n[… {left:,} characters left out{said} …]\n{text[-tail:]}"
+
+
+def budget_text(spent: Mapping[str, Any], left: Mapping[str, Any]) -> str:
+    """What a run has spent and what is left of its budget: ``1,200 tokens, $0.01 spent; $0.04 left``."""
+    took = _amounts({name: one for name, one in spent.items() if name != "seconds" or name in left})
+    rest, today = _amounts(left), _amounts(left.get("today", {}))
+    told = filter(None, (rest and f"{rest} left", today and f"{today} left for today"))
+    return f"{took} spent; {' and '.join(told)}"
+
+
+def _amounts(amounts: Mapping[str, Any]) -> str:
+    known: dict[str, Callable[[Any], str]] = {
+        "requests": lambda number: number_of(int(number), "request"),
+        "tokens": lambda number: f"{number:,.0f} tokens",
+        "cost": money,
+        "seconds": lambda number: f"{number:.1f} s",
+    }
+    return ", ".join(say(amounts[name]) for name, say in known.items() if name in amounts)

@@ -13,8 +13,9 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import HttpBackend, Request, endpoint
+from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
+from quoth.neuro.backends.request import Request, endpoint
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too
@@ -26,6 +27,8 @@ class AnthropicBackend(HttpBackend):
     cached up to its end at each request."""
 
     kind = "Anthropic's Messages API"
+
+    thinking_tokens = THINKING
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class AnthropicBackend(HttpBackend):
         parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
@@ -207,4 +210,11 @@ def _usage(usage: Any) -> Usage:
     """Anthropic counts what it read from its cache, or wrote there, beside the rest of the input."""
     cached = count_in(usage, "cache_read_input_tokens")
     written = count_in(usage, "cache_creation_input_tokens")
-    return Usage(count_in(usage, "input_tokens") + cached + written, count_in(usage, "output_tokens"), cached)
+    details = usage.get("output_tokens_details") if isinstance(usage, dict) else None
+    return Usage(
+        count_in(usage, "input_tokens") + cached + written,
+        count_in(usage, "output_tokens"),
+        cached_tokens=cached,
+        reasoning_tokens=count_in(details, "thinking_tokens"),
+        written_tokens=written,
+    )

@@ -56,14 +56,21 @@ class ContextFullError(ModelError):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens billed for one completion (0 when the server does not say) and wall seconds. The cached tokens
-    are among those of the input, those of reasoning among those of the output."""
+    """Tokens billed for one completion (0 when the server does not say) and wall seconds. Those read from a
+    cache and those written to one are among those of the input, those of reasoning among those of the
+    output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0
     reasoning_tokens: int = 0
+    written_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, in and out."""
+        return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(mine + vars(other)[name] for name, mine in vars(self).items()))
@@ -93,14 +100,15 @@ class RequestOptions:
     """What one request wants beyond the conversation. ``temperature`` is that of sampling (None: the
     backend's own); ``schema`` is the JSON Schema that an answer without calls has to follow; ``seconds``
     bounds the reply with all its tries; ``on_wait`` is told how many seconds a backend waits before it tries
-    again, and why; a pause longer than ``patience`` is not waited for. A backend ignores what it cannot
-    do."""
+    again, and why; a pause longer than ``patience`` is not waited for; ``most_tokens`` bounds a reply
+    together with its thoughts. A backend ignores what it cannot do."""
 
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
     seconds: float | None = None
     on_wait: Callable[[float, str], None] | None = None
     patience: float | None = None
+    most_tokens: int | None = None
 
 
 NO_OPTIONS = RequestOptions()
@@ -165,6 +173,11 @@ class Backend(PlainBackend, Protocol):
         ...
 
 
+def takes_images(backend: PlainBackend) -> bool:
+    """Whether messages to this model may hold images; a caller's own says so by ``takes_images``."""
+    return bool(getattr(backend, "takes_images", False))
+
+
 def as_backend(given: PlainBackend) -> Backend:
     """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools, without ``context``
     the size of its context window is unknown; it need not take ``options``."""
@@ -196,6 +209,10 @@ class _Adapted:
     @property
     def context(self) -> int | None:
         return getattr(self._given, "context", None)
+
+    @property
+    def takes_images(self) -> bool:
+        return takes_images(self._given)
 
     async def complete(
         self,

@@ -43,10 +43,10 @@ class Breaker:
         try:
             yield
         except ModelError as error:
-            self._told(str(error) if error.why in BROKEN else "")
+            self.told(str(error) if error.why in BROKEN else "")
             raise
         else:
-            self._told("")
+            self.told("")
         finally:
             if tries:
                 self._trying = False
@@ -65,7 +65,8 @@ class Breaker:
         self._trying = True
         return True
 
-    def _told(self, failure: str) -> None:
+    def told(self, failure: str) -> None:
+        """Count a failed request; with no words, one that was answered."""
         now = self.clock()
         if not failure:
             self._failed.clear()
@@ -93,4 +94,5 @@ def resting() -> list[Breaker]:
 
 def forget_failures() -> None:
     """Ask every server as if it had never failed."""
-    _breakers.clear()
+    for breaker in list(_breakers.values()):
+        breaker.told("")

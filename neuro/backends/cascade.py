@@ -19,6 +19,7 @@ from quoth.neuro.backends.base import (
     RequestOptions,
     ToolChoice,
     ToolsRefusedError,
+    takes_images,
 )
 from quoth.neuro.backends.context_window import window_of
 from quoth.neuro.backends.messages import Messages
@@ -58,6 +59,15 @@ class Descent:
     @property
     def context(self) -> int | None:
         return self._now.context
+
+    @property
+    def takes_images(self) -> bool:
+        return takes_images(self._now)
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Tokens that its reply may have beyond the limit."""
+        return getattr(self._now, "thinking_tokens", 0)
 
     @property
     def roomier(self) -> bool:

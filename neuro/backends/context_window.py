@@ -28,22 +28,26 @@ class Window:
     known: bool = True
 
 
+_ANY = r"[\w-]+:(.*/)?"  # at whatever provider: openai:gpt-5, openrouter:openai/gpt-5
 # What the makers say, by the name a model was chosen by; the first that matches. A server of one's own may be
 # set to less or to more.
 FAMILIES: tuple[tuple[str, Window], ...] = (
-    # Ollama reads so much unless it is told otherwise, and drops the beginning of the rest without a word.
-    (r"ollama:", Window(4_096, known=False)),
-    (r"llamacpp:", Window(UNKNOWN, known=False)),
-    (r"anthropic:|\w+:(.*/)?claude-", Window(200_000)),
-    (r"openai:(.*/)?gpt-5.*-chat", Window(128_000)),
-    (r"openai:(.*/)?gpt-5", Window(272_000)),  # of the 400,000 the rest is for the reply
-    (r"openai:(.*/)?gpt-4\.1", Window(1_047_576)),
-    (r"openai:(.*/)?(chatgpt-)?(gpt-)?4o|openai:(.*/)?gpt-4-turbo", Window(128_000)),
-    (r"openai:(.*/)?gpt-4", Window(8_192)),
-    (r"openai:(.*/)?gpt-3\.5", Window(16_385)),
-    (r"openai:(.*/)?o1-(mini|preview)", Window(128_000)),
-    (r"openai:(.*/)?o\d", Window(200_000)),
-    (r"openai:(.*/)?gpt-oss", Window(131_072)),
+    # Both read so much unless told otherwise, and may drop the beginning of the rest without a word.
+    (r"(ollama|lmstudio):", Window(4_096, known=False)),
+    (r"(llamacpp|scripted|vllm):", Window(UNKNOWN, known=False)),
+    (rf"anthropic:|{_ANY}claude-", Window(200_000)),
+    (rf"{_ANY}gpt-5.*-chat", Window(128_000)),
+    (rf"{_ANY}gpt-5", Window(272_000)),  # of the 400,000 the rest is for the reply
+    (rf"{_ANY}gpt-4\.1", Window(1_047_576)),
+    (rf"{_ANY}((chatgpt-)?(gpt-)?4o|gpt-4-turbo)", Window(128_000)),
+    (rf"{_ANY}gpt-4", Window(8_192)),
+    (rf"{_ANY}gpt-3\.5", Window(16_385)),
+    (rf"{_ANY}o1-(mini|preview)", Window(128_000)),
+    (rf"{_ANY}o\d", Window(200_000)),
+    (rf"{_ANY}gpt-oss", Window(131_072)),
+    (rf"{_ANY}gemini-", Window(1_000_000)),
+    (rf"{_ANY}deepseek-(v[4-9]|flash)", Window(1_000_000)),
+    (r"(deepseek|groq|mistral):", Window(131_072, known=False)),  # most of theirs
 )
 
 
@@ -73,12 +77,16 @@ def tokens_in(text: str | bytes) -> int:
     return -(-size * 2 // 7)
 
 
+IMAGE_TOKENS = 1600  # what the providers count for a large one, about
+
+
 def message_tokens(message: Message) -> int:
     """An estimate of the tokens that a message takes, with the markup around it."""
     said = tokens_in(message["content"])
     said += sum(
         8 + tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in message.get("calls", ())
     )
+    said += IMAGE_TOKENS * len(message.get("images", ()))
     return 4 + max(said, tokens_in(to_json(message["kept"])) if "kept" in message else 0)
 
 

@@ -27,6 +27,7 @@ LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not wa
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
 WORDS = 4_000  # characters of them that are looked at
+MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
 # An error told as a reply, or in the middle of a stream, that another try may get over.
 _PASSING = re.compile(r"overloaded|api_error|server_error|rate_limit|timeout", re.IGNORECASE)
@@ -61,6 +62,7 @@ class Server:
     """One model on one server, and the sentences about it. ``auth`` is the user and password in its address;
     ``key_variable`` is the environment variable of its key."""
 
+    name = ""  # the spec it was chosen by
     kind = "a server of the right kind"
     tool_view = ""
 
@@ -77,7 +79,7 @@ class Server:
         self._shown = _shown(url)
         self._key = key
         self._key_variable = key_variable
-        self._secrets = _secrets(key, auth, url)
+        self._secrets = secrets_of(key, auth, url)
 
     def _json(self, raw: bytes | str) -> Any:
         reply = parsed(raw)
@@ -113,7 +115,8 @@ class Server:
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):
             why = "key"
-            sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}.{tail}"
+            login = f"type quoth models login {self.name.partition(':')[0]}"
+            sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}, or {login}.{tail}"
         elif status == 407:
             sentence = f"The proxy on the way to {self._shown} wants a name and a password (407).{tail}"
             why = "down"
@@ -167,7 +170,7 @@ class Server:
         """A reply may hold anything, also a list where a number should be."""
         try:
             yield
-        except (TypeError, KeyError, AttributeError):
+        except MISSHAPEN:
             self._garbage("a reply of another shape")
 
     def _garbage(self, what: str) -> NoReturn:
@@ -178,13 +181,16 @@ class Server:
         code = "" if status == 200 else f"status {status} and "
         self._garbage(f"{code}more than {LONGEST:,} bytes; it was stopped there")
 
-    def _out_of_time(self, seconds: float, queued: bool) -> str:
+    def _out_of_time(self, queued: bool, seconds: float, most: float) -> ModelError:
+        """Why there is no answer in the ``seconds`` that a reply may take, of ``most`` that it ever may."""
         if queued:
-            return (
+            sentence = (
                 f"No request was sent to {self._shown} within {seconds:g} s: "
                 f"{PLACES} others of this process were under way there all the time."
             )
-        return f"{self._shown} did not come to an end within {seconds:g} s."
+            return ModelError(sentence, "limited")
+        sentence = f"{self._shown} did not come to an end within {seconds:g} s."
+        return ModelError(sentence, "slow" if seconds == most else "")
 
     def _cut_off(self) -> TransientError:
         return TransientError(f"The answer from {self._shown} was cut off in the middle.", "down")
@@ -199,9 +205,8 @@ class Server:
             cause = cause.__cause__ or cause.__context__
         if isinstance(cause, ssl.SSLCertVerificationError):
             own = " A CA of your own is named by SSL_CERT_FILE." if cause.verify_code in UNKNOWN_CA else ""
-            return ModelError(
-                f"{self._shown} shows a certificate that is not good: {cause.verify_message}.{own}", "down"
-            )
+            what = cause.verify_message.rstrip(".")
+            return ModelError(f"{self._shown} shows a certificate that is not good: {what}.{own}", "down")
         if isinstance(cause, ssl.SSLError):
             hint = "Does it speak https, or is its address one with http://?"
             return ModelError(self._unreachable(cause.reason or str(cause), hint), "down")
@@ -226,7 +231,7 @@ class Server:
         return short(" ".join(printable(text, instead=" ").split()), LONGEST_QUOTE + 1)
 
 
-def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
+def secrets_of(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
     """The texts that must not be shown, the longest first: key, password, possible secrets in the address."""
     user, password = auth or ("", "")
     raw = [pair.partition("=")[2] for pair in url.query.decode(errors="replace").split("&")]

@@ -6,14 +6,11 @@ Must not know tools, forms or the loop. answers.py reads the replies, failures.p
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import re
-import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,54 +21,16 @@ from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, 
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
-from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
+from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
-from quoth.tools.errors import UsageError
+from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
 
-REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 _OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
-
-
-@dataclass
-class Request:
-    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
-    body that are JSON already, in pieces."""
-
-    options: dict[str, Any]
-    parts: dict[str, list[bytes]]
-    has_tools: bool
-    on_text: Callable[[str], None] | None
-    messages: Messages
-    wants: RequestOptions
-    seconds: float  # that the reply may take, with all its tries
-    sent: Collection[str] = ()  # the options that its last try had
-    shortened: bool = False  # whether fewer tokens are asked for than were at first
-    queues: bool = False  # whether it waits for a place among the requests to its server
-    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
-    start: float = field(default_factory=time.monotonic)
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left of it."""
-        return self.start + self.seconds - time.monotonic()
-
-
-class Payload:
-    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
-    again."""
-
-    def __init__(self, pieces: list[bytes]) -> None:
-        self._pieces = pieces
-        self.length = sum(map(len, pieces))
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
 
 
 class HttpBackend(Server):
@@ -84,6 +43,8 @@ class HttpBackend(Server):
 
     takes_grammar = False
     tool_view = ""
+    takes_images = True  # the server knows of which models, and says so
+    thinking_tokens = 0  # that a reply may have beyond its limit
     context: int | None = None  # its server knows
 
     def __init__(
@@ -133,7 +94,8 @@ class HttpBackend(Server):
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
         elif options.schema is not None:
-            asked |= self._schema_fields(portable_schema(options.schema), tools is not None)
+            calls = tools is not None and tool_choice != "none"
+            asked |= self._schema_fields(portable_schema(options.schema), calls)
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
@@ -146,7 +108,7 @@ class HttpBackend(Server):
                 async with asyncio.timeout(seconds):
                     return await self._answer(request)
             except TimeoutError as error:
-                raise ModelError(self._out_of_time(seconds, request.queues), "slow") from error
+                raise self._out_of_time(request.queues, seconds, self._total) from error
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -166,8 +128,8 @@ class HttpBackend(Server):
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down."""
-        if on_wait is None:
+        """Wait before the next try, and count down; a moment is not worth a word."""
+        if on_wait is None or seconds < 1.0:
             await self._sleep(seconds)
             return
         while seconds > 0:
@@ -191,8 +153,9 @@ class HttpBackend(Server):
     def _headers(self) -> dict[str, str]:
         raise NotImplementedError
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
-        """The options by which the model has to answer by ``schema``; none where that would forbid calls."""
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
+        """The options by which the model has to answer by ``schema``; none where they would forbid it the
+        ``calls`` that it may make."""
         return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
@@ -228,8 +191,7 @@ class HttpBackend(Server):
             **(self._headers() if self._key else {}),
         }
         if self._auth is not None:  # what stands in the address is stronger than a key
-            user = ":".join(self._auth).encode()
-            known["authorization"] = f"Basic {base64.b64encode(user).decode()}"
+            known["authorization"] = basic(self._auth)
         return httpx.Headers(known)
 
     @asynccontextmanager
@@ -248,12 +210,14 @@ class HttpBackend(Server):
 
     def _payload(self, request: Request) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
+        if (most := request.wants.most_tokens) is not None:
+            settings |= {name: min(settings[name], most) for name in REPLY_TOKENS if name in settings}
         sent = {
             key: value
             for key, value in settings.items()
             if value is not None and key not in self._refused_options
         }
-        request.sent = sent.keys()
+        request.sent = sent
         pieces = [to_json(sent)[:-1]]
         for key, part in request.parts.items():
             pieces += [b',"%b":' % key.encode(), *part]
@@ -290,6 +254,8 @@ class HttpBackend(Server):
             reply = self._json(await whole_of(response))
             with self._shaped():
                 answer = self._whole(reply)
+        if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:
+            answer.finish = "length"  # llama.cpp's Responses call that complete
         if answer.length > LONGEST:
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:
@@ -349,22 +315,27 @@ class HttpBackend(Server):
         self, response: httpx.Response, on_text: Callable[[str], None], request: Request
     ) -> Answer:
         loop = asyncio.get_running_loop()
-        stream, length = self._stream(), 0
+        stream, length, heard = self._stream(), 0, 0.0
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
                 aclosing(events_of(response)) as events,
             ):
                 async for event in events:
-                    with self._shaped():
-                        piece = stream.hear(event)
+                    try:
+                        piece = "" if stream.done else stream.hear(event)
+                    except MISSHAPEN:
+                        self._garbage("a reply of another shape")
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
                         request.shown = True
                         on_text(piece)
-                    # At its end it is read on, so that the connection can serve again; but not for long.
-                    silence.reschedule(loop.time() + (1.0 if stream.done else self._timeout))
+                    # To set the clock costs as much as to read an event, so it is not done for each.
+                    if stream.done or loop.time() - heard > self._timeout / 100:
+                        heard = loop.time()
+                        # At its end it is read on, so that the connection can serve again; but not for long.
+                        silence.reschedule(heard + (1.0 if stream.done else self._timeout))
         except TimeoutError:
             if not stream.done:
                 raise
@@ -373,28 +344,3 @@ class HttpBackend(Server):
         if answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
-
-
-def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that it contained: they are split off because httpx
-    logs URLs.
-
-    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
-    Raises UsageError.
-    """
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
-        raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
-    auth = (url.username, url.password) if url.userinfo else None
-    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
-    return url.copy_with(userinfo=b"", path=whole), auth
-
-
-def header_safe(key: str | None, variable: str) -> str | None:
-    key = (key or "").strip()
-    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
-        raise UsageError(f"{variable} holds characters that no key can have.")
-    return key or None

@@ -18,7 +18,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import config_dir
 
-SERVICE = "quoth"  # under which the keyring has them, by the provider's name
+SERVICE = "quoth"  # under which the keyring has them, by the name of their variable
 LONGEST = 100_000  # bytes of the file
 
 
@@ -37,13 +37,13 @@ def key_of(provider: Provider, environ: Mapping[str, str] = os.environ, given: s
     """The key of a provider, ``given`` or found. Raises UsageError for a key that cannot be used."""
     if given is not None:
         return ApiKey(given, "api_key")
-    return _from_environment(provider, environ) if _is_set(provider, environ) else stored_key(provider)
+    return _from_environment(provider, environ) if is_set(provider, environ) else stored_key(provider)
 
 
 def first_with_key(providers: Iterable[Provider], environ: Mapping[str, str]) -> Provider | None:
     """The first provider that wants a key and has one; those of the environment come before those stored."""
     wanting = [one for one in providers if one.needs_key]
-    found = (one for one in wanting if _is_set(one, environ))
+    found = (one for one in wanting if is_set(one, environ))
     return next(found, None) or next((one for one in wanting if stored_key(one).secret), None)
 
 
@@ -52,10 +52,10 @@ def stored_key(provider: Provider) -> ApiKey:
     if not provider.key:
         return NO_KEY
     if secret := _in_keyring(provider):
-        return ApiKey(secret, f"the key of {provider.name} in the keyring")
+        return ApiKey(secret, f"{provider.key} in the keyring")
     path = keys_path()
-    if secret := _in_file(path).get(provider.name, ""):
-        return ApiKey(secret, f"the key of {provider.name} in {path}")
+    if secret := _in_file(path).get(provider.key, ""):
+        return ApiKey(secret, f"{provider.key} in {path}")
     return NO_KEY
 
 
@@ -70,11 +70,11 @@ def store_key(provider: Provider, secret: str) -> str:
     kept = _in_file(path)
     if (ring := _keyring()) is not None:
         with suppress(ring.errors.KeyringError):  # none, or one that is locked
-            ring.set_password(SERVICE, provider.name, secret)
-            if kept.pop(provider.name, None):
+            ring.set_password(SERVICE, provider.key, secret)
+            if kept.pop(provider.key, None):
                 _write(path, kept)
             return "the keyring"
-    _write(path, {**kept, provider.name: secret})
+    _write(path, {**kept, provider.key: secret})
     return str(path)
 
 
@@ -82,11 +82,11 @@ def forget_key(provider: Provider) -> list[str]:
     """Remove a stored key from wherever it is; returns from where. Raises UsageError."""
     places = []
     if (ring := _keyring()) is not None and _in_keyring(provider):
-        ring.delete_password(SERVICE, provider.name)
+        ring.delete_password(SERVICE, provider.key)
         places.append("the keyring")
     path = keys_path()
     kept = _in_file(path)
-    if kept.pop(provider.name, None):
+    if kept.pop(provider.key, None):
         _write(path, kept)
         places.append(str(path))
     return places
@@ -97,7 +97,8 @@ def keys_path() -> Path:
     return config_dir() / "keys"
 
 
-def _is_set(provider: Provider, environ: Mapping[str, str]) -> bool:
+def is_set(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment has the key."""
     return bool(provider.key and environ.get(provider.key, "").strip())
 
 
@@ -120,7 +121,7 @@ def _in_keyring(provider: Provider) -> str:
     if ring is None:
         return ""
     try:
-        return ring.get_password(SERVICE, provider.name) or ""
+        return ring.get_password(SERVICE, provider.key) or ""
     except ring.errors.NoKeyringError:  # as on a machine without a desktop
         return ""
     except ring.errors.KeyringError as error:
@@ -132,25 +133,39 @@ def _in_keyring(provider: Provider) -> str:
 
 
 def _in_file(path: Path) -> dict[str, str]:
-    """The keys in the file, by provider: a line each, ``openai=sk-…``."""
+    """The keys in the file, by the names of their variables: a line each, ``OPENAI_API_KEY=sk-…``."""
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            data = file.read(LONGEST)
+        text = _private(path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise UsageError(f"The keys in {path} cannot be read: {error.strerror}.") from None
-    if mode & 0o077:
-        raise UsageError(f"Others may read the keys in {path}; type: chmod 600 {path}")
     found = {}
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         name, equals, secret = line.partition("=")
         if not equals and line.strip() and not line.startswith("#"):
-            raise UsageError(f"{path}:{number}: a line is the name of a provider, = and its key.")
+            raise UsageError(f"{path}:{number}: a line is the name of a variable, = and the key.")
         if equals and not line.startswith("#"):
             found[name.strip()] = secret.strip()
     return found
+
+
+def key_in_file(path: Path) -> str:
+    """The one key that a file holds. Raises UsageError."""
+    try:
+        return _private(path).strip()
+    except OSError as error:
+        raise UsageError(f"The key in {path} cannot be read: {error.strerror}.") from None
+
+
+def _private(path: Path) -> str:
+    """The text of a file that only its owner may read. Raises UsageError for another one."""
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        data = file.read(LONGEST)
+    if mode & 0o077:
+        raise UsageError(f"Others may read the keys in {path}; type: chmod 600 {path}")
+    return data.decode(errors="replace")
 
 
 def _write(path: Path, kept: Mapping[str, str]) -> None:

@@ -91,6 +91,8 @@ class LocalBackend:
         tool_choice: str = "auto",
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
+        if any("images" in message for message in messages):
+            raise ModelError(f"The model {self.name} reads text only, and the task holds an image.")
         request: dict[str, Any] = {
             "max_tokens": max_tokens,
             "temperature": self._temperature if options.temperature is None else options.temperature,
@@ -102,6 +104,8 @@ class LocalBackend:
         }
         if grammar is not None:
             request["grammar"] = grammar
+        elif options.schema is not None:
+            request["json_schema"] = options.schema
         body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.written(wire.text) + b"}"
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[str | Completion | Exception] = asyncio.Queue()

@@ -18,6 +18,13 @@ class NativeCall(TypedDict):
     arguments: str
 
 
+class Image(dict[str, str]):
+    """An image of a message: its ``name``, ``media`` type and the ``id`` under which it is kept, which are
+    recorded; ``data`` is what is sent of it, as base64."""
+
+    data = ""
+
+
 class Message(TypedDict):
     """One message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
@@ -29,6 +36,7 @@ class Message(TypedDict):
     content: str
     calls: NotRequired[list[NativeCall]]
     call_id: NotRequired[str]
+    images: NotRequired[list[Image]]
     kept: NotRequired[dict[str, Any]]
 
 
@@ -109,6 +117,7 @@ class Messages:
         role: str,
         content: str,
         call_id: str = "",
+        images: Iterable[Image] = (),
         *,
         calls: Iterable[NativeCall] = (),
         kept: Mapping[str, Any] | None = None,
@@ -116,6 +125,8 @@ class Messages:
         message: Message = {"role": role, "content": _sendable(content)}
         if call_id:
             message["call_id"] = call_id
+        if shown := list(images):
+            message["images"] = shown
         if native := [
             NativeCall(id=call["id"], name=_sendable(call["name"]), arguments=_sendable(call["arguments"]))
             for call in calls
@@ -133,6 +144,7 @@ class Messages:
             message["role"],
             message["content"],
             message.get("call_id", ""),
+            message.get("images", ()),
             calls=message.get("calls", ()),
             kept=message.get("kept"),
         )
@@ -142,7 +154,11 @@ class Messages:
         one of them has been serialised for a server."""
         if any(written.count > start for written in self._written.values()):
             raise ValueError("what was sent cannot be changed")
+        shown = {image["id"]: image for one in self._messages for image in one.get("images", ())}
         self._messages[start:] = list(messages)
+        for one in self._messages[start:]:
+            if "images" in one:  # a recorded one has no data
+                one["images"] = [shown.get(image["id"], Image(image)) for image in one["images"]]
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)

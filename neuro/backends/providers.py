@@ -44,9 +44,8 @@ class Provider:
     @property
     def spec(self) -> str:
         """How a model of it is named, for help: ``openai:NAME``."""
-        if self.name == "scripted":
-            return "scripted:FILE"
-        return f"{self.name}:NAME" if self.example else self.name
+        shapes = {"local": "local[:FILE]", "scripted": "scripted:FILE", "cascade": "cascade:A,B,…"}
+        return shapes.get(self.name) or (f"{self.name}:NAME" if self.example else self.name)
 
     @property
     def free(self) -> bool:
@@ -54,6 +53,7 @@ class Provider:
 
 
 _OPENAI = ("quoth.neuro.backends.openai", "OpenAIBackend")
+_RESPONSES = ("quoth.neuro.backends.responses", "ResponsesBackend")
 _ANTHROPIC = ("quoth.neuro.backends.anthropic", "AnthropicBackend")
 
 
@@ -71,6 +71,15 @@ def _here(name: str, help: str, port: int, key: str, **options: Any) -> Provider
 
 ROWS = (
     _hosted("openai", "OpenAI", "gpt-5-mini", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    _hosted(
+        "openai-responses",
+        "OpenAI, by its Responses API: thoughts are kept",
+        "gpt-5-mini",
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        backend=_RESPONSES,
+        price="openai",
+    ),
     _hosted(
         "anthropic",
         "Anthropic",
@@ -102,7 +111,8 @@ ROWS = (
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
         dialect="native",
-        options={"stream_usage": False},  # it tells the usage unasked, and refuses to be asked (422)
+        # It tells the usage unasked, refuses to be asked (422), and the ids of calls are its own kind.
+        options={"stream_usage": False, "short_ids": True},
     ),
     _hosted(
         "deepseek",
@@ -120,13 +130,14 @@ ROWS = (
         "GEMINI_API_KEY",
         price="google",
         dialect="native",
+        options={"signed_calls": True},
     ),
     _here("ollama", "Ollama on this machine", 11434, "OLLAMA_API_KEY"),
     _here("vllm", "vLLM on this machine", 8000, "VLLM_API_KEY"),
     _here("lmstudio", "LM Studio on this machine", 1234, "LM_API_TOKEN"),
     # The variable is the one that llama-server itself reads.
     _here("llamacpp", "llama.cpp's server on this machine", 8080, "LLAMA_API_KEY", takes_grammar=True),
-    Provider("local", "embedded, Qwen2.5-Coder 1.5B, or a GGUF file: local:/path.gguf", price=""),
+    Provider("local", "embedded, Qwen2.5-Coder 1.5B, or a GGUF file of yours", price=""),
     Provider("local-small", "embedded, Qwen2.5-Coder 0.5B", price=""),
     Provider(
         "scripted",
@@ -134,6 +145,7 @@ ROWS = (
         "scripted:replies.txt",
         price="",
     ),
+    Provider("cascade", "the first of several models that answers", "cascade:openai:gpt-5-mini,local"),
 )
 PROVIDERS: dict[str, Provider] = {row.name: row for row in ROWS}
 

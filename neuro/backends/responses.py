@@ -12,10 +12,11 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import Request
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.openai import THINKING, OpenAIBackend, named_schema
+from quoth.neuro.backends.request import Request
 
+LEAST = 16  # tokens of a reply; a limit below is refused
 ENCRYPTED = "reasoning.encrypted_content"
 
 
@@ -31,12 +32,14 @@ class ResponsesBackend(OpenAIBackend):
         stateless = {"store": False, "include": [ENCRYPTED]}
         super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
         self.tool_view = "responses"
+        self._text_wire = wire.responses_text
         self._thoughts = wire.responses
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
     ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
-        options: dict[str, Any] = {"max_output_tokens": max_tokens + (THINKING if self._thinks else 0)}
+        limit = max(max_tokens, LEAST) + (THINKING if self._thinks else 0)
+        options: dict[str, Any] = {"max_output_tokens": limit}
         if streams:
             options["stream"] = True
         if tools is None:
@@ -45,7 +48,7 @@ class ResponsesBackend(OpenAIBackend):
             options["tool_choice"] = choice
         return options, {"tools": [tools], "input": messages.pieces(self._thoughts)}
 
-    def _schema_fields(self, schema: dict[str, Any], beside_tools: bool) -> dict[str, Any]:
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:

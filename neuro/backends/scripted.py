@@ -32,6 +32,7 @@ class ScriptedBackend:
 
     takes_grammar = False
     tool_view = "openai"
+    takes_images = True
     context: int | None = None
 
     def __init__(

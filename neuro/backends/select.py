@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from quoth.neuro.backends.base import Backend
+from quoth.neuro.backends.base import Backend, NoKeyError
 from quoth.neuro.backends.keys import NO_KEY, first_with_key, key_of
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
@@ -32,6 +33,8 @@ def choose_backend(
     provider, model = provider_of(spec, config)
     if provider.backend is not None:
         return _on_server(spec, model, provider, settings, environ, config)
+    if provider.name == "cascade":
+        return _cascade(spec, model, settings, environ, progress, config)
     if settings.base_url:
         raise UsageError(f"--base-url has no meaning for {spec}; it goes with a server, as openai:NAME.")
     if provider.name == "scripted":
@@ -42,6 +45,39 @@ def choose_backend(
 
     said = _said(settings, config)
     return LocalBackend(spec, Path(model) if model else None, progress=progress, **said)
+
+
+def _cascade(
+    spec: str,
+    listed: str,
+    settings: Settings,
+    environ: Mapping[str, str],
+    progress: Callable[[int, int], None] | None,
+    config: Defaults,
+) -> Backend:
+    """The models of a list that can be asked; what is said of a server is said of the only one there."""
+    from quoth.neuro.backends.cascade import Cascade, Missing  # here: most agents have one model
+
+    members = [one.strip() for one in listed.split(",")]
+    if len(members) < 2 or not all(members) or any(one.startswith("cascade:") for one in members):
+        raise UsageError(f"{spec} is no list of models, as in cascade:openai:gpt-5-mini,local.")
+    served = [one for one in members if provider_of(one, config)[0].backend is not None]
+    alone = replace(settings, base_url=None, api_key=None)
+    if alone != settings and len(served) != 1:
+        has = f"has {' and '.join(served)}" if served else "has none"
+        raise UsageError(f"A base URL or key is for one server, and {spec} {has}. Configure each by itself.")
+    made: dict[str, Backend] = {}
+    lacks: dict[str, NoKeyError] = {}
+    for one in members:
+        own = settings if one in served else alone
+        try:
+            made[one] = choose_backend(one, own, environ=environ, progress=progress, config=config)
+        except NoKeyError as error:
+            lacks[one] = error
+    if not made:
+        raise NoKeyError(" ".join(map(str, lacks.values())))
+    like = next(iter(made.values()))
+    return Cascade([made.get(one) or Missing(one, str(lacks[one]), like) for one in members])
 
 
 def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, str]:
@@ -90,7 +126,7 @@ def _on_server(
     assert provider.backend is not None, "it is a server"
     key = key_of(provider, environ, settings.api_key)
     if provider.needs_key and not key.secret and not settings.base_url:
-        raise UsageError(
+        raise NoKeyError(
             f"{spec} needs a key: set {provider.key}, type quoth models login {provider.name}, or name a "
             "server by --base-url."
         )

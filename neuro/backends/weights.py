@@ -108,13 +108,15 @@ def explicit_weights(path: Path) -> Path:
 
 def local_available() -> str | None:
     """The name of the best local model that is installed, or None; imports nothing of llama.cpp."""
+    return next(filter(is_installed, KNOWN), None)
+
+
+def is_installed(name: str) -> bool:
+    """Whether a known model can be used at once: llama.cpp is installed, and its weights are here."""
     if importlib.util.find_spec("xllamacpp") is None:  # of a top-level name: looks, runs nothing
-        return None
-    for name, model in KNOWN.items():
-        joined = _models() / model.file
-        if (joined.is_file() and joined.stat().st_size == model.size) or all(_parts(model)):
-            return name
-    return None
+        return False
+    model, joined = KNOWN[name], _models() / KNOWN[name].file
+    return (joined.is_file() and joined.stat().st_size == model.size) or all(_parts(model))
 
 
 def _models() -> Path:

@@ -6,19 +6,26 @@ Knows how a call is spelt as a form, for servers without native calls; it knows 
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from quoth.neuro.backends.messages import Message, NativeCall
+from quoth.neuro.backends.messages import Image, Message, NativeCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 
 Item = dict[str, Any]
+_SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def text(new: Sequence[Message]) -> Iterator[Item]:
     """For models that take only text: native calls become call forms, a turn's results one tool message."""
+    return _as_text(new, _CHAT)
+
+
+def _as_text(new: Sequence[Message], parts: Parts) -> Iterator[Item]:
     results: list[str] = []
     for message in new:
         if "call_id" in message:
@@ -27,7 +34,7 @@ def text(new: Sequence[Message]) -> Iterator[Item]:
         if results:
             yield {"role": "tool", "content": "\n\n".join(results)}
             results = []
-        yield {"role": message["role"], "content": _with_forms(message)}
+        yield {"role": message["role"], "content": _with_images(_with_forms(message), message, parts)}
     if results:
         yield {"role": "tool", "content": "\n\n".join(results)}
 
@@ -58,7 +65,17 @@ def openai(new: Sequence[Message]) -> Iterator[Item]:
             }
         else:
             role = "user" if message["role"] == "tool" else message["role"]
-            yield {"role": role, "content": message["content"]}
+            yield {"role": role, "content": _with_images(message["content"], message, _CHAT)}
+
+
+def gemini(new: Sequence[Message]) -> Iterator[Item]:
+    """The same with Gemini's signatures, without which it refuses the calls that its thoughts led to."""
+    for message, item in zip(new, openai(new), strict=True):
+        for call, signed in zip(
+            item.get("tool_calls", ()), message.get("kept", {}).get("gemini", ()), strict=False
+        ):
+            call |= {"extra_content": signed} if signed else {}
+        yield item
 
 
 def responses(new: Sequence[Message]) -> Iterator[Item]:
@@ -76,16 +93,17 @@ def responses_without_thoughts(new: Sequence[Message]) -> Iterator[Item]:
         yield from _items(message)
 
 
+def responses_text(new: Sequence[Message]) -> Iterator[Item]:
+    """The same as text, for its requests without tools."""
+    for item in _as_text(new, _RESPONSES):
+        yield from _said_in_responses(item["role"], item["content"])
+
+
 def _items(message: Message) -> Iterator[Item]:
-    role = message["role"]
     if "call_id" in message:
         yield {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
-    elif message["content"].strip() and role == "assistant":
-        # llama.cpp takes the text of a reply in this form only.
-        said = {"type": "output_text", "text": message["content"]}
-        yield {"type": "message", "role": role, "content": [said]}
-    elif message["content"].strip():
-        yield {"role": "user" if role == "tool" else role, "content": message["content"]}
+    else:
+        yield from _said_in_responses(message["role"], _with_images(message["content"], message, _RESPONSES))
     for call in message.get("calls", ()):
         yield {
             "type": "function_call",
@@ -93,6 +111,31 @@ def _items(message: Message) -> Iterator[Item]:
             "name": call["name"],
             "arguments": call["arguments"],
         }
+
+
+def _said_in_responses(role: str, content: str | list[Item]) -> Iterator[Item]:
+    if isinstance(content, str) and not content.strip():
+        return
+    if role == "assistant":  # llama.cpp takes the text of a reply in this form only
+        said = {"type": "output_text", "text": content}
+        yield {"type": "message", "role": role, "content": [said]}
+    else:
+        yield {"role": "user" if role == "tool" else role, "content": content}
+
+
+def openai_short_ids(new: Sequence[Message]) -> Iterator[Item]:
+    """The same for Mistral, which takes no call ids but its own kind: those of another model are hashed."""
+    for item in openai(new):
+        if "tool_call_id" in item:
+            item["tool_call_id"] = _short(item["tool_call_id"])
+        for call in item.get("tool_calls", ()):
+            call["id"] = _short(call["id"])
+        yield item
+
+
+def _short(id: str) -> str:
+    """Nine letters and digits, the same for the same id."""
+    return id if _SHORT.fullmatch(id) else hashlib.sha256(id.encode()).hexdigest()[:9]
 
 
 def anthropic(new: Sequence[Message]) -> Iterator[Item]:
@@ -118,9 +161,43 @@ def anthropic(new: Sequence[Message]) -> Iterator[Item]:
 
 def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
     """The same as text, for requests without tools, in which Anthropic refuses tool blocks."""
-    for item in text_as_user(new):
-        if item["role"] != "system" and item["content"].strip():
-            yield item
+    for item in _as_text(new, _ANTHROPIC):
+        content = item["content"]
+        if item["role"] != "system" and (content if isinstance(content, list) else content.strip()):
+            yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
+
+
+def _chat_image(image: Image) -> Item:
+    return {"type": "image_url", "image_url": {"url": _url(image)}}
+
+
+def _responses_image(image: Image) -> Item:
+    return {"type": "input_image", "image_url": _url(image)}
+
+
+def _anthropic_image(image: Image) -> Item:
+    return {"type": "image", "source": {"type": "base64", "media_type": image["media"], "data": image.data}}
+
+
+def _url(image: Image) -> str:
+    return f"data:{image['media']};base64,{image.data}"
+
+
+# The type of a part of text beside images, and how an image is written.
+Parts = tuple[str, Callable[[Image], Item]]
+_CHAT: Parts = ("text", _chat_image)
+_RESPONSES: Parts = ("input_text", _responses_image)
+_ANTHROPIC: Parts = ("text", _anthropic_image)
+
+
+def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
+    """The text, as the first of several parts where the message has images."""
+    kind, write = parts
+    images = [
+        write(one) if one.data else {"type": kind, "text": f"(The image {one['name']} is kept no longer.)"}
+        for one in message.get("images", ())
+    ]
+    return [{"type": kind, "text": text}, *images] if images else text
 
 
 def _with_forms(message: Message) -> str:
@@ -138,7 +215,8 @@ def _form(call: NativeCall) -> str:
 def _said_by_user(message: Message) -> list[Item]:
     if "call_id" in message:
         return [{"type": "tool_result", "tool_use_id": message["call_id"], "content": message["content"]}]
-    return _text(message)
+    said = _with_images(message["content"], message, _ANTHROPIC)
+    return said if isinstance(said, list) else _text(message)
 
 
 def _text(message: Message) -> list[Item]:

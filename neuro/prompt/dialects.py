@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, get_args
 
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import NativeCall
+from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.neuro.prompt import instructions as rules
 from quoth.neuro.prompt.belt import belt, belt_bytes
 from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
@@ -208,11 +209,8 @@ DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, 
 # ones it was measured; for the others it is what their makers train them on. Open models on somebody's server
 # get text, for a server may take tools and not show them to the model.
 FAMILIES: tuple[tuple[str, str], ...] = (
-    (r"local|llamacpp:", "call-form"),
-    (r"anthropic:", "native"),
-    (r"openai(-responses)?:(gpt-[4-9]|gpt-oss|chatgpt|o\d)", "native"),
-    (r"\w+:(.*/)?gpt-oss", "native"),
-    (r"", "call-form"),
+    (r"local|llamacpp:|scripted:", "call-form"),
+    (r"[\w-]+:(.*/)?(gpt-[4-9]|gpt-oss|chatgpt|o\d|claude-|gemini-)", "native"),
 )
 
 
@@ -238,15 +236,20 @@ def dialect_named(name: str, *, in_text: bool) -> Dialect:
 
 
 def choose_dialect(
-    model: str, wanted: str | None = None, *, takes_tools: bool = True, search: bool = False
+    model: str,
+    wanted: str | None = None,
+    *,
+    takes_tools: bool = True,
+    search: bool = False,
+    configured: Mapping[str, Provider] = NONE,
 ) -> tuple[Dialect, str]:
     """The dialect for a model, and a note for the user when it is not the one that was ``wanted``.
 
     With ``search`` the model searches the tools instead of being shown them all. Native tools are always
-    shown in full, so the dialect ``run`` with its one tool then takes the place of ``native``. Raises
-    UsageError for an unknown or unsuitable dialect.
+    shown in full, so the dialect ``run`` with its one tool then takes the place of ``native``. ``configured``
+    are providers beside those of the table. Raises UsageError for an unknown or unsuitable dialect.
     """
-    name = wanted or next(name for pattern, name in FAMILIES if re.match(pattern, model))
+    name = wanted or _usual(model, configured)
     dialect = named_dialect(name)
     notes = []
     if search and dialect is NATIVE:
@@ -260,6 +263,14 @@ def choose_dialect(
             notes.append(refusal_note(dialect, f"{model} takes no native tools."))
         dialect = without_tools(dialect)
     return dialect, " ".join(notes)
+
+
+def _usual(model: str, configured: Mapping[str, Provider]) -> str:
+    """The dialect that suits a model: by its family, else by its provider."""
+    family = next((name for pattern, name in FAMILIES if re.match(pattern, model)), "")
+    kind, colon, _ = model.partition(":")
+    provider = find_provider(kind, configured) if colon and not family else None
+    return family or (provider.dialect if provider else "") or "call-form"
 
 
 def dialect_of_next(dialect: Dialect, model: str, *, takes_tools: bool) -> Dialect:

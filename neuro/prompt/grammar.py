@@ -107,19 +107,20 @@ def grammar(
     several: bool = True,
     programs: bool = False,
     lead: str = "",
+    answer: str = "",
 ) -> str:
     """The grammar for a reply: one call or ``several``, or an answer in plain words; ``may_answer`` or
     ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
     Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
     small models answer through them; an answer that begins with ``lead`` is allowed then too. ``without``
-    names tools that may not be called now."""
+    names tools that may not be called now. ``answer`` is the rule of an answer that is no plain words."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
-    words = "untagged" if spelling is TAGS else "words"
+    words = answer or ("untagged" if spelling is TAGS else "words")
     roots = (["calls"] if tools else []) + ([words] if may_answer or not tools else [])
-    if lead and words not in roots:
+    if lead and not answer and words not in roots:
         roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]

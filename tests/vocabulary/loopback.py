@@ -6,6 +6,7 @@ Knows no provider and no key that is worth anything.
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         self.server.requests.append((self.path, dict(self.headers), body))
+        self.server.callers.append(self.client_address[1])
         answers = self.server.answers
         (answers.pop(0) if len(answers) > 1 else answers[0])(self)
 
@@ -57,15 +59,21 @@ class QuietServer(ThreadingHTTPServer):
 
 
 class Server(QuietServer):
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, certificate: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.scheme = "http" if certificate is None else "https"
+        if certificate is not None:  # each connection is greeted in a thread of its own
+            self.socket = certificate.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.answers: list[Answer] = [answer]
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.callers: list[int] = []  # the port each request came from
         self.released = threading.Event()  # set when the test is over: slow answers end then
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}/v1"
 
     def asked(self, index: int = -1) -> dict[str, Any]:
         body: dict[str, Any] = json.loads(self.requests[index][2])
@@ -127,9 +135,10 @@ def said(*contents: str) -> Messages:
 
 
 @contextmanager
-def loopback(answer: Answer) -> Iterator[Server]:
-    """A server that runs while the block does, and gives ``answer`` until it is told otherwise."""
-    server = Server(answer)
+def loopback(answer: Answer, certificate: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """A server that runs while the block does, and gives ``answer`` until it is told otherwise; with a
+    ``certificate`` it speaks TLS."""
+    server = Server(answer, certificate)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -319,6 +319,11 @@ STREAMS = [
         "{url} failed: you sent ***, ***, *** and ***",
     ),
     Row("garbage", always(sse("what?")), "{url} answered with text that is not JSON (what?). Is it {kind}?"),
+    Row(
+        "other things in the right places",
+        lambda speech: [sse(*speech.begin, *speech.strange)],
+        "{url} answered with a reply of another shape. Is it {kind}?",
+    ),
     Row("other things", always(sse("[1]")), "{url} answered with JSON without {wants}. Is it {kind}?"),
     Row(
         "a refusal",

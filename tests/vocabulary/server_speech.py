@@ -14,6 +14,7 @@ from loopback import KEY, Answer, Sleeps, sse, status
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.openai import OpenAIBackend
+from quoth.neuro.backends.responses import ResponsesBackend
 
 Event = dict[str, Any] | str
 
@@ -21,13 +22,13 @@ Event = dict[str, Any] | str
 @dataclass(frozen=True)
 class Speech:
     """One kind of server. ``begin`` and ``end`` are the events around those of ``words``; ``call`` are the
-    events of a call whose arguments come in pieces, ``whole`` is a reply that is not streamed. A ``reason``
-    is what the server calls the end of a reply that has none of these."""
+    events of a call whose arguments come in pieces, ``whole`` is a reply that is not streamed."""
 
     name: str
     path: str
     kind: str
     wants: str  # what the kind of server is said to have been without
+    variable: str  # of its key
     make: Callable[..., HttpBackend]
     whole: Callable[[str], Any]
     refusal: Callable[[str], Any]
@@ -36,6 +37,7 @@ class Speech:
     call: Callable[..., list[Event]]
     end: Sequence[Event]
     refused: Callable[[str], list[Event]]
+    strange: Sequence[Event]  # what has the right fields, and other things in them than they should have
 
     def backend(self, url: str, **more: Any) -> HttpBackend:
         return self.make("model-x", **{"base_url": url, "api_key": KEY, "sleep": Sleeps(), **more})
@@ -70,6 +72,7 @@ OPENAI = Speech(
     "/chat/completions",
     "an OpenAI-compatible server",
     "choices",
+    "OPENAI_API_KEY",
     OpenAIBackend,
     whole=_message,
     refusal=lambda words: _message(None, refusal=words) if words else _message("", "content_filter"),
@@ -78,6 +81,7 @@ OPENAI = Speech(
     call=_tool_call,
     end=[_choice({}, "stop"), "[DONE]"],
     refused=lambda words: [_choice({"refusal": words}), _choice({}, "stop"), "[DONE]"],
+    strange=[_choice({"tool_calls": [{"index": [1], "function": {"name": "a"}}]})],
 )
 
 
@@ -110,6 +114,7 @@ ANTHROPIC = Speech(
     "/messages",
     "Anthropic's Messages API",
     "content",
+    "ANTHROPIC_API_KEY",
     AnthropicBackend,
     whole=lambda text: {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"},
     refusal=lambda words: {
@@ -127,6 +132,51 @@ ANTHROPIC = Speech(
         },
         {"type": "message_stop"},
     ],
+    strange=[{"type": "content_block_start", "index": index} for index in (1, "a")],
 )
 
-SPEECHES = (OPENAI, ANTHROPIC)
+
+def _output(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
+    return {"status": status, "error": None, "output": list(items), **more}
+
+
+def _said(kind: str, words: str) -> dict[str, Any]:
+    key = "refusal" if kind == "refusal" else "text"
+    return {"type": "message", "id": "m1", "content": [{"type": kind, key: words}]}
+
+
+def _function_call(name: str, *arguments: str) -> list[Event]:
+    item = {"type": "function_call", "id": "f1", "call_id": "c1", "name": name}
+    whole = "".join(arguments)
+    done = {"type": "response.output_item.done", "item": {**item, "arguments": whole}}
+    return [
+        {"type": "response.output_item.added", "item": {**item, "arguments": ""}},
+        *({"type": "response.function_call_arguments.delta", "delta": one} for one in arguments),
+        *([done] if whole.endswith("}") else []),
+    ]
+
+
+_COMPLETED: list[Event] = [{"type": "response.completed", "response": _output()}, "[DONE]"]
+_FILTERED = _output(status="incomplete", incomplete_details={"reason": "content_filter"})
+
+RESPONSES = Speech(
+    "openai-responses",
+    "/responses",
+    "OpenAI's Responses API",
+    "output",
+    "OPENAI_API_KEY",
+    ResponsesBackend,
+    whole=lambda text: _output(_said("output_text", text)),
+    refusal=lambda words: _output(_said("refusal", words)) if words else _FILTERED,
+    begin=[{"type": "response.created", "response": _output(status="in_progress")}],
+    words=lambda *pieces: [{"type": "response.output_text.delta", "delta": piece} for piece in pieces],
+    call=_function_call,
+    end=_COMPLETED,
+    refused=lambda words: [
+        {"type": "response.output_item.done", "item": _said("refusal", words)},
+        *_COMPLETED,
+    ],
+    strange=[{"type": "response.output_item.done"}],
+)
+
+SPEECHES = (OPENAI, ANTHROPIC, RESPONSES)

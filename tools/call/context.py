@@ -5,6 +5,7 @@ The host sets all of it; a model can set none of it. It knows no table and no do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -132,6 +133,7 @@ class ToolContext:
     written: list[Callable[[], str]] = field(default_factory=list)
     clocks: tuple[PausableClock, ...] = ()  # of the calls around this one
     inner_clocks: tuple[PausableClock, ...] = ()  # those, and that of this call, for the calls it makes
+    seconds_left: Callable[[], float] = lambda: math.inf  # of the run that it is a call of
     agent_id: str = ""
     knowledge: str | None = None
     confidence: float | None = None

@@ -6,7 +6,8 @@ It knows no store and no door.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 
 class Policy(Protocol):
@@ -174,6 +175,15 @@ class CallLog(Protocol):
     ) -> None:
         """Called with the result, before anybody sees it."""
         return
+
+
+class Passages(Protocol):
+    """Traces each passage of the door: within it the call is made, and it is told the result. ``early`` says
+    that the body was begun before."""
+
+    def passage(
+        self, call: Call, table: ToolTable, *, early: bool
+    ) -> AbstractContextManager[Callable[[ToolResult], None]]: ...
 
 
 class NoCallLog(CallLog):

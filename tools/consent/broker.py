@@ -65,7 +65,8 @@ class Broker(Decisions):
     """The door's Consent, stored for one workspace, or in ``rows`` that several machines share.
 
     ``person`` is asked at once. Without one, a call is pending until somebody has decided and it is made
-    again. ``clock`` gives seconds since 1970; ``channel`` is where the users of these calls are met.
+    again. ``clock`` gives seconds since 1970; ``channel`` is where the users of these calls are met;
+    ``asked`` is told the id of each request before a person is asked.
     """
 
     def __init__(
@@ -79,9 +80,11 @@ class Broker(Decisions):
         clock: Callable[[], float] = time.time,
         channel: str = "",
         rows: RequestRows | None = None,
+        asked: Callable[[str], None] = lambda request: None,
     ) -> None:
         super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel, rows=rows)
         self._person = person
+        self._asked = asked
         self._asking: set[str] = set()  # the requests a person is being asked about just now
         self._opening = threading.Lock()
         self._settled: set[str] = set()  # the calls that have used a decision
@@ -98,6 +101,7 @@ class Broker(Decisions):
         opened = self._open(tool, call, digest, reason, asking=person is not None)
         told = Redactor(call.form, tool.params, by_looks=False).text(reason)
         waiting = ask(f"{told} (request {opened})")
+        self._asked(opened)
         if person is None:
             return waiting
         try:

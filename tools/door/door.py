@@ -61,6 +61,14 @@ class Door(Parts):
 
         Only asyncio.CancelledError passes through, after the audit row is written.
         """
+        if self.tracer is None:
+            return await self._through(call, context, early)
+        with self.tracer.passage(call, self.table, early=early is not None) as ended:
+            result = await self._through(call, context, early)
+            ended(result)
+        return result
+
+    async def _through(self, call: Call, context: ToolContext, early: EarlyBody | None) -> ToolResult:
         state = self._state(call, context)
         state.early = early
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")

@@ -20,6 +20,7 @@ from quoth.tools.call.ports import (
     NoCallLog,
     NoLimits,
     NoReceipts,
+    Passages,
     Policy,
     Receipts,
 )
@@ -45,6 +46,7 @@ class Parts:
         log: CallLog | None = None,
         together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
         max_depth: int = MAX_DEPTH,
+        tracer: Passages | None = None,
     ) -> None:
         self.table = table
         self.policy = policy or EffectsPolicy()
@@ -56,3 +58,4 @@ class Parts:
         self.log = log or NoCallLog()
         self.together = together  # what is written down within it is on disk at once, or none of it
         self.max_depth = max_depth
+        self.tracer = tracer  # None: nothing is traced, and it costs nothing

@@ -315,7 +315,9 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             state.notes.append(left)
         return Outcome("ok", value)
     except TimeoutError:
-        return _failed(state, "timeout", f"{tool.name} did not finish within {tool.timeout:g} s.")
+        over = state.context.seconds_left() <= 0
+        within = "in the time that was left to the run" if over else f"within {tool.timeout:g} s"
+        return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
     except ToolFailure as failure:
         return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:
@@ -337,9 +339,10 @@ async def _value(state: CallState) -> Any:
 async def value_of_body(state: CallState) -> Any:
     """Run the body of a call, and return its value. Raises what it raises, and TimeoutError."""
     tool = state.known_tool
-    body, seconds = tool._body, tool.timeout + tool.patience
+    body, left = tool._body, max(0.0, state.context.seconds_left())
     assert body is not None, "define_tool gives every tool a body"
-    return await run_function(body, _bindings(body, state), state.context, seconds, state.clock)
+    seconds = tool.timeout + tool.patience
+    return await run_function(body, _bindings(body, state), state.context, min(seconds, left), state.clock)
 
 
 def _failed(state: CallState, status: Status, message: str) -> Outcome:

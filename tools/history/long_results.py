@@ -71,9 +71,8 @@ class StorePages:
         self._pruned = True
         return id
 
-    def page(self, id: str, start: int = 1) -> tuple[str, str]:
-        """The part of a text from its character ``start`` (from 1), and a sentence that says which part it
-        is and which call shows the next one. Raises ToolError."""
+    def text(self, id: str) -> str:
+        """A whole text. Raises ToolError."""
         name = id.strip().lower()
         sql = "SELECT text FROM texts WHERE session = ? AND user = ? AND id = ?"
         found = self._store().execute(sql, (*self._whose, name))
@@ -84,7 +83,12 @@ class StorePages:
                 f"This session keeps no text {print_string(id)}."
                 + (hint or " An id stands where a result was left out: copy it from there.")
             )
-        ((text,),) = found
+        return str(found[0][0])
+
+    def page(self, id: str, start: int = 1) -> tuple[str, str]:
+        """The part of a text from its character ``start`` (from 1), and a sentence that says which part it
+        is and which call shows the next one. Raises ToolError."""
+        name, text = id.strip().lower(), self.text(id)
         if start > max(len(text), 1):
             raise ToolError(f"The text {print_string(name)} has only {len(text):,} characters.")
         part = text[start - 1 : start - 1 + self._chars]

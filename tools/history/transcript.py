@@ -93,9 +93,9 @@ class Transcript:
         with self.together() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
-            bare = without_secrets(data, lambda said: self._hidden(session, said))
+            bare = without_secrets(data, lambda said: self.hidden(session, said))
             if "value" in data and self._secrets.get(session):
-                value = map_texts(bare["value"], lambda said: self._hidden(session, said))
+                value = map_texts(bare["value"], lambda said: self.hidden(session, said))
                 bare = bare if value == bare["value"] else {**bare, "value": value}
             shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
             digest = digest_of(before, shown)
@@ -122,7 +122,8 @@ class Transcript:
         sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND key = ?"
         return bool(self._store().execute(sql, (session, seq, key)))
 
-    def _hidden(self, session: str, text: str) -> str:
+    def hidden(self, session: str, text: str) -> str:
+        """The text without secrets: those of the session, and what looks like one."""
         for secret in self._secrets.get(session, ()):
             text = text.replace(secret, SECRET)
         return redact(text)
@@ -184,10 +185,10 @@ class Transcript:
             (session,),
         )
         for *said, seq in decided:
-            bare = [self._hidden(session, text) for text in said]
+            bare = [self.hidden(session, text) for text in said]
             with contextlib.suppress(ValueError):
                 paths = json.loads(said[-1])
-                bare[-1] = json.dumps([self._hidden(session, path) for path in paths])
+                bare[-1] = json.dumps([self.hidden(session, path) for path in paths])
             if bare != said:
                 marks = ", ".join(f"{name} = ?" for name in columns)
                 execute(f"UPDATE requests SET {marks} WHERE seq = ?", (*bare, seq))  # noqa: S608
@@ -198,7 +199,7 @@ class Transcript:
         since = datetime.fromisoformat(begun.at).timestamp() - 1 if begun else 0.0
         kept = execute("SELECT user, id, text FROM texts WHERE session = ? AND at >= ?", (session, since))
         for user, id, text in kept:
-            if (bare := self._hidden(session, text)) != text:
+            if (bare := self.hidden(session, text)) != text:
                 execute(
                     "UPDATE texts SET text = ? WHERE session = ? AND user = ? AND id = ?",
                     (bare, session, user, id),

@@ -62,18 +62,14 @@ def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[L
     return layers, notes
 
 
-def trust_workspace(root: Path) -> tuple[Layer, str] | None:
-    """Trust the policy of a workspace as it is now. Returns its layer and its SHA-256; None when the file
-    has been removed, and its trust with it. Raises UsageError for a file that cannot be read, or never
-    existed."""
+def own_policy(root: Path) -> tuple[Layer, bytes] | None:
+    """A workspace's own policy and its text, trusted or not; None if there is none. Raises UsageError for one
+    that cannot be read."""
     own = workspace_policy(root)
     if not os.path.lexists(own):
-        if Trust().forget(root):
-            return None
-        raise UsageError(f"There is no {OWN_NAME} in {root}.")
+        return None
     data = read_bytes(own, f"There is no {OWN_NAME} in {root}.")
-    layer = parse_layer("workspace", data, OWN_NAME)
-    return layer, Trust().trust(root, data)
+    return parse_layer("workspace", data, OWN_NAME), data
 
 
 def _layers_of_user() -> list[Layer]:

@@ -26,8 +26,11 @@ class Trust:
     by the workspace's real path."""
 
     def __init__(self, folder: Path | None = None, kind: str = "") -> None:
-        self.folder = folder or state_dir() / "trust"
-        self._kind = kind
+        self._folder, self._kind = folder, kind
+
+    @property
+    def folder(self) -> Path:
+        return self._folder or state_dir() / "trust"
 
     def _file(self, root: Path) -> Path:
         return self.folder / f"{digest_of(os.fsencode(root.resolve()))[:32]}{self._kind}.json"

@@ -334,4 +334,17 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         at REAL NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE spending (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        model TEXT NOT NULL,
+        at REAL NOT NULL,
+        tokens INTEGER NOT NULL,
+        cost REAL NOT NULL,
+        settled INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX spending_user ON spending (user, at, tokens, cost);
+    """,
 )

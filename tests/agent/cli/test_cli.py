@@ -268,9 +268,9 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, chat, call, read, tools, belt, eval, fly, audit, "
-        "policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, fork, "
-        "export, import, rm, resume, replay, lift, worker.",
+        "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
+        "audit, policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, "
+        "fork, export, import, rm, resume, replay, lift, worker.",
     ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
@@ -580,7 +580,8 @@ def test_the_help_tells_the_true_limits_of_a_run(here: Path) -> None:
         option, text = limit.metadata["flags"][0], limit.metadata["help"]
         assert f"{option} " in told
         default = getattr(RunLimits(), limit.name)
-        assert f"(default: {'as known of the model' if default is None else f'{default:g}'})" in text
+        unset = "as known of the model" if limit.name == "context" else "no bound"
+        assert f"(default: {unset if default is None else f'{default:g}'}" in text
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,28 @@ def test_what_cannot_be_trusted(here: Path) -> None:
     assert "is not trusted" in quoth("call", '(echo "x")', cwd=here).err
 
 
+def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> None:
+    settings = '(model "local")\n\n(budget :steps 3)\n'
+    files(here, {".quoth/policy.hy": "(deny (echo))", ".quoth/config.hy": settings})
+    assert quoth("trust", cwd=here).out.split("SHA-256")[1:] == [
+        f" {digest_of(b'(deny (echo))')}:\n  (deny (echo))\n.quoth/config.hy is trusted as it is now, ",
+        f' {digest_of(settings.encode())}:\n  (model "local")\n  (budget :steps 3)\n',
+    ]
+    (here / ".quoth/policy.hy").unlink()
+    assert data(quoth("trust", "--json", cwd=here)) == {
+        "status": "trusted",
+        "workspace": str(here),
+        "config": {"file": ".quoth/config.hy", "sha256": digest_of(settings.encode())},
+    }
+    files(here, {".quoth/policy.hy": "(deny (echo))", ".quoth/config.hy": '(modle "x")'})
+    assert quoth("trust", cwd=here).err.startswith("quoth: .quoth/config.hy:1:2: There is no setting modle.")
+    (here / ".quoth/config.hy").unlink()
+    (here / ".quoth/policy.hy").unlink()
+    assert quoth("trust", cwd=here).out == (
+        f"There are no settings in {here} any more, and none are trusted.\n"
+    )
+
+
 def test_trust_that_cannot_be_kept_is_told(here: Path) -> None:
     files(here, {".quoth/policy.hy": "(deny (echo))", "state": "a file"})
     said = quoth("trust", cwd=here, env={"QUOTH_STATE": str(here / "state")})

@@ -375,6 +375,12 @@ def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(store: Store) -
     assert limits_of(options["t"], options["t"].limits) == RunLimits()
 
 
+def test_the_longest_reply_of_an_older_session_is_no_bound_of_a_run(store: Store) -> None:
+    Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": {"steps": 7, "tokens": 600}})
+    options = take_over(Options(), store, "s", "ann")
+    assert limits_of(options, options.limits) == RunLimits(steps=7, reply_tokens=600)
+
+
 @pytest.mark.parametrize(
     ("now", "taken"),
     [

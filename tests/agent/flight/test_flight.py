@@ -434,10 +434,11 @@ def test_the_steps_of_a_budget_are_those_of_the_run(field: Field) -> None:
 def test_a_step_that_takes_more_tokens_than_it_may_is_not_asked_about_again(field: Field) -> None:
     from quoth.neuro.backends.base import Completion, Usage
 
-    field.plan(step("a", "Do it.", budget="tokens=100"))
-    model = scripted(Completion("(look)", Usage(90, 20)), "Done.")
+    field.plan(step("a", "Do it.", budget="tokens=5000"))
+    model = scripted(Completion("(look)", Usage(90, 4810)), "Done.")
     report = field.fly(model=model)
-    assert report.steps[0].text == "It took 110 tokens, and may take 100."
+    assert report.steps[0].text.startswith("The run was stopped before a request that may take ")
+    assert report.steps[0].text.endswith(": 100 of 5,000 are left.")
     assert len(model.seen) == 1
     assert report.steps[0].usage.input_tokens == 90
 
@@ -449,7 +450,13 @@ def test_a_step_that_takes_too_long_is_stopped(field: Field) -> None:
 
     field.plan(step("a", "Do it.", budget="seconds=1"))
     report = field.fly(model=TalkingFunction(slow))
-    assert report.steps[0].text == "It took longer than its 1 seconds."
+    assert report.steps[0].text == "The run was stopped: its time of 1 s is over."
+
+
+def test_the_forms_of_a_step_are_bounded_by_its_time_too(field: Field) -> None:
+    field.plan(step("a", block("(meet)"), budget="seconds=1"))  # for which it takes two
+    report = field.fly(consent="yes")
+    assert report.steps[0].text.endswith("did not finish in the time that was left to the run.")
 
 
 def test_a_cost_that_cannot_be_bounded_is_refused(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -479,10 +486,11 @@ def test_a_cost_is_bounded_by_the_prices_that_are_known(
 
     known = SimpleNamespace(Usage=lambda **tokens: SimpleNamespace(**tokens), calc_price=price)
     monkeypatch.setitem(sys.modules, "genai_prices", known)
-    field.plan(step("a", "Do it.", budget="cost=0.10"))
-    model = scripted(Completion("(look)", Usage(200, 0)), "Done.")
+    field.plan(step("a", "Do it.", budget="cost=5"))
+    model = scripted(Completion("(look)", Usage(4900, 0)), "Done.")
     model.name = "openai:gpt-9"
-    assert field.fly(model=model).steps[0].text == "It cost $0.2000, and may cost $0.1."
+    assert field.fly(model=model).steps[0].text.endswith(": $0.10 of $5 are left.")
+    assert len(model.seen) == 1
 
 
 def test_a_step_may_use_another_model_only_when_it_was_approved(field: Field) -> None:

@@ -409,7 +409,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
 def test_a_listener_hears_the_run_in_order(tmp_path: Path) -> None:
     heard: list[str] = []
     story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event: heard.append(event.kind))
-    assert [event for event in heard if event not in ("text", "turn")] == (
+    assert [event for event in heard if event not in ("text", "turn", "usage")] == (
         ["written", "thought", "call", "result", "thought", "fault", "thought", "end"]
     )
 
@@ -440,7 +440,7 @@ def test_each_call_is_told_when_it_is_whole_and_none_is_made_before_the_reply_ha
         on_event=lambda event: heard.append(event.data if event.kind in ("text", "written") else event.kind),
     ) as agent:
         agent.run("Do it.")
-    first = [data for data in heard[: heard.index("thought")] if data != "turn"]
+    first = [data for data in heard[: heard.index("thought")] if data not in ("turn", "usage")]
     assert "".join(data for data in first if len(data) == 1) == TWO_CALLS
     assert [(first[place - 1], data) for place, data in enumerate(first) if len(data) > 1] == [
         (")", '(probe :text "a")'),

@@ -379,7 +379,7 @@ async def test_a_share_can_only_be_smaller(office: Office) -> None:
 async def test_a_caller_at_its_last_step_has_nothing_to_give(office: Office) -> None:
     reply = await office.run(cast(lead=LEAD, help="Hi."), limits=RunLimits(steps=1))
     assert [(call.result.status, call.result.message) for call in reply.calls] == [
-        ("limited", "Nothing is left for a sub-agent: the run has taken its steps. Answer now.")
+        ("limited", "Nothing is left for a sub-agent: the run has taken what it may. Answer now.")
     ]
 
 
@@ -831,7 +831,7 @@ async def test_the_listener_of_a_person_who_runs_a_program_hears_of_it_too(offic
         heard.append((len(event.path), event.kind))
 
     await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), on_event=listener)
-    assert heard == [(1, "turn"), (1, "text"), (1, "thought"), (1, "end")]
+    assert heard == [(1, "turn"), (1, "text"), (1, "usage"), (1, "thought"), (1, "end")]
 
 
 def test_a_text_larger_than_a_context_is_asked_about_in_slices(tmp_path: Path) -> None:

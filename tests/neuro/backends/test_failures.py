@@ -6,16 +6,27 @@ Knows the table of failures; nothing here is decided by how long something took.
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
-from loopback import Server, loopback, status
-from server_failures import PASSWORD, QUERY, SECOND, STATUSES, STREAMS, WHOLE, Row
+import trustme
+from commands import quoth
+from loopback import Handler, Server, Sleeps, failure, loopback, said, silence, sse, status
+from server_failures import PASSWORD, QUERY, REPEATED, SECOND, SECRETS, STATUSES, STREAMS, WHOLE, Row
 from server_speech import SPEECHES, Speech
+from words import tool
 
-from quoth import AsyncAgent
+from quoth import AsyncAgent, ModelOptions
+from quoth.agent.events import RunEvent
+from quoth.neuro.backends.base import ModelError, RequestOptions
+from quoth.neuro.backends.breaker import forget_failures
+from quoth.neuro.backends.http import HttpBackend
+from quoth.tools.registry.table import ToolTable
 
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)
 
@@ -34,29 +45,47 @@ def secret_url(server: Server) -> str:
 @pytest.mark.parametrize("rows", [STATUSES, WHOLE, STREAMS], ids=["statuses", "whole", "streamed"])
 @speeches
 async def test_every_failure_is_one_sentence_without_a_secret(
-    server: Server, speech: Speech, rows: Sequence[Row], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    server: Server,
+    speech: Speech,
+    rows: Sequence[Row],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level("DEBUG")
+    monkeypatch.setenv("QUOTH_STATE", str(tmp_path))
     backend = speech.backend(secret_url(server))
     shown: list[str] = []
+    seen: list[str] = []
     told: dict[str, Any] = {}
     wanted = {row.about: as_told(row, speech, server.base_url) for row in rows}
 
-    def listen(event: str, data: Any) -> None:
-        if event == "text":
-            shown.append(data)
+    def listen(event: RunEvent) -> None:
+        seen.append(repr(event.to_json()))
+        if event.kind == "text":
+            shown.append(event.data)
 
     async with AsyncAgent(workspace=tmp_path, tools=[], model=backend, on_event=listen) as agent:
         for row in rows:
             server.answers, before = list(row.answers(speech)), len(server.requests)
             shown.clear()
+            forget_failures()  # else the breaker opens
             reply = await agent.run("hi")
             *_, last = agent.transcript.events(agent.session, kind="reply")
             kept = {name: last.data.get(name) for name in ("raised", "finish") if last.data.get(name)}
-            sent, seen = len(server.requests) - before, "".join(shown)
-            told[row.about] = (reply.status, reply.text, sent, seen, kept, last.data["text"])
+            sent = len(server.requests) - before
+            told[row.about] = (reply.status, reply.said, sent, "".join(shown), kept, last.data["text"])
+            seen += [repr(reply), repr(reply.to_json())]
+        seen += [repr(agent), repr(backend)]
     await backend.aclose()
     assert [(told[k], wanted[k]) for k in told if told[k] != wanted[k]] == []
+    assert secrets_in(caplog.text, *seen, folder=tmp_path) == []
+
+
+def secrets_in(*texts: str, folder: Path) -> list[str]:
+    """The secrets that stand in one of the texts, or in a store in the folder."""
+    found = [text.encode() for text in texts] + [file.read_bytes() for file in folder.rglob("*.sqlite*")]
+    return [one for one in SECRETS if any(one.encode() in text for text in found)]
 
 
 def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
@@ -67,7 +96,7 @@ def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
         "{path}": speech.path,
         "{kind}": speech.kind,
         "{wants}": speech.wants,
-        "{variable}": f"{speech.name.upper()}_API_KEY",
+        "{variable}": speech.variable,
     }
     said = row.said
     for name, words in own.items():
@@ -79,3 +108,243 @@ def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
         told = f"{speech.name}:model-x refused to answer. {why}"
         return "failed", told, row.requests, "", {"finish": "refused"}, said
     return "failed", said, row.requests, row.shown, {"raised": "model"}, said
+
+
+async def test_the_scan_finds_the_secrets_that_are_there(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_STATE", str(tmp_path))
+    server.answers = [SPEECHES[0].reply(f"The model made up {SECRETS[2]}.")]
+    backend = SPEECHES[0].backend(server.base_url)
+    async with AsyncAgent(workspace=tmp_path, tools=[], model=backend) as agent:
+        await agent.run("hi")
+    await backend.aclose()
+    assert secrets_in(f"x{SECRETS[1]}", folder=tmp_path) == list(SECRETS[1:3])
+
+
+# The command
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["told", "as JSON"])
+def test_the_command_tells_and_keeps_no_secret(server: Server, more: list[str], tmp_path: Path) -> None:
+    server.answers = [failure(401, REPEATED)]
+    options = ["--model", "openai:gpt-x", "--base-url", secret_url(server), *more]
+    env = {"QUOTH_STATE": str(tmp_path), "OPENAI_API_KEY": SECRETS[0]}
+    ran = quoth("run", "hi", *options, cwd=tmp_path, env=env)
+    assert ran.code == 1
+    assert "refused the key (401); check OPENAI_API_KEY. It said: you sent ***" in ran.out + ran.err
+    log = quoth("log", "--json", cwd=tmp_path, env=env)
+    assert "refused the key" in log.out
+    assert secrets_in(ran.out, ran.err, log.out, log.err, folder=tmp_path) == []
+
+
+# On the way there
+
+
+async def told(backend: HttpBackend, **more: Any) -> str:
+    """What a person is told of a request that fails."""
+    with pytest.raises(ModelError) as raised:
+        await backend.complete(said("hi"), **more)
+    await backend.aclose()
+    return str(raised.value)
+
+
+@speeches
+async def test_a_server_that_is_down_is_named_without_user_password_or_query(speech: Speech) -> None:
+    with socket.socket() as taken:  # bound but not listening: nobody else can answer there
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}/v1"
+        assert await told(speech.backend(f"http://ann:{PASSWORD}@{place}/?api-key={QUERY}")) == (
+            f"After 3 tries: Cannot reach http://{place}{speech.path} (All connection attempts failed). "
+            "Is the server running?"
+        )
+
+
+@speeches
+async def test_a_name_that_nobody_has(speech: Speech, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: Any, **__: Any) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert await told(speech.backend("http://there.invalid/v1")) == (
+        f"After 3 tries: Cannot reach http://there.invalid/v1{speech.path} (Name or service not known). "
+        "Is its name right, and is there a network?"
+    )
+
+
+@speeches
+async def test_a_server_to_which_no_connection_comes_about(speech: Speech) -> None:
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)  # its queue is full once one has connected
+        for one in (first, second):
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        assert await told(speech.backend(url, connect_timeout=0.05)) == (
+            f"After 3 tries: Cannot reach {url}{speech.path} (no connection in 0.05 s). "
+            "Is the server running?"
+        )
+
+
+@speeches
+@pytest.mark.parametrize("begun", [False, True], ids=["no answer", "some words"])
+async def test_a_server_that_falls_silent(server: Server, speech: Speech, begun: bool) -> None:
+    def answer(handler: Handler) -> None:
+        if begun:
+            speech.stream("he", cut=True)(handler)
+            handler.wfile.flush()
+        silence(handler)
+
+    server.answers = [answer]
+    sentence = await told(speech.backend(server.base_url, timeout=0.2), on_text=lambda piece: None)
+    assert sentence == f"{server.base_url}{speech.path} gave no answer for 0.2 s; it is slow or overloaded."
+    assert len(server.requests) == 1
+
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+NOT_GOOD = "{url} shows a certificate that is not good: "
+OWN_CA = " A CA of your own is named by SSL_CERT_FILE."
+
+
+@speeches
+@pytest.mark.parametrize(
+    ("known", "name", "until", "sentence"),
+    [
+        (True, "127.0.0.1", None, ""),
+        (False, "127.0.0.1", None, NOT_GOOD + "unable to get local issuer certificate." + OWN_CA),
+        (True, "127.0.0.1", LONG_AGO, NOT_GOOD + "certificate has expired."),
+        (
+            True,
+            "there.invalid",
+            None,
+            NOT_GOOD + "IP address mismatch, certificate is not valid for '127.0.0.1'.",
+        ),
+    ],
+    ids=["own CA", "unknown CA", "expired", "wrong host"],
+)
+async def test_a_certificate_is_looked_at(
+    speech: Speech,
+    known: bool,
+    name: str,
+    until: datetime | None,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ca, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert(name, not_before=LONG_AGO - timedelta(days=1), not_after=until).configure_cert(context)
+    (ca if known else trustme.CA()).cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with loopback(speech.reply(), context) as server:
+        backend = speech.backend(server.base_url)
+        if sentence:
+            assert await told(backend) == sentence.replace("{url}", server.base_url + speech.path)
+            assert server.requests == []
+        else:
+            assert (await backend.complete(said("hi"))).text == "hello"
+            await backend.aclose()
+
+
+@speeches
+async def test_a_server_that_speaks_no_tls(server: Server, speech: Speech) -> None:
+    url = server.base_url.replace("http:", "https:")
+    assert await told(speech.backend(url)) == (
+        f"Cannot reach {url}{speech.path} (WRONG_VERSION_NUMBER). "
+        "Does it speak https, or is its address one with http://?"
+    )
+
+
+async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    assert await told(SPEECHES[0].backend("https://127.0.0.1/v1")) == (
+        "SSL_CERT_FILE names no certificates that can be read ([Errno 2] No such file or directory)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("proxy", "sentence"),
+    [
+        (f"http://ann:{PASSWORD}@127.0.0.1:1", "After 3 tries: Cannot reach {url} (All connection attempts"),
+        (
+            f"socks5://ann:{PASSWORD}@127.0.0.1:1",
+            "The proxy that the environment names cannot be used: Using",
+        ),
+        (f"ftp://ann:{PASSWORD}@127.0.0.1:1", "The proxy that the environment names cannot be used: Unknown"),
+    ],
+)
+async def test_a_proxy_that_does_not_work(proxy: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    said = await told(SPEECHES[0].backend("http://there.invalid/v1"))
+    assert said.startswith(sentence.replace("{url}", "http://there.invalid/v1/chat/completions"))
+    assert PASSWORD not in said
+
+
+# What is waited for
+
+
+async def test_a_wait_is_counted_down(server: Server) -> None:
+    server.answers = [status(429, retry_after="3"), SPEECHES[0].reply()]
+    heard: list[tuple[float, str]] = []
+    sleeps = Sleeps()
+    backend = SPEECHES[0].backend(server.base_url, sleep=sleeps)
+    options = RequestOptions(on_wait=lambda seconds, why: heard.append((seconds, why)))
+    assert (await backend.complete(said("hi"), options=options)).text == "hello"
+    why = f"{server.base_url}/chat/completions is limiting requests (429)."
+    assert heard == [(3, why), (2, why), (1, why), (0, why)]
+    assert sleeps == [1, 1, 1]
+    await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            RequestOptions(seconds=60),
+            "{url} is limiting requests (429) and asks to wait 90 s, longer than this reply may take.",
+        ),
+        (RequestOptions(patience=2), "{url} is limiting requests (429)."),
+    ],
+)
+async def test_what_cannot_be_waited_for_is_said_at_once(
+    server: Server, options: RequestOptions, sentence: str
+) -> None:
+    server.answers = [status(429, retry_after="90")]
+    said = await told(SPEECHES[0].backend(server.base_url), options=options)
+    assert said == sentence.replace("{url}", f"{server.base_url}/chat/completions")
+    assert len(server.requests) == 1
+
+
+# Calls
+
+
+@speeches
+@pytest.mark.parametrize("pieces", [(), ('{"word": ',)], ids=["after its name", "in its arguments"])
+async def test_a_call_that_was_cut_off_is_made_once(
+    server: Server, speech: Speech, pieces: tuple[str, ...], tmp_path: Path
+) -> None:
+    made: list[str] = []
+
+    def write(word: str) -> str:
+        made.append(word)
+        return "written"
+
+    note = tool("note", write, params={"word": {"type": str}}, effects=["writes"])
+    server.answers = [
+        sse(*speech.begin, *speech.call("note", *pieces), cut=True),
+        sse(*speech.begin, *speech.call("note", '{"word": ', '"ann"}'), *speech.end),
+        speech.stream("done"),
+    ]
+    backend = speech.backend(server.base_url)
+    async with AsyncAgent(
+        workspace=tmp_path,
+        tools=ToolTable([note]),
+        model=ModelOptions(backend, dialect="native"),
+        consent="yes",
+        on_event=lambda event: None,
+    ) as agent:
+        assert (await agent.run("hi")).said == "done"
+    await backend.aclose()
+    assert (made, len(server.requests)) == (["ann"], 3)

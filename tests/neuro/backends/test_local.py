@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from quoth.neuro.backends.base import Backend, ModelError
+from quoth.neuro.backends.base import Backend, ModelError, RequestOptions
 from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages
 
@@ -52,6 +52,13 @@ async def test_it_answers_and_the_pieces_make_the_answer(backend: LocalBackend) 
     again = await backend.complete(messages, max_tokens=10)
     assert again.text == completion.text
     assert again.usage.cached_tokens > 10
+
+
+async def test_it_answers_by_a_schema(backend: LocalBackend) -> None:
+    schema = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+    options = RequestOptions(schema={**schema, "additionalProperties": False})
+    completion = await backend.complete(said(("user", "Ben is 42.")), options=options, max_tokens=20)
+    assert re.fullmatch(r'\{\s*"age": \d+\s*\}', completion.text)
 
 
 async def test_it_obeys_a_grammar(backend: LocalBackend) -> None:

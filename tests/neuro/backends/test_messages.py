@@ -19,6 +19,7 @@ WIRES: dict[str, Wire] = {
     "text as user": wire.text_as_user,
     "openai": wire.openai,
     "responses": wire.responses,
+    "responses text": wire.responses_text,
     "responses without thoughts": wire.responses_without_thoughts,
     "anthropic": wire.anthropic,
     "anthropic text": wire.anthropic_text,

@@ -1,0 +1,136 @@
+"""The command ``quoth models``: which models there are, what is missing, and the keys of providers.
+
+Knows how a key is typed; where keys are kept is known in neuro/backends/keys.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
+from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line
+from quoth.agent.terminal.person import require_person
+from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.agent.config.config import Config
+
+ACTIONS = ("login", "logout")
+LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong place
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ModelsOptions(Options):
+    """Options of ``quoth models``."""
+
+    what: str | None = argument("ACTION", "login stores the key of a provider, logout removes it", nargs="?")
+    provider: str | None = argument("PROVIDER", "whose key", nargs="?")
+    stdin: str | None = argument("-", "the key is piped into standard input", nargs="?")
+    check: bool = switch("--check", "ask the providers whose key is known, too")
+
+
+def add(commands: Commands) -> None:
+    about = "Show which models there are and what is missing; store the keys of providers (login, logout)."
+    commands.add("models", about, ModelsOptions, models)
+
+
+def models(options: ModelsOptions) -> int:
+    from quoth.agent.config.loading import load_config
+
+    config = load_config(options.folder)
+    for note in config.notes:
+        complain(note)
+    if options.what is None:
+        return _list(options, config)
+    if options.what not in ACTIONS:
+        hint = did_you_mean(options.what, ACTIONS) or " They are login and logout."
+        raise UsageError(f"There is no action {visible(options.what)} of quoth models.{hint}")
+    require_person()
+    provider = _provider(options.provider, config)
+    return _login(options, provider) if options.what == "login" else _logout(options, provider)
+
+
+def _list(options: ModelsOptions, config: Config) -> int:
+    import asyncio
+
+    from quoth.agent.terminal.model_list import list_models
+
+    found = asyncio.run(list_models(config, check=options.check))
+    print_json([asdict(row) for row in found.rows]) if options.json else print_line(str(found))
+    for trouble in found.troubles:
+        complain(trouble)
+    return DONE
+
+
+# Keys
+
+
+def _provider(name: str | None, config: Config) -> Provider:
+    with_keys = [one for one in names(config.providers) if one not in PROVIDERS or PROVIDERS[one].key]
+    if name is None:
+        raise UsageError(f"Name a provider: {', '.join(with_keys)}.")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"That is no provider. They are {', '.join(with_keys)}.")
+    provider = find_provider(name, config.providers)
+    if provider is None:
+        hint = did_you_mean(name, with_keys) or f" They are {', '.join(with_keys)}."
+        raise UsageError(f"There is no provider {visible(name)}.{hint}")
+    if not provider.key:
+        raise UsageError(f"{name} needs no key.")
+    return provider
+
+
+def _login(options: ModelsOptions, provider: Provider) -> int:
+    from quoth.neuro.backends.keys import is_set, store_key
+
+    where = store_key(provider, _typed(options, provider))
+    if options.json:
+        print_json({"status": "stored", "provider": provider.name, "where": where})
+    else:
+        print_line(f"The key of {provider.name} is stored in {where}.")
+    if is_set(provider):
+        complain(f"{provider.key} is set, and comes before it.")
+    return DONE
+
+
+def _typed(options: ModelsOptions, provider: Provider) -> str:
+    """The key, from the terminal or a pipe; never from an argument, where every process could read it."""
+    if options.stdin is not None:
+        if options.stdin != "-":
+            raise UsageError(
+                "A key is no argument: other processes would see it. Leave it out; it is asked for."
+            )
+        if is_terminal(sys.stdin):
+            raise UsageError("- reads the key from a pipe, and standard input is a terminal; leave it out.")
+        from quoth.agent.terminal.input import read_stdin
+
+        return read_stdin()
+    if options.no_input or not is_terminal(sys.stdin):
+        raise UsageError(
+            f"A key is typed at a terminal; to pipe one in, end with -: quoth models login {provider.name} -"
+        )
+    import getpass
+
+    try:
+        return getpass.getpass(f"Key of {provider.name} (it is not shown): ")
+    except EOFError:
+        raise UsageError("No key was given; nothing is stored.") from None
+
+
+def _logout(options: ModelsOptions, provider: Provider) -> int:
+    from quoth.neuro.backends.keys import forget_key, is_set
+
+    places = forget_key(provider)
+    if options.json:
+        print_json({"status": "removed" if places else "none", "provider": provider.name, "where": places})
+    elif places:
+        print_line(f"The key of {provider.name} is removed from {' and '.join(places)}.")
+    else:
+        print_line(f"No key of {provider.name} is stored.")
+    if is_set(provider):
+        complain(f"{provider.key} is still set.")
+    return DONE

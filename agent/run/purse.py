@@ -1,0 +1,236 @@
+"""Pays for the requests of a run: reserves what each may take before it is sent, and settles with what it
+took.
+
+Knows budgets, prices and what a model tells of its usage; it must not know conversations or tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from quoth.agent.run.budget import Budget
+from quoth.agent.run.prices import cost_of
+from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
+from quoth.neuro.backends.cascade import Descent
+from quoth.neuro.backends.context_window import tokens_in
+from quoth.neuro.backends.providers import Provider
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
+from quoth.tools.text import money
+
+LEAST_REPLY = 128  # tokens; a shorter reply is not worth its request, unless no more was asked for
+
+
+class BudgetError(ModelError):
+    """A request was not sent, or not waited for, because the budget has no room for it."""
+
+
+@dataclass
+class Payment:
+    """What was reserved for one request: ``tokens`` and ``cost``, with an input of ``size`` tokens and
+    ``reply_tokens``, the longest reply that can be paid; ``most`` is that with its thoughts, where it has to
+    be lower than usual. ``place`` is that of the day's count, ``took`` what it took, once that is known."""
+
+    model: str
+    size: int
+    reply_tokens: int
+    most: int | None = None
+    tokens: int = 0
+    cost: float = 0.0
+    place: int | None = None
+    took: tuple[int, float] | None = None
+    heard: bool = False  # whether a part of the reply has come
+
+    def record(self, wanted: int) -> dict[str, Any]:
+        """What the transcript keeps of it, beside the reply; ``wanted`` is how long that might have been."""
+        cost = {"cost": self.took[1]} if self.took and self.took[1] else {}
+        return {**cost, **({"limit": self.reply_tokens} if self.reply_tokens < wanted else {})}
+
+    def hearing(self, on_text: Callable[[str], None] | None) -> Callable[[str], None] | None:
+        """``on_text``, remembering that something was heard."""
+        if on_text is None:
+            return None
+
+        def hear(piece: str) -> None:
+            self.heard = True
+            on_text(piece)
+
+        return hear
+
+
+@dataclass(frozen=True)
+class Funds:
+    """What a host lets its users spend on models in a day, and the providers that it has configured, whose
+    prices are known by their kind."""
+
+    daily: Spending = NO_SPENDING
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+
+    def cost(self, model: str, usage: Usage) -> float:
+        """What the usage of a model costs. Raises UsageError when its price is unknown."""
+        return cost_of(model, usage, self.providers)
+
+
+NO_FUNDS = Funds()
+
+
+@dataclass(frozen=True)
+class Purse:
+    """The budget of a run, and what its user may spend on models in a day."""
+
+    budget: Budget
+    funds: Funds = NO_FUNDS
+    user: str = ""
+    session: str = ""
+
+    @property
+    def priced(self) -> bool:
+        """Whether costs are bounded, so that prices are needed."""
+        return self.budget.cost is not None or "cost" in self.funds.daily.bounds(self.user)
+
+    def require_price(self, backend: Backend) -> None:
+        """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
+        known."""
+        if self.priced:
+            for one in backend.models if isinstance(backend, Descent) else (backend,):
+                self.funds.cost(one.name, Usage())
+
+    def spent(self) -> dict[str, Any]:
+        """What was taken of the budget."""
+        budget = self.budget
+        cost = {"cost": budget.cost_taken} if self.priced else {}
+        return {"tokens": budget.tokens_taken, **cost, "seconds": round(budget.seconds_taken, 3)}
+
+    def left(self) -> dict[str, Any]:
+        """What is left of all that is bounded, of the day's under ``today``."""
+        today = self.funds.daily.left(self.user)
+        return {**self.budget.left(), **({"today": today} if today else {})}
+
+    @asynccontextmanager
+    async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
+        """Reserve a request of ``size`` tokens to ``backend`` for the time of the context, with a reply of up
+        to ``wanted``, or of fewer if no more can be paid. The body calls ``settle``; a request that failed
+        before anything came of it took nothing, any other all that was reserved. Raises BudgetError when it
+        cannot be paid, or when the time of the run is over."""
+        payment = await self._reserved(backend, size, wanted)
+        left = self.budget.seconds_left
+        try:
+            async with asyncio.timeout(None if left == math.inf else left) as deadline:
+                yield payment
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise BudgetError(self._too_late()) from error
+        except ModelError as error:
+            if self.budget.seconds_left <= 0:  # its backend was told of the time, and was quicker
+                raise BudgetError(self._too_late()) from error
+            if not payment.heard and error.why != "slow":
+                payment.took = (0, 0.0)
+                if payment.place is not None:
+                    self.funds.daily.release(payment.place)
+                    payment.place = None
+            raise
+        finally:
+            tokens, cost = payment.took or (payment.tokens, payment.cost)
+            self.budget.settle(tokens - payment.tokens, cost - payment.cost)
+            if payment.place is not None and payment.took is not None:
+                self.funds.daily.settle(payment.place, tokens, cost)
+
+    def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
+        """The options of a request, with what it may take."""
+        left = self.budget.seconds_left
+        if left != math.inf:
+            options = replace(options, seconds=min(left, options.seconds or left))
+        return options if payment.most is None else replace(options, most_tokens=payment.most)
+
+    def settle(self, payment: Payment, completion: Completion) -> None:
+        """Note what a request took: as its model tells, or about so much where it tells nothing."""
+        used = completion.usage
+        if payment.size and not used.tokens:
+            calls = sum(tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in completion.calls)
+            used = Usage(payment.size, tokens_in(completion.text) + calls)
+        payment.took = (used.tokens, self.funds.cost(payment.model, used) if self.priced else 0.0)
+
+    def recall(self, model: str, completion: Completion, cost: float | None, *, live: bool) -> None:
+        """Count a request that an earlier process made. Where it did not bound the ``cost`` and this one
+        does, that is worked out now."""
+        if cost is None:
+            cost = self.funds.cost(model, completion.usage) if live and self.budget.cost is not None else 0.0
+        self.budget.take(completion.usage.tokens, cost, completion.usage.seconds)
+
+    async def _reserved(self, backend: Backend, size: Callable[[], int], wanted: int) -> Payment:
+        budget, bounds, model = self.budget, self.funds.daily.bounds(self.user), backend.name
+        if not (budget.bounded or bounds):
+            budget.reserve(0, 0.0)
+            return Payment(model, 0, wanted)
+        if budget.seconds_left <= 0:
+            raise BudgetError(self._too_late())
+        asked, before, least = size(), -1, min(wanted, LEAST_REPLY)
+        whole = wanted + getattr(backend, "thinking_tokens", 0)
+        while True:
+            today = self.funds.daily.left(self.user)
+            most = self._payable(model, asked, whole, today)
+            if most < whole and await budget.returned():
+                continue  # a request that was on its way has given something back
+            if most < least:
+                raise BudgetError(self._too_little(model, asked, least, today))
+            limit = most if most < whole else None
+            tokens, cost = asked + most, self._price(model, asked, most)
+            payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
+            try:
+                if bounds:
+                    payment.place = self.funds.daily.reserve(self.user, self.session, model, tokens, cost)
+            except NoRoomError as error:
+                if most == before:
+                    raise BudgetError(str(error)) from None
+                before = most  # another process may have been quicker
+                continue
+            budget.reserve(tokens, cost)
+            return payment
+
+    def _payable(self, model: str, size: int, wanted: int, today: Mapping[str, float]) -> int:
+        """The longest reply, up to ``wanted`` tokens, that can be paid; below 0 if not even the input can."""
+        tokens = min(self.budget.tokens_left, today.get("tokens", math.inf))
+        cost = min(self.budget.cost_left, today.get("cost", math.inf)) + NOTHING
+        most = int(min(wanted, tokens - size))
+        if (whole := self._price(model, size, wanted)) > cost:
+            start = self._price(model, size, 0)
+            a_token = (whole - start) / wanted
+            most = min(most, math.floor((cost - start) / a_token) if a_token else -1)
+        return most
+
+    def _price(self, model: str, input_tokens: int, output_tokens: int) -> float:
+        """What a request costs at most: as if all of its input had to be written to the provider's cache."""
+        if not self.priced:
+            return 0.0
+        try:
+            return self.funds.cost(model, Usage(input_tokens, output_tokens, written_tokens=input_tokens))
+        except UsageError as error:
+            raise BudgetError(str(error)) from None
+
+    def _too_late(self) -> str:
+        return f"The run was stopped: its time of {self.budget.seconds:g} s is over."
+
+    def _too_little(self, model: str, size: int, reply: int, today: Mapping[str, float]) -> str:
+        """Why a request with a reply of so many tokens cannot be paid."""
+        budget, tokens = self.budget, size + reply
+        cost = self._price(model, size, reply)
+        rest_of_day = f"what {self.user or 'this user'} may use today"
+        bounds = [
+            (tokens, budget.tokens_left, budget.tokens, " tokens", "{:,.0f}".format),
+            (cost, budget.cost_left, budget.cost, "", money),
+            (tokens, today.get("tokens", math.inf), None, " tokens", "{:,.0f}".format),
+            (cost, today.get("cost", math.inf), None, "", money),
+        ]
+        known = [bound for bound in bounds if bound[1] != math.inf]
+        needed, left, whole, noun, told = next((one for one in known if one[0] > one[1]), known[-1])
+        of = rest_of_day if whole is None else told(whole)
+        return (
+            f"The run was stopped before a request that may take {told(needed)}{noun}:"
+            f" {told(max(0, left))} of {of} are left."
+        )

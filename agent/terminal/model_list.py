@@ -1,0 +1,158 @@
+"""Which models there are: what is set up, what answers, what is missing and how to get it.
+
+Knows the table of providers and how a person is told of them; it must not know commands or runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from quoth.neuro.backends.providers import PROVIDERS, Provider, added
+from quoth.neuro.backends.settings import Defaults
+from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.visible import visible
+
+SHOWN = 6  # models of a server
+
+State = Literal["ready", "missing", "down"]
+
+
+@dataclass
+class Found:
+    """What is known of a provider; ``answers`` is None where it was not asked."""
+
+    name: str
+    state: State
+    detail: str
+    spec: str
+    url: str | None = None
+    key: str = ""  # its variable
+    key_from: str = ""
+    answers: bool | None = None
+    models: list[str] = field(default_factory=list)
+    default: bool = False  # whether one of its models is taken where none is named
+
+
+@dataclass(frozen=True)
+class ModelList:
+    """``default`` says which model is taken without a name, ``troubles`` what is wrong beside."""
+
+    rows: Sequence[Found]
+    default: str
+    troubles: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        width = max(len(row.spec) for row in self.rows)
+        lines = [f"{row.spec:{width}}  {row.state:7}  {row.detail}" for row in self.rows]
+        return "\n".join([*lines, "", self.default])
+
+
+async def list_models(config: Defaults, *, check: bool = False) -> ModelList:
+    """Look at all providers; servers on this machine are asked, others only to ``check`` them."""
+    others = list(added())
+    rows = [
+        *PROVIDERS.values(),
+        *config.providers.values(),
+        *(one for one in others if isinstance(one, Provider)),
+    ]
+    found = await asyncio.gather(*(_look(row, config, check) for row in rows))
+    spec, default = _default(config)
+    for row in found:
+        row.default = bool(spec) and spec.partition(":")[0] == row.name
+    return ModelList(
+        found, default, [*map(str, (one for one in others if isinstance(one, UsageError))), *_resting()]
+    )
+
+
+def _default(config: Defaults) -> tuple[str, str]:
+    """The model that is taken where none is named, and a sentence that says so, or why there is none."""
+    from quoth.neuro.backends.select import default_model
+
+    try:
+        spec = default_model(config=config)
+    except UsageError as error:
+        return "", str(error)
+    why = (
+        ", from QUOTH_MODEL" if os.environ.get("QUOTH_MODEL") else ", from config.hy" if config.model else ""
+    )
+    return spec, f"Without --model: {visible(spec)}{why}."
+
+
+def _resting() -> list[str]:
+    """The servers that this process leaves alone for a while."""
+    from quoth.neuro.backends.breaker import resting
+
+    return [
+        f"{one.server} has failed too often and is tried again in {one.left or 0:.0f} s. {one.why}"
+        for one in resting()
+    ]
+
+
+async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
+    found = Found(provider.name, "ready", provider.help, provider.spec, key=provider.key)
+    if provider.backend is not None:
+        await _look_at_server(found, provider, config, check)
+    elif provider.name.startswith("local"):
+        from quoth.neuro.backends.weights import is_installed
+
+        if not is_installed(provider.name):
+            found.state, found.detail = "missing", f"pip install 'quoth[{provider.name}]'"
+    return found
+
+
+async def _look_at_server(found: Found, provider: Provider, config: Defaults, check: bool) -> None:
+    from quoth.neuro.backends.base import ModelError, NoKeyError
+    from quoth.neuro.backends.http import HttpBackend
+    from quoth.neuro.backends.keys import key_of
+    from quoth.neuro.backends.probe import models_of
+    from quoth.neuro.backends.select import choose_backend
+    from quoth.tools.call.redaction import redact_url
+
+    found.url = redact_url(provider.url) if provider.url else None
+    try:
+        key = key_of(provider)
+        backend = choose_backend(provider.example or provider.name, config=config)
+    except NoKeyError:
+        found.state = "missing"
+        found.detail = f"set {provider.key}, or type: quoth models login {provider.name}"
+        return
+    except QuothError as error:
+        found.state, found.detail = "missing", str(error)
+        return
+    found.key_from = key.source
+    if key.secret:
+        found.detail = f"key: {key.source}"
+    is_here = _is_here(provider.url)
+    if not isinstance(backend, HttpBackend) or not (check or is_here):
+        return
+    try:
+        found.models = await models_of(backend)
+        found.answers, found.detail = True, _told(found)
+    except ModelError as error:
+        found.state, found.answers, found.detail = "down", False, str(error)
+        if is_here and error.why == "down":
+            found.detail = f"nothing answers at {found.url}; start it, or name its address by --base-url"
+
+
+def _told(found: Found) -> str:
+    if not found.models:
+        return f"{found.url} answers, and names no model"
+    shown = ", ".join(map(visible, found.models[:SHOWN]))
+    more = f" and {len(found.models) - SHOWN} more" if len(found.models) > SHOWN else ""
+    return f"{found.url} has {shown}{more}"
+
+
+def _is_here(url: str | None) -> bool:
+    """Whether an address is on this machine."""
+    from ipaddress import ip_address
+    from urllib.parse import urlsplit
+
+    host = urlsplit(url or "").hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,45 @@
+"""Asks a server which models it has: a quick look at whether it answers, and takes the key.
+
+A part of the back ends over HTTP, whose sentences it uses; must not know who asks, or what for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+
+from quoth.neuro.backends.answers import whole_of
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.failures import TransientError
+from quoth.neuro.backends.http import HttpBackend
+from quoth.tools.storage.addresses import verified
+
+SECONDS = 3.0
+_ENDPOINT = re.compile(r"/(chat/completions|messages|responses)$")
+
+
+async def models_of(backend: HttpBackend) -> list[str]:
+    """The names of the models at its server. Raises ModelError, with the sentence of a request that fails."""
+    url = backend._url.copy_with(path=_ENDPOINT.sub("/models", backend._url.path))
+    response: httpx.Response | None = None
+    try:
+        with backend._failing(lambda: response):
+            async with (
+                asyncio.timeout(SECONDS),
+                httpx.AsyncClient(timeout=SECONDS, verify=verified(url.scheme)) as client,
+                client.stream("GET", url, headers=backend._sent_headers) as response,
+            ):
+                raw = await whole_of(response)
+        if response.status_code != 200:
+            raise backend._refused(response, raw, False, 0.0)
+    except TransientError as failure:
+        raise ModelError(str(failure), failure.why) from None
+    return _names(backend._json(raw))
+
+
+def _names(reply: Any) -> list[str]:
+    rows = reply.get("data") if isinstance(reply, dict) else None
+    return [str(row["id"]) for row in rows or () if isinstance(row, dict) and "id" in row]

@@ -1,0 +1,94 @@
+"""One request to a model server: where it goes, what is asked, and its body.
+
+Knows neither providers nor connections; http.py sends it.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from quoth.neuro.backends.base import RequestOptions
+from quoth.neuro.backends.messages import PIECE, Messages
+from quoth.tools.errors import UsageError
+
+REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+@dataclass
+class Request:
+    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
+    body that are JSON already, in pieces."""
+
+    options: dict[str, Any]
+    parts: dict[str, list[bytes]]
+    has_tools: bool
+    on_text: Callable[[str], None] | None
+    messages: Messages
+    wants: RequestOptions
+    seconds: float  # that the reply may take, with all its tries
+    sent: Mapping[str, Any] = field(default_factory=dict)  # the options that its last try had
+    shortened: bool = False  # whether fewer tokens are asked for than were at first
+    queues: bool = False  # whether it waits for a place among the requests to its server
+    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def limit(self) -> float:
+        """The most tokens that the reply may have."""
+        return next((self.sent[name] for name in REPLY_TOKENS if name in self.sent), math.inf)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left of it."""
+        return self.start + self.seconds - time.monotonic()
+
+
+class Payload:
+    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
+    again."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.length = sum(map(len, pieces))
+        # Each piece is a write of its own, which costs more than to copy a short one.
+        self._pieces = pieces if self.length > PIECE else [b"".join(pieces)]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
+    """The address to post to, and the user and password that it contained: they are split off because httpx
+    logs URLs.
+
+    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
+    Raises UsageError.
+    """
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
+        raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
+    auth = (url.username, url.password) if url.userinfo else None
+    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
+    return url.copy_with(userinfo=b"", path=whole), auth
+
+
+def header_safe(key: str | None, variable: str) -> str | None:
+    key = (key or "").strip()
+    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
+        raise UsageError(f"{variable} holds characters that no key can have.")
+    return key or None
+
+
+def basic(auth: tuple[str, str]) -> str:
+    """The header that says a user and a password."""
+    return f"Basic {base64.b64encode(':'.join(auth).encode()).decode()}"

@@ -1,0 +1,231 @@
+"""The user's ``config.hy``, and a workspace's own: what they say, what counts, and how mistakes are told."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from words import async_agent, complaint, files
+
+from quoth.agent.config.config import NO_CONFIG, Config, DailyBudget
+from quoth.agent.config.loading import OWN_NAME, TRUST, load_config, own_config, user_config
+from quoth.agent.config.reading import read_config
+from quoth.agent.public import RunLimits
+from quoth.neuro.backends.providers import PROVIDERS
+from quoth.tools.errors import UsageError
+
+README = Path(__file__).parents[3] / "README.org"
+
+
+def mine(text: str) -> Path:
+    """The user's settings are this text."""
+    path = user_config()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def owned(root: Path, text: str) -> Path:
+    """A workspace's own settings are this text, and trusted."""
+    path = files(root, {OWN_NAME: text}) / OWN_NAME
+    data = own_config(root)
+    assert data is not None
+    TRUST.trust(root, data)
+    return path
+
+
+# What it says
+
+
+def test_the_readme_shows_every_setting() -> None:
+    shown = re.search(r"#\+begin_src hy :name config\n(.*?)#\+end_src", README.read_text(), re.DOTALL)
+    assert shown
+    config = read_config(shown[1], "config.hy")
+    assert config.model == "cascade:work:gpt-5-mini,local"
+    assert (config.dialect, config.temperature, config.timeout) == ("native", 0.2, 300)
+    assert (config.instructions, config.reply_tokens) == ("Answer in one sentence.", 2000)
+    assert config.budget == {"cost": 0.5, "tokens": 200_000, "seconds": 600, "steps": 40, "calls": 100}
+    assert config.daily == (DailyBudget(requests=500, cost=5.0),)
+    work = config.providers["work"]
+    assert (work.name, work.example, work.url) == ("work", "work:gpt-5-mini", "https://models.example.org/v1")
+    assert (work.key, work.needs_key, work.price) == ("WORK_API_KEY", True, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "needs_key", "price"),
+    [
+        ('"x" :like "openai" :key "TEAM_KEY"', "TEAM_KEY", True, "openai"),
+        ('"x" :like "openai" :url "http://h/v1"', "", False, None),
+        ('"x" :like "openai"', "OPENAI_API_KEY", True, "openai"),
+        ('"x" :like "ollama" :url "http://h/v1"', "", False, ""),
+        ('"x" :like "llamacpp" :url "http://h/v1" :key "K"', "K", True, ""),
+    ],
+)
+def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: str | None) -> None:
+    found = read_config(f"(provider {said})", "config.hy").providers["x"]
+    assert (found.key, found.needs_key, found.price) == (key, needs_key, price)
+    assert found.options == PROVIDERS[found.help.removeprefix("as ").partition(",")[0]].options
+
+
+MISTAKES = [
+    ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
+    ('(key "x")', "1:2: There is no setting key. There are model, dialect, temperature, timeout, "
+     "instructions, max-reply-tokens, budget, provider."),
+    ("model", '1:1: model is no setting; write such as (model "openai:gpt-5-mini").'),
+    ('("model" "x")', '1:2: There is no setting "model". There are'),
+    ("(model x)", "1:8: A text in quotes is needed, not x."),
+    ('(model (+ "a" "b"))', '1:8: A text in quotes is needed, not (+ "a" "b").'),
+    ('(model "opnai:x")', "1:8: There is no provider opnai. Did you mean openai?"),
+    ('(model "cascade:wrk:x,local")\n(provider "work" :like "openai")',
+     "1:8: There is no provider wrk. Did you mean work?"),
+    ('(model "a" "b")', "1:1: (model …) takes one value."),
+    ('(model "local")\n(model "b")', "2:1: (model …) stands twice."),
+    ('(temperature "hot")', '1:14: A number from 0 is needed, not "hot".'),
+    ("(temperature -1)", "1:14: A number from 0 is needed, not -1."),
+    ("(timeout 0)", "1:10: A number of seconds above 0 is needed."),
+    ('(dialect "nativ")', "1:10: There is no dialect nativ; the dialects are"),
+    ("(max-reply-tokens 1.5)", "1:19: A whole number from 1 is needed, not 1.5."),
+    ("(budget)", "1:1: This budget bounds nothing; write :tokens, :cost, :seconds, :steps, :calls."),
+    ("(budget 5)", "1:9: A keyword is needed before 5: :tokens, :cost, :seconds, :steps, :calls."),
+    ("(budget :token 15)", "1:9: (budget …) has no :token. Did you mean tokens?"),
+    ("(budget :cost)", "1:9: :cost has no value."),
+    ("(budget :cost :steps 1)", "1:9: :cost has no value."),
+    ("(budget :cost 1 :cost 2)", "1:17: :cost stands twice."),
+    ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) stands twice."),
+    ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day", or for each run without :per.'),
+    ('(budget :per "day" :user "ann")', "1:1: This budget bounds nothing; write :requests, :tokens, :cost."),
+    ('(budget :per "day" :steps 1)', "1:20: (budget …) has no :steps."),
+    ("(provider)", "1:1: A provider has a name: (provider"),
+    ('(provider "Work" :like "openai")', "1:11: The name of a provider is of a-z, 0-9 and -."),
+    ('(provider "openai" :like "groq")', "1:11: There is a provider openai already."),
+    ('(provider "work")', '1:1: It speaks as another: :like "openai" or'),
+    ('(provider "work" :like "opnai")', "1:24: No provider opnai can be resembled. Did you mean openai?"),
+    ('(provider "work" :like "local")', "1:24: No provider local can be resembled."),
+    ('(provider "work" :like "openai" :url "h:1")', "1:38: An address looks like https://models.example.org/v1."),
+    ('(model "x', '1:8: this string is never closed; add ") at the end'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), MISTAKES, ids=[text for text, _ in MISTAKES])
+def test_a_mistake_is_pointed_at(text: str, sentence: str) -> None:
+    told = complaint(UsageError, lambda: read_config(text, "config.hy"))
+    place, _, _ = sentence.partition(": ")
+    assert told.startswith(f"config.hy:{sentence}")
+    line, column = map(int, place.split(":"))
+    assert told.split("\n")[1:] == [f"  {text.splitlines()[line - 1]}", f"  {' ' * (column - 1)}^"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(provider "w" :like "openai" :url "https://ann:sec-ret@h/v1" :kee "X")',
+        '(provider "w" :like "openai" :url "ann:sec-ret@h/v1")',
+        '(provider "w" :like "openai" :url "https://h/v1?token=sec-ret" :kee "X")',
+        '(provider "w" :like "openai" :url "https://ann:sec-ret@h/v1',
+        '(provider "w" :like "openai" :key "sec-ret")',
+        '(provider "w" :like "openai" :key "sk-proj-sec-ret0123456789ab")',
+        '(key "sk-proj-sec-ret0123456789ab")',
+        "(model sk-proj-sec-ret0123456789ab)",
+    ],
+)
+def test_no_complaint_shows_a_secret(text: str) -> None:
+    assert "sec-ret" not in complaint(UsageError, lambda: read_config(text, "config.hy"))
+
+
+# What counts
+
+
+def test_without_a_file_nothing_is_configured(tmp_path: Path) -> None:
+    assert load_config(tmp_path) is NO_CONFIG
+
+
+def test_a_workspace_counts_once_it_is_trusted(tmp_path: Path) -> None:
+    mine('(model "groq:x")\n(temperature 0.5)\n(provider "work" :like "openai")')
+    files(tmp_path, {OWN_NAME: '(model "local")'})
+    config = load_config(tmp_path)
+    assert (config.model, config.temperature, [*config.providers]) == ("groq:x", 0.5, ["work"])
+    assert config.notes == (
+        f"{tmp_path / OWN_NAME} is not trusted, so its settings do not count; read it, then run: quoth trust",
+    )
+    owned(tmp_path, '(model "local")')
+    config = load_config(tmp_path)
+    assert (config.model, config.temperature, [*config.providers]) == ("local", 0.5, ["work"])
+    assert config.notes == ()
+
+
+def test_a_workspace_only_tightens_the_budgets(tmp_path: Path) -> None:
+    mine('(budget :cost 1 :steps 10)\n(budget :per "day" :cost 5)')
+    owned(tmp_path, '(budget :cost 2 :steps 3 :tokens 100)\n(budget :per "day" :requests 9)')
+    config = load_config(tmp_path)
+    assert config.budget == {"cost": 1, "steps": 3, "tokens": 100}
+    assert config.daily == (DailyBudget(cost=5.0), DailyBudget(requests=9))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(provider "work" :like "openai" :url "https://h/v1")',
+        '(model "scripted:evil.hy")',
+        '(model "local:/tmp/evil.gguf")',
+        '(model "cascade:openai:gpt-5-mini,scripted:evil.hy")',
+    ],
+)
+def test_a_workspace_names_no_provider_and_no_file(tmp_path: Path, text: str) -> None:
+    files(tmp_path, {OWN_NAME: text})
+    assert "A workspace may name" in complaint(UsageError, lambda: own_config(tmp_path))
+    TRUST.trust(tmp_path, text.encode())
+    assert "A workspace may name" in complaint(UsageError, lambda: load_config(tmp_path))
+
+
+def test_settings_that_change_after_they_were_trusted_stop_everything(tmp_path: Path) -> None:
+    own = owned(tmp_path, '(model "local")')
+    own.write_text('(model "groq:x")')
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == (
+        f"{own} has changed since it was trusted; read it, then run: quoth trust"
+    )
+    own.unlink()
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == (
+        f"{own} was trusted and is gone; restore it, or run: quoth trust"
+    )
+
+
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    path = mine("")
+    path.write_bytes(b'(model "\xff")')
+    assert complaint(UsageError, lambda: load_config(tmp_path)).endswith("config.hy is not UTF-8 text.")
+    path.unlink()
+    path.mkdir()
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} is no regular file."
+    path.rmdir()
+    os.mkfifo(path)
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} is no regular file."
+
+
+async def test_an_agent_has_the_limits_that_are_configured_where_none_are_given(tmp_path: Path) -> None:
+    mine("(budget :cost 1.5 :steps 7)\n(max-reply-tokens 99)")
+    async with async_agent(tmp_path, "Hi.") as plain:
+        assert (plain.limits.cost, plain.limits.steps, plain.limits.reply_tokens) == (1.5, 7, 99)
+    limits = RunLimits(steps=3, cost=0.1)
+    async with async_agent(tmp_path, "Hi.", limits=limits) as given:
+        assert (given.limits.cost, given.limits.steps, given.limits.reply_tokens) == (0.1, 3, 99)
+
+
+def test_no_tool_reads_the_settings_or_the_keys(tmp_path: Path) -> None:
+    from quoth.agent.public import Agent
+    from quoth.neuro.backends.keys import keys_path
+
+    path = mine("")
+    keys_path().write_text("OPENAI_API_KEY=sec-ret\n")
+    with Agent(workspace=path.parent.parent, model="local", consent="yes") as agent:
+        for file in (path, keys_path()):
+            result = agent.call(f'(read-file :path "{file.relative_to(path.parent.parent)}")')
+            assert not result.ok
+            assert "sec-ret" not in str(result)
+
+
+def test_what_is_configured_shows_no_address() -> None:
+    config = read_config('(provider "w" :like "openai" :url "https://ann:sec-ret@h/v1")', "config.hy")
+    assert "sec-ret" not in repr(config)
+    assert config != Config()

@@ -1,0 +1,207 @@
+"""Files of a task: texts are shown as data, images as each provider takes them, and again when resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Agent, agent, complaint, quoth, scripted
+
+from quoth.agent.run.attachments import IMAGE_BYTES, MOST_FILES, TEXT_BYTES
+from quoth.neuro.backends import wire
+from quoth.neuro.backends.base import Completion, ModelError
+from quoth.neuro.backends.context_window import IMAGE_TOKENS, message_tokens
+from quoth.neuro.backends.local import LocalBackend
+from quoth.neuro.backends.messages import Image, Messages
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import UsageError
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+IN_BASE64 = base64.b64encode(PNG).decode()
+URL = f"data:image/png;base64,{IN_BASE64}"
+
+
+@pytest.fixture
+def cat(tmp_path: Path) -> Path:
+    path = tmp_path / "cat.png"
+    path.write_bytes(PNG)
+    return path
+
+
+def first_words(model: Any) -> dict[str, Any]:
+    """What a person said first to a scripted model."""
+    said: dict[str, Any] = next(one for one in json.loads(model.seen[0]) if one["role"] == "user")
+    return said
+
+
+def test_a_text_stands_behind_the_task_and_an_image_beside_it(tmp_path: Path, cat: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Cats purr.\n")
+    model = scripted("They purr.")
+    with Agent(workspace=tmp_path, model=model) as it:
+        assert it.run("What do cats do?", files=[tmp_path / "notes.txt", str(cat)]).text == "They purr."
+    said = first_words(model)
+    assert said["content"] == "What do cats do?\n\nThe file notes.txt:\nCats purr.\n"
+    ((name, media),) = [(image["name"], image["media"]) for image in said["images"]]
+    assert (name, media) == ("cat.png", "image/png")
+    assert IN_BASE64 not in json.dumps(said)  # a transcript names it only
+
+
+def test_one_file_need_not_be_a_list(tmp_path: Path, cat: Path) -> None:
+    model = scripted("A cat.")
+    with Agent(workspace=tmp_path, model=model) as it:
+        assert it.run("What is this?", files=str(cat)).ok
+    assert len(first_words(model)["images"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fault"),
+    [
+        ("a.bin", b"\x00\x01", "is neither text in UTF-8 nor an image (PNG, JPEG, GIF or WebP)."),
+        ("a.txt", b"\xff\xfe", "is neither text in UTF-8 nor an image (PNG, JPEG, GIF or WebP)."),
+        (
+            "a.txt",
+            b"a" * (TEXT_BYTES + 1),
+            "has 200,001 bytes, and a task takes 200,000 of a text; in the workspace the model can read it in"
+            " parts.",
+        ),
+        ("a.png", PNG + b"0" * IMAGE_BYTES, "has 5,000,014 bytes; a model takes 5,000,000."),
+        ("none.txt", None, "cannot be read: No such file or directory."),
+    ],
+)
+def test_a_file_that_cannot_be_shown_is_told_before_the_model_is_asked(
+    tmp_path: Path, name: str, data: bytes | None, fault: str
+) -> None:
+    path = tmp_path / name
+    if data is not None:
+        path.write_bytes(data)
+    with agent(tmp_path, "Never.") as it:
+        said = complaint(UsageError, lambda: it.run("What is this?", files=[path]))
+        kind = "image" if name == "a.png" else "file"
+        assert said == f"The {kind} {path} {fault}"
+        assert it.session not in [one.id for one in it._agent._session.unfinished()]
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with agent(tmp_path, "Never.") as it:
+        for path in (tmp_path, tmp_path / "pipe"):
+            said = complaint(UsageError, lambda path=path: it.run("Look.", files=[path]))
+            assert said == f"{path} is no file."
+
+
+def test_there_is_an_end_to_files(tmp_path: Path, cat: Path) -> None:
+    with agent(tmp_path, "Never.") as it:
+        said = complaint(UsageError, lambda: it.run("Look.", files=[cat] * (MOST_FILES + 1)))
+    assert said == "A task takes at most 20 files, not 21."
+
+
+def test_a_model_that_reads_text_only_is_given_no_image(tmp_path: Path, cat: Path) -> None:
+    model = LocalBackend()
+    with Agent(workspace=tmp_path, model=model) as it:
+        said = complaint(UsageError, lambda: it.run("What is this?", files=[cat]))
+    assert said == "local reads text only; leave cat.png out, or name another model."
+    image = Image(name="cat.png", media="image/png", id="abc")
+    said = complaint(ModelError, lambda: asyncio.run(model.complete(conversation(image))))
+    assert said == "The model local reads text only, and the task holds an image."
+
+
+# How each server is sent an image
+
+
+def conversation(image: Image) -> Messages:
+    messages = Messages()
+    messages.append("user", "What is this?", images=[image])
+    return messages
+
+
+def sent(writes: Any, data: str = IN_BASE64) -> Any:
+    image = Image(name="cat.png", media="image/png", id="abc")
+    image.data = data
+    return json.loads(conversation(image).written(writes))[0]["content"]
+
+
+BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IN_BASE64}}
+
+
+@pytest.mark.parametrize(
+    ("writes", "kind", "part"),
+    [
+        (wire.openai, "text", {"type": "image_url", "image_url": {"url": URL}}),
+        (wire.text, "text", {"type": "image_url", "image_url": {"url": URL}}),
+        (wire.text_as_user, "text", {"type": "image_url", "image_url": {"url": URL}}),
+        (wire.responses, "input_text", {"type": "input_image", "image_url": URL}),
+        (wire.anthropic, "text", BLOCK),
+        (wire.anthropic_text, "text", BLOCK),
+    ],
+)
+def test_each_wire_has_a_part_for_an_image(writes: Any, kind: str, part: dict[str, Any]) -> None:
+    assert sent(writes) == [{"type": kind, "text": "What is this?"}, part]
+    gone = {"type": kind, "text": "(The image cat.png is kept no longer.)"}
+    assert sent(writes, "") == [{"type": kind, "text": "What is this?"}, gone]
+
+
+def test_an_image_takes_room_in_the_window() -> None:
+    with_image = conversation(Image(name="cat.png", media="image/png", id="abc"))[0]
+    assert message_tokens(with_image) > IMAGE_TOKENS
+
+
+# Another process
+
+
+class Eyes:
+    """A model that remembers the images it is sent, and makes the calls it is given."""
+
+    name, takes_grammar, tool_view, context, takes_images = "eyes", False, "", None, True
+
+    def __init__(self, *replies: str) -> None:
+        self.seen: list[list[str]] = []
+        self.replies = list(replies)
+
+    async def complete(self, messages: Messages, **_: Any) -> Completion:
+        self.seen.append([image.data for one in messages for image in one.get("images", ())])
+        return Completion(self.replies.pop(0))
+
+    async def aclose(self) -> None:
+        """Nothing to free."""
+
+
+def test_a_resumed_run_and_the_next_message_show_the_image_again(tmp_path: Path, cat: Path) -> None:
+    before, after = Eyes('(write-file :path "a" :content "b")'), Eyes("A cat.", "Still a cat.")
+    with Agent(workspace=tmp_path, model=before) as it:
+        reply = it.run("What is this?", files=[cat])
+        (request,) = it.broker.requests()
+        it.broker.decide(request.id, Decision("once", "ann"))
+    cat.unlink()
+    with Agent(workspace=tmp_path, model=after, session=reply.session) as again:
+        assert again.resume()[0].status == "done"
+    with Agent(workspace=tmp_path, model=after, session=reply.session) as later:
+        assert later.follow("Are you sure?").text == "Still a cat."
+        assert later.replay().same
+    assert (before.seen, after.seen) == ([[IN_BASE64]], [[IN_BASE64], [IN_BASE64]])
+
+
+def test_calls_that_stand_in_a_file_are_quotations(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text('To begin: (write-file :path "a" :content "hello from afar")')
+    with agent(tmp_path, '(write-file :path "a" :content "hello from afar")', consent=None) as it:
+        it.run("What stands here?", files=[tmp_path / "notes.txt"])
+        (request,) = it.broker.requests()
+    assert request.reason == "it writes files; these words stand in what was given with the task"
+
+
+def test_files_of_a_task_may_be_given_on_the_command_line(tmp_path: Path, cat: Path) -> None:
+    (tmp_path / "talk.txt").write_text("A cat.")
+    options = ["--model", "scripted:talk.txt", "--workspace", str(tmp_path)]
+    done = quoth("run", "What is this?", "--file", str(cat), *options, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "A cat.\n")
+    sessions = json.loads(quoth("sessions", "--json", "--workspace", str(tmp_path), cwd=tmp_path).out)
+    log = quoth("log", sessions[0]["id"], "--workspace", str(tmp_path), cwd=tmp_path).out
+    assert "What is this?\n" in log
+    assert "with cat.png" in log
+    failed = quoth("run", "What is this?", "--file", "none.png", *options, cwd=tmp_path)
+    assert (failed.code, failed.out) == (2, "")
+    assert "The file none.png cannot be read: No such file or directory." in failed.err

@@ -1,0 +1,148 @@
+"""What a user may spend on models in a day, counted in the store and so across processes and restarts.
+
+It knows the store, users and numbers; it must not know models, prices or runs. A request is reserved with the
+most that it can take before it is sent, in one transaction, so that of requests made at once no more pass
+than there is room for; then it is settled with what it took. What a process that died had reserved stays
+spent: nobody can tell whether its request was answered. A day is a calendar day of the time zone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.calendar import Calendar
+from quoth.tools.text import money
+
+if TYPE_CHECKING:
+    from quoth.tools.storage.database import Statement, Store
+
+NOTHING = 1e-9  # US dollars; sums of costs are no more exact
+
+
+@dataclass(frozen=True)
+class DailyBudget:
+    """What a user may spend on models in a calendar day: at most so many ``requests``, ``tokens`` (in and
+    out) and so much ``cost`` (US dollars); None is no bound. It is that of each user for themselves, or only
+    of ``user``."""
+
+    user: str | None = None
+    requests: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.user, str | None):
+            raise UsageError(f"The user of a daily budget is a name, not {self.user!r}.")
+        for name, value in self.bounds.items():
+            whole, kinds = name != "cost", (int,) if name != "cost" else (int, float)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
+                what = "a whole number from 0" if whole else "a number of US dollars from 0"
+                verb = "are" if whole else "is"
+                raise UsageError(f"The {name} of a daily budget {verb} {what}, not {value!r}.")
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What is bounded."""
+        found = {"requests": self.requests, "tokens": self.tokens, "cost": self.cost}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class NoRoomError(Exception):
+    """What is left of a day is too little for a request; the text is a sentence."""
+
+
+class Spending(Calendar):
+    """What users have spent today, and what the ``budgets`` leave them. ``store`` is opened at the first
+    request that they bound; ``clock`` gives seconds since 1970."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        budgets: Iterable[DailyBudget] = (),
+        *,
+        zone: str = "UTC",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(zone)
+        self._store = store
+        self._budgets = tuple(budgets)
+        self._clock = clock
+
+    def bounds(self, user: str) -> dict[str, float]:
+        """What a user may spend in a day, by the name of the bound: the least of all budgets for them."""
+        found: dict[str, float] = {}
+        for budget in self._budgets:
+            if budget.user in (None, user):
+                for name, value in budget.bounds.items():
+                    found[name] = min(value, found.get(name, math.inf))
+        return found
+
+    def left(self, user: str) -> dict[str, float]:
+        """What is left to a user today of all that is bounded."""
+        bounds = self.bounds(user)
+        if not bounds:
+            return {}
+        spent = self._spent(self._store().execute, user, self._clock())
+        return {name: max(0, value - spent[name]) for name, value in bounds.items()}
+
+    def reserve(self, user: str, session: str, model: str, tokens: int, cost: float) -> int:
+        """Reserve a request that may take so much; its number. Raises NoRoomError."""
+        bounds = self.bounds(user)
+        wanted = {"requests": 1, "tokens": tokens, "cost": cost}
+        with self._store().transaction() as run:
+            now = self._clock()  # within the transaction: later requests have later times
+            spent = self._spent(run, user, now)
+            for name, most in bounds.items():
+                if spent[name] + wanted[name] > most + NOTHING:
+                    raise NoRoomError(self._no_room(user, name, spent[name], most, wanted[name], now))
+            ((number,),) = run(
+                "INSERT INTO spending (user, session, model, at, tokens, cost)"
+                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+                (user, session, model, now, tokens, float(cost)),
+            )
+        return int(number)
+
+    def settle(self, request: int, tokens: int, cost: float) -> None:
+        """Write down what a request took."""
+        self._store().execute(
+            "UPDATE spending SET tokens = ?, cost = ?, settled = 1 WHERE id = ?",
+            (tokens, float(cost), request),
+        )
+
+    def release(self, request: int) -> None:
+        """Forget a request that took nothing."""
+        self._store().execute("DELETE FROM spending WHERE id = ?", (request,))
+
+    def _spent(self, run: Statement, user: str, now: float) -> Mapping[str, float]:
+        start, end = self.day(now)
+        sql = (
+            "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0) FROM spending"
+            " WHERE user = ? AND at >= ? AND at < ?"
+        )
+        (found,) = run(sql, (user, start, end))
+        return dict(zip(("requests", "tokens", "cost"), found, strict=True))
+
+    def _no_room(self, user: str, name: str, spent: float, most: float, wanted: float, now: float) -> str:
+        whose = f"{user or 'This user'} has"
+        if name == "requests":
+            said = f"{whose} made {spent:,} of {most:,} requests to models today"
+        elif name == "tokens":
+            said = f"{whose} used {spent:,} of {most:,} tokens today, and the request may take {wanted:,}"
+        else:
+            said = (
+                f"{whose} spent {money(spent)} of {money(most)} on models today, and the request may cost"
+                f" {money(wanted)}"
+            )
+        return f"{said}; {self.next_at(self.day(now)[1], now)}."
+
+
+NO_SPENDING = Spending(lambda: _no_store())
+
+
+def _no_store() -> Store:
+    raise AssertionError("without a budget nothing is counted")
