@@ -32,6 +32,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import CognitiveTool
 
@@ -277,3 +278,16 @@ def test_a_run_that_is_interrupted_at_any_moment_leaves_nothing_at_work_and_goes
     if not any(BEGUN_BEFORE in reason for reason in world.asked):
         assert sorted(world.done) == sorted(unbroken.done) == ["h1", "one", "p1", "p2", "s", "two"]
     assert [shown for shown in world.shown if unanswered(shown)] == []
+
+
+def test_it_is_found_out_when_what_had_begun_is_made_again(
+    tmp_path: Path, unbroken: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StoreReceipts, "begun", lambda self, tool, call: False)
+    world = World(tmp_path, "forgets")
+    world.long = "one"
+    with loopback(world.answer) as server:
+        for _ in range(2):
+            status = asyncio.run(world.live(server, None))
+    assert status == "done"
+    assert Counter(world.done)["one"] == 2
