@@ -42,6 +42,7 @@ class Payment:
     most: int | None = None
     tokens: int = 0
     cost: float = 0.0
+    requests: int = 1
     place: int | None = None
     took: tuple[int, float] | None = None
     heard: bool = False  # whether a part of the reply has come
@@ -86,7 +87,6 @@ class Purse:
     budget: Budget
     funds: Funds = NO_FUNDS
     user: str = ""
-    session: str = ""
 
     @property
     def priced(self) -> bool:
@@ -131,15 +131,14 @@ class Purse:
                 raise BudgetError(self._too_late()) from error
             if not payment.heard and error.why != "slow":
                 payment.took = (0, 0.0)
-                if payment.place is not None:
-                    self.funds.daily.release(payment.place)
-                    payment.place = None
+                payment.requests = 0
             raise
         finally:
             tokens, cost = payment.took or (payment.tokens, payment.cost)
-            self.budget.settle(tokens - payment.tokens, cost - payment.cost)
+            more = (tokens - payment.tokens, cost - payment.cost)
+            self.budget.settle(*more)
             if payment.place is not None and payment.took is not None:
-                self.funds.daily.settle(payment.place, tokens, cost)
+                self.funds.daily.settle(self.user, payment.place, *more, payment.requests - 1)
 
     def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
         """The options of a request, with what it may take."""
@@ -184,7 +183,7 @@ class Purse:
             payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
             try:
                 if bounds:
-                    payment.place = self.funds.daily.reserve(self.user, self.session, model, tokens, cost)
+                    payment.place = self.funds.daily.reserve(self.user, tokens, cost)
             except NoRoomError as error:
                 if most == before:
                     raise BudgetError(str(error)) from None
