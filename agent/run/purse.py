@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelErro
 from quoth.neuro.backends.cascade import Descent
 from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.providers import Provider
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
 from quoth.tools.text import money
 
@@ -34,7 +34,8 @@ class BudgetError(ModelError):
 class Payment:
     """What was reserved for one request: ``tokens`` and ``cost``, with an input of ``size`` tokens and
     ``reply_tokens``, the longest reply that can be paid; ``most`` is that with its thoughts, where it has to
-    be lower than usual. ``place`` is that of the day's count, ``took`` what it took, once that is known."""
+    be lower than usual. ``place`` is where the day counts it. ``took`` is what it took, once that is known,
+    and ``requests`` whether it is one at all."""
 
     model: str
     size: int
@@ -108,8 +109,11 @@ class Purse:
 
     def left(self) -> dict[str, Any]:
         """What is left of all that is bounded, of the day's under ``today``."""
-        today = self.funds.daily.left(self.user)
-        return {**self.budget.left(), **({"today": today} if today else {})}
+        left: dict[str, Any] = dict(self.budget.left())
+        with suppress(StoreError):  # then nobody knows
+            if today := self.funds.daily.left(self.user):
+                left["today"] = today
+        return left
 
     @asynccontextmanager
     async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
