@@ -123,7 +123,7 @@ def _since(text: str, now: datetime) -> str:
 def _line(row: dict[str, Any]) -> str:
     """One row for a person: what was called and how it ended; below it, who said what of it."""
     when = str(row["ts"])[:19].replace("T", " ")
-    what = row["form"] or f"({row['tool']} …)"  # rows of older stores hold no form
+    what = row["form"] or (f"({row['tool']} …)" if row["tool"] else row["stage"])  # older rows hold no form
     ended = f"{row['status']:<9} {row['duration_ms']:>6} ms"
     first = f"{row['seq']:>5}  {when}  {ended}  {row['user']}  {row['session']}  {row['route']}  {what}"
     asked = ("policy", "rule", "guard", "gate")

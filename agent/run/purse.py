@@ -127,6 +127,8 @@ class Purse:
                 raise
             raise BudgetError(self._too_late()) from error
         except ModelError as error:
+            if self.budget.seconds_left <= 0:  # its backend was told of the time, and was quicker
+                raise BudgetError(self._too_late()) from error
             if not payment.heard and error.why != "slow":
                 payment.took = (0, 0.0)
                 if payment.place is not None:
@@ -219,16 +221,16 @@ class Purse:
         budget, tokens = self.budget, size + reply
         cost = self._price(model, size, reply)
         rest_of_day = f"what {self.user or 'this user'} may use today"
-        for needed, left, whole, noun, told in (
+        bounds = [
             (tokens, budget.tokens_left, budget.tokens, " tokens", "{:,.0f}".format),
             (cost, budget.cost_left, budget.cost, "", money),
             (tokens, today.get("tokens", math.inf), None, " tokens", "{:,.0f}".format),
             (cost, today.get("cost", math.inf), None, "", money),
-        ):
-            if needed > left + NOTHING:
-                of = rest_of_day if whole is None else told(whole)
-                return (
-                    f"The run was stopped before a request that may take {told(needed)}{noun}:"
-                    f" {told(max(0, left))} of {of} are left."
-                )
-        raise AssertionError("what cannot be paid is too much for some bound")
+        ]
+        known = [bound for bound in bounds if bound[1] != math.inf]
+        needed, left, whole, noun, told = next((one for one in known if one[0] > one[1]), known[-1])
+        of = rest_of_day if whole is None else told(whole)
+        return (
+            f"The run was stopped before a request that may take {told(needed)}{noun}:"
+            f" {told(max(0, left))} of {of} are left."
+        )

@@ -6,7 +6,6 @@ Must not know tools, forms or the loop. answers.py reads the replies, failures.p
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import re
 import zlib
@@ -22,12 +21,11 @@ from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, 
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
-from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
+from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
-from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request
-from quoth.tools.errors import UsageError
+from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
@@ -130,8 +128,8 @@ class HttpBackend(Server):
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down."""
-        if on_wait is None:
+        """Wait before the next try, and count down; a moment is not worth a word."""
+        if on_wait is None or seconds < 1.0:
             await self._sleep(seconds)
             return
         while seconds > 0:
@@ -193,8 +191,7 @@ class HttpBackend(Server):
             **(self._headers() if self._key else {}),
         }
         if self._auth is not None:  # what stands in the address is stronger than a key
-            user = ":".join(self._auth).encode()
-            known["authorization"] = f"Basic {base64.b64encode(user).decode()}"
+            known["authorization"] = basic(self._auth)
         return httpx.Headers(known)
 
     @asynccontextmanager
@@ -318,22 +315,27 @@ class HttpBackend(Server):
         self, response: httpx.Response, on_text: Callable[[str], None], request: Request
     ) -> Answer:
         loop = asyncio.get_running_loop()
-        stream, length = self._stream(), 0
+        stream, length, heard = self._stream(), 0, 0.0
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
                 aclosing(events_of(response)) as events,
             ):
                 async for event in events:
-                    with self._shaped():
+                    try:
                         piece = "" if stream.done else stream.hear(event)
+                    except MISSHAPEN:
+                        self._garbage("a reply of another shape")
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
                         request.shown = True
                         on_text(piece)
-                    # At its end it is read on, so that the connection can serve again; but not for long.
-                    silence.reschedule(loop.time() + (1.0 if stream.done else self._timeout))
+                    # To set the clock costs as much as to read an event, so it is not done for each.
+                    if stream.done or loop.time() - heard > self._timeout / 100:
+                        heard = loop.time()
+                        # At its end it is read on, so that the connection can serve again; but not for long.
+                        silence.reschedule(heard + (1.0 if stream.done else self._timeout))
         except TimeoutError:
             if not stream.done:
                 raise
@@ -342,28 +344,3 @@ class HttpBackend(Server):
         if answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
-
-
-def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that it contained: they are split off because httpx
-    logs URLs.
-
-    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
-    Raises UsageError.
-    """
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
-        raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
-    auth = (url.username, url.password) if url.userinfo else None
-    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
-    return url.copy_with(userinfo=b"", path=whole), auth
-
-
-def header_safe(key: str | None, variable: str) -> str | None:
-    key = (key or "").strip()
-    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
-        raise UsageError(f"{variable} holds characters that no key can have.")
-    return key or None

@@ -23,6 +23,7 @@ from quoth.agent.run.budget import Budget
 from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Purse
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, Usage
+from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -396,3 +397,27 @@ def test_json_holds_what_was_spent_and_what_is_left_only_where_that_is_bounded(t
     assert told["spent"]["tokens"] == 2_000
     assert told["left"] == {"steps": 23, "calls": 99, "tokens": 48_000}
     assert "left" not in run(tmp_path, Asked(*looks(1))).to_json()
+
+
+# Cascades
+
+
+class Down(Asked):
+    async def complete(self, messages: Messages, **asked: Any) -> Completion:
+        raise ModelError("It is down.", "down")
+
+
+@pytest.mark.usefixtures("priced")
+def test_of_a_cascade_the_model_that_answers_is_paid(tmp_path: Path) -> None:
+    answer = Completion("Done.", A_STEP)
+    reply = run(tmp_path, Cascade([Down(), Asked(answer, name="local")]), RunLimits(cost=50))
+    assert (reply.text, reply.spent["cost"]) == ("Done.", 0)
+    reply = run(tmp_path, Cascade([Down(name="local"), Asked(answer)]), RunLimits(cost=50))
+    assert (reply.text, reply.spent["cost"]) == ("Done.", pytest.approx(1.9))
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_cascade_with_an_unknown_price_is_refused_as_a_whole(tmp_path: Path) -> None:
+    models = Cascade([Asked("Done."), Asked("Done.", name="openai:gpt-10")])
+    said = complaint(UsageError, lambda: run(tmp_path, models, RunLimits(cost=50)))
+    assert said == "The cost of openai:gpt-10 cannot be bounded: its price is not known."

@@ -37,11 +37,6 @@ def server() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def as_if_none_had_failed() -> None:
-    forget_failures()  # else a breaker opens, and the server is not asked
-
-
 def secret_url(server: Server) -> str:
     """An address with a password and two keys in it."""
     return server.base_url.replace("//", f"//ann:{PASSWORD}@") + f"?api-key={QUERY}&token={SECOND}"
