@@ -52,7 +52,9 @@ def add(commands: Commands) -> None:
 def worker(options: WorkerOptions) -> int:
     import asyncio
     import logging
+    from pathlib import Path
 
+    from quoth.agent.trace.opening import open_tracer
     from quoth.agent.worker.assembly import Files, Offer, door_of
     from quoth.agent.worker.memory import limit_memory
     from quoth.agent.worker.reload import Reloader
@@ -85,11 +87,12 @@ def worker(options: WorkerOptions) -> int:
         for note in offers.made.policy.notes:
             complain(note)
         key, shared = _key(options), policy_options(options).open_shared()
+        tracer = open_tracer(options.trace and Path(options.trace), content=options.trace_content)
         if options.memory is not None:
             limit_memory(options.memory, options.jobs)
         service = Service(
             offers,
-            lambda offer: door_of(offer, store, shared),
+            lambda offer: door_of(offer, store, shared, tracer),
             context,
             url,
             key,

@@ -36,6 +36,8 @@ def attached(paths: Iterable[str | Path], pages: StorePages) -> list[dict[str, s
 
 
 def _attached(path: Path, pages: StorePages) -> dict[str, str]:
+    if path.exists() and not path.is_file():  # reading a pipe might never end
+        raise UsageError(f"{path} is no file.")
     try:
         with path.open("rb") as file:
             data = file.read(IMAGE_BYTES + 1)

@@ -112,7 +112,7 @@ class Host:
         ``consent`` answers what policy and guards ask: ``consent="yes"``, an object with ``request``
         (tools/consent/requests.py, Person), or None: such a call is pending at once, ``broker`` takes the
         decision, and ``resume`` goes on.
-        ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000)``.
+        ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000, cost=0.5)``.
         ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
         ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
         memory it has that of the workspace.
@@ -211,7 +211,7 @@ class Host:
     def tell(self, event: RunEvent) -> None:
         """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it and the
         program's log are told so once."""
-        if (stream := HEARS.get()) is not None:
+        if (stream := self._stream) is not None:
             stream.tell(event)
         if self.on_event is None:
             return
@@ -229,7 +229,13 @@ class Host:
     @property
     def listener(self) -> Listener | None:
         """What a run tells its events; None where nobody hears them."""
-        return None if self.on_event is None and HEARS.get() is None else self.tell
+        return None if self.on_event is None and self._stream is None else self.tell
+
+    @property
+    def _stream(self) -> EventStream | None:
+        """The stream that hears of what this agent does here, while it is open. Another agent's does not."""
+        stream = HEARS.get()
+        return stream if stream in self._streams else None
 
     def _asked(self, request: str) -> None:
         """Tell that a call waits for a person."""
@@ -498,7 +504,7 @@ class Host:
     def stoppable(self, work: Stoppable) -> Iterator[None]:
         """Within this context an interrupt stops ``work``."""
         before, self._running = self._running, work
-        if (stream := HEARS.get()) is not None and stream.work is None:
+        if (stream := self._stream) is not None and stream.work is None:
             stream.work = work
         try:
             yield

@@ -174,7 +174,12 @@ def _told(event: Event) -> tuple[str, str]:
         case "stimulus":
             after = f", after {said['after']}" if said.get("after") else ""
             who = f", {visible(said['speaker'])}" if said.get("speaker") else ""
-            return "▶", f"{event.run}{after}, {minute(event.at)}{who}: {said['text']}"
+            files = (
+                f"\nwith {', '.join(visible(one['name']) for one in said['files'])}"
+                if "files" in said
+                else ""
+            )
+            return "▶", f"{event.run}{after}, {minute(event.at)}{who}: {said['text']}{files}"
         case "reply" if said.get("raised") == "moved":
             return "!", str(said["text"])
         case "reply" if said.get("raised") == "budget":

@@ -6,6 +6,7 @@ Knows calls, completions and secrets; it must not know runs, or where spans go.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import secrets
@@ -107,7 +108,7 @@ class Tracer:
         try:
             yield span
         except BaseException as error:
-            span.error = span.error or getattr(error, "why", "") or type(error).__name__
+            span.error = span.error or _kind_of(error)
             raise
         finally:
             _CURRENT.reset(token)
@@ -224,6 +225,12 @@ class Tracer:
                 yield ended
             finally:
                 self._calls.pop(call.id, None)
+
+
+def _kind_of(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    return getattr(error, "why", "") or type(error).__name__
 
 
 def _upwards(span: Span | None) -> Iterator[Span]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.options import PolicyOptions
 from quoth.tools.call.call import Verdict
-from quoth.tools.call.ports import Gate
+from quoth.tools.call.ports import Gate, Passages
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
@@ -100,7 +100,12 @@ class DeliveryAudit(StoreAudit):
             super().write({**row, "id": free})
 
 
-def door_of(offer: Offer, store: Callable[[], Store], shared: Shared | None = None) -> Door:
+def door_of(
+    offer: Offer,
+    store: Callable[[], Store],
+    shared: Shared | None = None,
+    tracer: Passages | None = None,
+) -> Door:
     """A door to what is offered, whose limits and audit are kept in the worker's own store; the limits where
     they are ``shared``, if they are. Consent and receipts are those of the callers."""
     counted = [limit.counts for limit in offer.policy.limits]
@@ -110,4 +115,5 @@ def door_of(offer: Offer, store: Callable[[], Store], shared: Shared | None = No
         gate=offer.gate,
         audit=DeliveryAudit(store),
         limits=StoreLimits(store, counted) if shared is None else shared.limits(counted),
+        tracer=tracer,
     )

@@ -13,9 +13,9 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import HttpBackend, endpoint
+from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.request import Request
+from quoth.neuro.backends.request import Request, endpoint
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too

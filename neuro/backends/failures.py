@@ -27,6 +27,7 @@ LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not wa
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
 WORDS = 4_000  # characters of them that are looked at
+MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
 # An error told as a reply, or in the middle of a stream, that another try may get over.
 _PASSING = re.compile(r"overloaded|api_error|server_error|rate_limit|timeout", re.IGNORECASE)
@@ -78,7 +79,7 @@ class Server:
         self._shown = _shown(url)
         self._key = key
         self._key_variable = key_variable
-        self._secrets = _secrets(key, auth, url)
+        self._secrets = secrets_of(key, auth, url)
 
     def _json(self, raw: bytes | str) -> Any:
         reply = parsed(raw)
@@ -169,7 +170,7 @@ class Server:
         """A reply may hold anything, also a list where a number should be."""
         try:
             yield
-        except (TypeError, KeyError, AttributeError):
+        except MISSHAPEN:
             self._garbage("a reply of another shape")
 
     def _garbage(self, what: str) -> NoReturn:
@@ -230,7 +231,7 @@ class Server:
         return short(" ".join(printable(text, instead=" ").split()), LONGEST_QUOTE + 1)
 
 
-def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
+def secrets_of(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
     """The texts that must not be shown, the longest first: key, password, possible secrets in the address."""
     user, password = auth or ("", "")
     raw = [pair.partition("=")[2] for pair in url.query.decode(errors="replace").split("&")]

@@ -6,7 +6,6 @@ Must not know tools, forms or the loop. answers.py reads the replies, failures.p
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import re
 import zlib
@@ -22,12 +21,11 @@ from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, 
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
-from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
+from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
-from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request
-from quoth.tools.errors import UsageError
+from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
@@ -130,8 +128,8 @@ class HttpBackend(Server):
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down."""
-        if on_wait is None:
+        """Wait before the next try, and count down; a moment is not worth a word."""
+        if on_wait is None or seconds < 1.0:
             await self._sleep(seconds)
             return
         while seconds > 0:
@@ -177,7 +175,8 @@ class HttpBackend(Server):
         """The connections that it shares with others in this event loop."""
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
-            pool = self._pools[loop] = join(self._url) if self._transport is None else Pool(self._transport)
+            own = self._transport
+            pool = self._pools[loop] = join(self._url) if own is None else Pool(lambda: own)
         return pool
 
     @cached_property
@@ -193,19 +192,20 @@ class HttpBackend(Server):
             **(self._headers() if self._key else {}),
         }
         if self._auth is not None:  # what stands in the address is stronger than a key
-            user = ":".join(self._auth).encode()
-            known["authorization"] = f"Basic {base64.b64encode(user).decode()}"
+            known["authorization"] = basic(self._auth)
         return httpx.Headers(known)
 
     @asynccontextmanager
-    async def _sent(self, payload: Payload, pool: Pool) -> AsyncIterator[httpx.Response]:
+    async def _sent(
+        self, payload: Payload, transport: httpx.AsyncBaseTransport
+    ) -> AsyncIterator[httpx.Response]:
         """The reply to a request; closed when it has been read, or will not be."""
         waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
         headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
         request = httpx.Request(
             "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
         )
-        response = await pool.transport.handle_async_request(request)
+        response = await transport.handle_async_request(request)
         try:
             yield response
         finally:
@@ -230,12 +230,12 @@ class HttpBackend(Server):
         payload = self._payload(request)
         response: httpx.Response | None = None
         pool, request.queues = self._pool(), True
-        async with pool.place(self._url):
+        async with pool.place(self._url) as transport:
             request.queues = False
             with self._failing(lambda: response):
                 async with (
                     asyncio.timeout(self._timeout) as deadline,
-                    self._sent(payload, pool) as response,
+                    self._sent(payload, transport) as response,
                 ):
                     if response.status_code == 200:
                         return await self._answered(response, request, deadline)
@@ -318,22 +318,27 @@ class HttpBackend(Server):
         self, response: httpx.Response, on_text: Callable[[str], None], request: Request
     ) -> Answer:
         loop = asyncio.get_running_loop()
-        stream, length = self._stream(), 0
+        stream, length, heard = self._stream(), 0, 0.0
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
                 aclosing(events_of(response)) as events,
             ):
                 async for event in events:
-                    with self._shaped():
+                    try:
                         piece = "" if stream.done else stream.hear(event)
+                    except MISSHAPEN:
+                        self._garbage("a reply of another shape")
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
                     if piece:
                         request.shown = True
                         on_text(piece)
-                    # At its end it is read on, so that the connection can serve again; but not for long.
-                    silence.reschedule(loop.time() + (1.0 if stream.done else self._timeout))
+                    # To set the clock costs as much as to read an event, so it is not done for each.
+                    if stream.done or loop.time() - heard > self._timeout / 100:
+                        heard = loop.time()
+                        # At its end it is read on, so that the connection can serve again; but not for long.
+                        silence.reschedule(heard + (1.0 if stream.done else self._timeout))
         except TimeoutError:
             if not stream.done:
                 raise
@@ -342,28 +347,3 @@ class HttpBackend(Server):
         if answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
-
-
-def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that it contained: they are split off because httpx
-    logs URLs.
-
-    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
-    Raises UsageError.
-    """
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL:
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
-        raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
-    auth = (url.username, url.password) if url.userinfo else None
-    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
-    return url.copy_with(userinfo=b"", path=whole), auth
-
-
-def header_safe(key: str | None, variable: str) -> str | None:
-    key = (key or "").strip()
-    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
-        raise UsageError(f"{variable} holds characters that no key can have.")
-    return key or None

@@ -13,10 +13,10 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.http import HttpBackend, endpoint
+from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.output_schema import is_strict
-from quoth.neuro.backends.request import Request
+from quoth.neuro.backends.request import Request, endpoint
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -25,7 +25,7 @@ class OpenAIBackend(HttpBackend):
     """One model on one server. ``tool_role`` sends the results of calls in text as ``tool`` messages; by
     default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids.
     ``stream_usage`` asks a stream for the usage, which some tell unasked; with ``short_ids`` the ids of calls
-    are nine letters and digits."""
+    are nine letters and digits; with ``signed_calls`` the signatures of Gemini's calls go back with them."""
 
     kind = "an OpenAI-compatible server"
     path = "/chat/completions"
@@ -46,6 +46,7 @@ class OpenAIBackend(HttpBackend):
         key_variable: str = "OPENAI_API_KEY",
         stream_usage: bool = True,
         short_ids: bool = False,
+        signed_calls: bool = False,
         **more: Any,
     ) -> None:
         super().__init__(
@@ -62,6 +63,7 @@ class OpenAIBackend(HttpBackend):
         self._thinks = False
         self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
         self._wire = wire.openai_short_ids if short_ids else wire.openai
+        self._wire = wire.gemini if signed_calls else self._wire
         self._text_wire = wire.text if tool_role else wire.text_as_user
 
     def _headers(self) -> dict[str, str]:
@@ -114,7 +116,7 @@ class OpenAIBackend(HttpBackend):
         said, finish = _text(message), _finish(choice)
         if refusal := _text(message, "refusal"):
             said, finish = refusal, "refused"
-        return Answer([said], calls.made(), finish=finish, usage=usage)
+        return Answer([said], calls.made(), finish=finish, usage=usage, kept=calls.kept)
 
     def _stream(self) -> Stream:
         return _Stream(self)
@@ -164,7 +166,7 @@ class _Stream:
         return piece
 
     def end(self) -> Answer:
-        self._answer.calls = self._calls.made()
+        self._answer.calls, self._answer.kept = self._calls.made(), self._calls.kept
         if self._refusal and self._answer.finish is not None:
             self._answer.pieces, self._answer.finish = self._refusal, "refused"
         return self._answer
@@ -177,6 +179,7 @@ class _Call:
     id: str
     name: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
+    signed: Any = None  # by Gemini, for the thoughts that led to it
 
 
 class _Calls:
@@ -198,9 +201,16 @@ class _Calls:
                 call = self._at[index] = _Call(id)
                 self._calls.append(call)
             call.id = call.id or id
+            call.signed = piece.get("extra_content") or call.signed
             call.name.append(str(function.get("name") or ""))
             arguments = function.get("arguments")
             call.arguments.append(arguments if isinstance(arguments, str) else _object(arguments))
+
+    @property
+    def kept(self) -> dict[str, Any] | None:
+        """What has to come back with the calls."""
+        signed = [call.signed for call in self._calls]
+        return {"gemini": signed} if any(signed) else None
 
     def made(self) -> list[NativeCall]:
         return [

@@ -130,6 +130,7 @@ ROWS = (
         "GEMINI_API_KEY",
         price="google",
         dialect="native",
+        options={"signed_calls": True},
     ),
     _here("ollama", "Ollama on this machine", 11434, "OLLAMA_API_KEY"),
     _here("vllm", "vLLM on this machine", 8000, "VLLM_API_KEY"),

@@ -1,18 +1,22 @@
-"""One request to a model server: what is asked, and its body.
+"""One request to a model server: where it goes, what is asked, and its body.
 
-Knows neither servers nor connections; http.py sends it.
+Knows neither providers nor connections; http.py sends it.
 """
 
 from __future__ import annotations
 
+import base64
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
 from quoth.neuro.backends.base import RequestOptions
 from quoth.neuro.backends.messages import PIECE, Messages
+from quoth.tools.errors import UsageError
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -58,3 +62,33 @@ class Payload:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
             yield piece
+
+
+def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
+    """The address to post to, and the user and password that it contained: they are split off because httpx
+    logs URLs.
+
+    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
+    Raises UsageError.
+    """
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
+        raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
+    auth = (url.username, url.password) if url.userinfo else None
+    whole = (url.path.rstrip("/") or default).removesuffix(path) + path
+    return url.copy_with(userinfo=b"", path=whole), auth
+
+
+def header_safe(key: str | None, variable: str) -> str | None:
+    key = (key or "").strip()
+    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
+        raise UsageError(f"{variable} holds characters that no key can have.")
+    return key or None
+
+
+def basic(auth: tuple[str, str]) -> str:
+    """The header that says a user and a password."""
+    return f"Basic {base64.b64encode(':'.join(auth).encode()).decode()}"

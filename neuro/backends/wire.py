@@ -68,6 +68,16 @@ def openai(new: Sequence[Message]) -> Iterator[Item]:
             yield {"role": role, "content": _with_images(message["content"], message, _CHAT)}
 
 
+def gemini(new: Sequence[Message]) -> Iterator[Item]:
+    """The same with Gemini's signatures, without which it refuses the calls that its thoughts led to."""
+    for message, item in zip(new, openai(new), strict=True):
+        for call, signed in zip(
+            item.get("tool_calls", ()), message.get("kept", {}).get("gemini", ()), strict=False
+        ):
+            call |= {"extra_content": signed} if signed else {}
+        yield item
+
+
 def responses(new: Sequence[Message]) -> Iterator[Item]:
     """OpenAI's Responses: each call and result is an item; a reply with thoughts goes back as it came."""
     for message in new:

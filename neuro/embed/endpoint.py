@@ -10,12 +10,16 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any, Final
 
 import httpx
 
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.failures import secrets_of
+from quoth.neuro.backends.pool import Pool, join
+from quoth.neuro.backends.request import basic
 from quoth.tools.errors import ToolError, UsageError
-from quoth.tools.storage.addresses import verified
 from quoth.tools.text import excerpt
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -45,24 +49,32 @@ class Endpoint:
         self._url = url.copy_with(username=None, password=None, path=f"{url.path.rstrip('/')}/embeddings")
         self._model = model
         self._key = key
+        self._secrets = secrets_of(key, self._auth, self._url)
         self._deadline = deadline
         self.dimensions = 0  # the first answer says
         self.name = f"openai:{model}" + ("" if self._shown == OPENAI else f"@{self._shown}")
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         found: list[bytes] = []
-        verify = verified(self._url.scheme)
-        async with httpx.AsyncClient(auth=self._auth, timeout=self._deadline, verify=verify) as client:
+        pool = _way_to(self._url)
+        try:
             for start in range(0, len(texts), BATCH):
-                found += await self._batch(client, texts[start : start + BATCH])
+                found += await self._batch(pool, texts[start : start + BATCH])
+        finally:
+            await pool.leave()
         return found
 
-    async def _batch(self, client: httpx.AsyncClient, texts: Sequence[str]) -> list[bytes]:
+    async def _batch(self, pool: Pool, texts: Sequence[str]) -> list[bytes]:
         body = {"model": self._model, "input": [text.encode(errors="replace").decode() for text in texts]}
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        if self._auth is not None:
+            headers["Authorization"] = basic(self._auth)
+        request = httpx.Request("POST", self._url, json=body, headers=headers)
         try:
-            async with asyncio.timeout(self._deadline):
-                async with client.stream("POST", self._url, json=body, headers=headers) as response:
+            async with pool.place(self._url) as transport, asyncio.timeout(self._deadline):
+                # Not by httpx's client, which writes each address to the log, with the key that may be in it.
+                response = await transport.handle_async_request(request)
+                async with aclosing(response):
                     raw = b""
                     async for piece in response.aiter_bytes():
                         raw += piece
@@ -100,9 +112,16 @@ class Endpoint:
         return vectors
 
     def _quote(self, said: str) -> str:
-        for secret in filter(None, (self._key, *(self._auth or ()))):
+        for secret in self._secrets:
             said = said.replace(secret, "***")
         return excerpt(said, QUOTED)
+
+
+def _way_to(url: httpx.URL) -> Pool:
+    try:
+        return join(url)
+    except ModelError as error:
+        raise ToolError(str(error)) from None
 
 
 def _unit(parts: list[float]) -> bytes:

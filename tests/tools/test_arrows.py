@@ -31,7 +31,7 @@ ORDER = {
         "builtin",
         "loading",
     ],
-    "neuro": ["reading backends embed", "prompt", "think"],
+    "neuro": ["reading backends", "embed", "prompt", "think"],
     "agent": [
         "events reply plan",
         "terminal",

@@ -12,8 +12,12 @@ import pytest
 from loopback import Server, loopback, status
 from words import Said, Terminal, files, quoth
 
+from quoth.agent.terminal.model_list import list_models
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.breaker import FAILURES, breaker_of
 from quoth.neuro.backends.keys import keys_path
 from quoth.neuro.backends.providers import ROWS
+from quoth.neuro.backends.settings import NO_DEFAULTS
 
 SECRET = "sk-very-secret-1234"
 MODELS = {"data": [{"id": "qwen3:8b"}, {"id": "gpt-oss\x1b[31m"}]}
@@ -157,6 +161,17 @@ def test_a_tool_cannot_change_keys(tmp_path: Path) -> None:
 def test_the_repl_lists_models_too(tmp_path: Path) -> None:
     said = quoth("--model", "scripted:r.txt", cwd=tmp_path, stdin=",models\n")
     assert "anthropic:NAME         missing  set ANTHROPIC_API_KEY" in said.out
+
+
+async def test_servers_that_are_left_alone_are_told() -> None:
+    breaker = breaker_of("http://127.0.0.1:9")
+    for _ in range(FAILURES):
+        with pytest.raises(ModelError), breaker.asking():
+            raise ModelError("Cannot reach it.", "down")
+    found = await list_models(NO_DEFAULTS)
+    assert [*found.troubles] == [
+        "http://127.0.0.1:9 has failed too often and is tried again in 30 s. Cannot reach it."
+    ]
 
 
 def test_the_list_loads_no_model_and_leaves_no_store(tmp_path: Path, state: Path) -> None:

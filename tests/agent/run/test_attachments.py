@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,6 @@ def test_one_file_need_not_be_a_list(tmp_path: Path, cat: Path) -> None:
             " parts.",
         ),
         ("a.png", PNG + b"0" * IMAGE_BYTES, "has 5,000,014 bytes; a model takes 5,000,000."),
-        ("", b"", "cannot be read: Is a directory."),
         ("none.txt", None, "cannot be read: No such file or directory."),
     ],
 )
@@ -77,13 +77,21 @@ def test_a_file_that_cannot_be_shown_is_told_before_the_model_is_asked(
     tmp_path: Path, name: str, data: bytes | None, fault: str
 ) -> None:
     path = tmp_path / name
-    if name and data is not None:
+    if data is not None:
         path.write_bytes(data)
     with agent(tmp_path, "Never.") as it:
         said = complaint(UsageError, lambda: it.run("What is this?", files=[path]))
         kind = "image" if name == "a.png" else "file"
         assert said == f"The {kind} {path} {fault}"
         assert it.session not in [one.id for one in it._agent._session.unfinished()]
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with agent(tmp_path, "Never.") as it:
+        for path in (tmp_path, tmp_path / "pipe"):
+            said = complaint(UsageError, lambda path=path: it.run("Look.", files=[path]))
+            assert said == f"{path} is no file."
 
 
 def test_there_is_an_end_to_files(tmp_path: Path, cat: Path) -> None:
@@ -190,6 +198,10 @@ def test_files_of_a_task_may_be_given_on_the_command_line(tmp_path: Path, cat: P
     options = ["--model", "scripted:talk.txt", "--workspace", str(tmp_path)]
     done = quoth("run", "What is this?", "--file", str(cat), *options, cwd=tmp_path)
     assert (done.code, done.out) == (0, "A cat.\n")
+    sessions = json.loads(quoth("sessions", "--json", "--workspace", str(tmp_path), cwd=tmp_path).out)
+    log = quoth("log", sessions[0]["id"], "--workspace", str(tmp_path), cwd=tmp_path).out
+    assert "What is this?\n" in log
+    assert "with cat.png" in log
     failed = quoth("run", "What is this?", "--file", "none.png", *options, cwd=tmp_path)
     assert (failed.code, failed.out) == (2, "")
     assert "The file none.png cannot be read: No such file or directory." in failed.err

@@ -23,6 +23,7 @@ from quoth.agent.run.budget import Budget
 from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Purse
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, Usage
+from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -43,6 +44,11 @@ class Asked(ScriptedBackend):
     async def complete(self, messages: Messages, **asked: Any) -> Completion:
         self.most.append(asked["max_tokens"])
         return await super().complete(messages, **asked)
+
+
+class Down(Asked):
+    async def complete(self, messages: Messages, **asked: Any) -> Completion:
+        raise ModelError("It is down.", "down")
 
 
 def looks(number: int) -> list[Completion]:
@@ -311,9 +317,13 @@ def test_a_day_is_settled_with_what_was_used(tmp_path: Path) -> None:
     reply = run(tmp_path, Asked(*looks(1)), policy=a_day(cost=100, tokens=50_000))
     assert reply.left["today"] == {"tokens": 48_000, "cost": pytest.approx(96.2)}
     store = Store(store_path(tmp_path))
-    rows = store.execute("SELECT user, session, model, tokens, settled FROM spending ORDER BY id")
-    assert rows == [("ann", "s", MODEL, 1_000, 1)] * 2
+    assert store.execute("SELECT user, sum(requests), sum(tokens) FROM spending") == [("ann", 2, 2_000)]
     store.close()
+
+
+def test_a_request_that_failed_is_none_of_the_day(tmp_path: Path) -> None:
+    assert run(tmp_path, Down(), policy=a_day(requests=1)).error == "It is down."
+    assert run(tmp_path, Asked("Done."), policy=a_day(requests=1)).left["today"] == {"requests": 0}
 
 
 def test_a_question_of_a_persons_call_counts_too(tmp_path: Path) -> None:
@@ -396,3 +406,22 @@ def test_json_holds_what_was_spent_and_what_is_left_only_where_that_is_bounded(t
     assert told["spent"]["tokens"] == 2_000
     assert told["left"] == {"steps": 23, "calls": 99, "tokens": 48_000}
     assert "left" not in run(tmp_path, Asked(*looks(1))).to_json()
+
+
+# Cascades
+
+
+@pytest.mark.usefixtures("priced")
+def test_of_a_cascade_the_model_that_answers_is_paid(tmp_path: Path) -> None:
+    answer = Completion("Done.", A_STEP)
+    reply = run(tmp_path, Cascade([Down(), Asked(answer, name="local")]), RunLimits(cost=50))
+    assert (reply.text, reply.spent["cost"]) == ("Done.", 0)
+    reply = run(tmp_path, Cascade([Down(name="local"), Asked(answer)]), RunLimits(cost=50))
+    assert (reply.text, reply.spent["cost"]) == ("Done.", pytest.approx(1.9))
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_cascade_with_an_unknown_price_is_refused_as_a_whole(tmp_path: Path) -> None:
+    models = Cascade([Asked("Done."), Asked("Done.", name="openai:gpt-10")])
+    said = complaint(UsageError, lambda: run(tmp_path, models, RunLimits(cost=50)))
+    assert said == "The cost of openai:gpt-10 cannot be bounded: its price is not known."

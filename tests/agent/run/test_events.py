@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from words import TalkingFunction, async_agent, scripted
+from words import TalkingFunction, async_agent, scripted, tool
 
 from quoth import Agent, AsyncAgent, RunEvent, UsageError
 from quoth.agent.events import EventKind, SubAgent, Waiting
@@ -53,6 +53,10 @@ class Hesitating(TalkingFunction):
         for left in (2.0, 1.0, 0.0):
             options.on_wait(left, "The server limits requests (status 429).")
         return await super().complete(messages)
+
+
+def echoing(messages: Messages) -> str:
+    return f"I heard {messages[-1]['content']}"
 
 
 # A stream
@@ -114,6 +118,29 @@ async def test_the_listener_hears_a_streamed_run_too_and_a_stream_only_its_own(t
         told = len(heard)
         await agent.eval("(+ 1 2)")
         assert len(heard) == told
+
+
+async def test_streams_at_once_have_each_their_own_events(tmp_path: Path) -> None:
+    async with AsyncAgent(workspace=tmp_path, model=ScriptedBackend(echoing)) as agent:
+
+        async def streamed(word: str) -> list[str]:
+            return [event.data for event in [one async for one in agent.stream(word)] if event.kind == "text"]
+
+        assert await asyncio.gather(streamed("One."), streamed("Two.")) == [
+            ["I heard One."],
+            ["I heard Two."],
+        ]
+
+
+async def test_a_stream_is_silent_of_an_agent_inside_of_its_run(tmp_path: Path) -> None:
+    async def inside() -> str:
+        async with AsyncAgent(workspace=tmp_path, model=scripted("Deep.")) as other:
+            return (await other.run("Go.")).text
+
+    async with async_agent(tmp_path, "(inside)", DONE, tools=[tool("inside", inside)]) as agent:
+        texts = [event.data async for event in agent.stream("Do it.") if event.kind in ("text", "end")]
+    assert texts[:-1] == ["(inside)", DONE]
+    assert [call.result.value for call in texts[-1].calls] == ["Deep."]
 
 
 async def _until(kind: str, events: AsyncIterator[RunEvent]) -> None:

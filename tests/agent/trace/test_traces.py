@@ -3,6 +3,7 @@ of what was said, unless that is asked for."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from collections.abc import Sequence
@@ -167,6 +168,24 @@ async def test_a_streamed_request_tells_when_its_first_words_came(tmp_path: Path
         await model.aclose()
     request = next(span for span in found if span["kind"] == "request")
     assert 0 < request["attributes"]["gen_ai.response.time_to_first_chunk"] <= request["seconds"]
+
+
+async def test_what_was_stopped_is_cancelled_and_the_run_interrupted(tmp_path: Path) -> None:
+    class Silent(ScriptedBackend):
+        async def complete(self, messages: Messages, **more: Any) -> Completion:
+            agent.interrupt()
+            await asyncio.Event().wait()
+            raise AssertionError("nothing wakes it")
+
+    services = HostServices(trace=tmp_path / "t.jsonl")
+    async with AsyncAgent(workspace=tmp_path, model=Silent([]), services=services) as agent:
+        await agent.run("Do it.")
+    found = spans(tmp_path / "t.jsonl")
+    assert [(span["kind"], span.get("error")) for span in found] == [
+        ("run", "interrupted"),
+        ("turn", None),
+        ("request", "cancelled"),
+    ]
 
 
 # What was said

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import loopback, said, sse, status
 from words import complaint
 
 from quoth.agent.run.prices import cost_of
@@ -125,6 +126,33 @@ def test_what_is_taken_where_no_model_is_named(
     environ: dict[str, str], config: NoDefaults, spec: str
 ) -> None:
     assert default_model(environ=environ, config=config) == spec
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_the_signatures_of_geminis_calls_go_back_with_them(streamed: bool) -> None:
+    signed = {"google": {"thought_signature": "c2lnbmVk"}}
+    made = [
+        {"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}, "extra_content": signed},
+        {"index": 1, "id": "c2", "function": {"name": "rest", "arguments": "{}"}},
+    ]
+    choice = {"index": 0, "finish_reason": "tool_calls"}
+    whole = status(200, {"choices": [{**choice, "message": {"content": None, "tool_calls": made}}]})
+    with loopback(
+        sse({"choices": [{**choice, "delta": {"tool_calls": made}}]}, "[DONE]") if streamed else whole
+    ) as server:
+        asked: Any = {"tools": b"[]", "on_text": print if streamed else None}
+        backend = choose_backend("gemini:x", Settings(server.base_url), environ={"GEMINI_API_KEY": "sk-1"})
+        messages = said("Look.")
+        first = await backend.complete(messages, **asked)
+        messages.append("assistant", first.text, calls=first.calls, kept=first.kept)
+        await backend.complete(messages, **asked)
+        sent = server.asked()["messages"][-1]["tool_calls"]
+        assert [call.get("extra_content") for call in sent] == [signed, None]
+        other = choose_backend("openai:x", Settings(server.base_url), environ={})
+        await other.complete(messages, **asked)
+        assert "extra_content" not in str(server.asked()), "others may refuse a field that they do not know"
+        for one in (backend, other):
+            await one.aclose()
 
 
 # Prices, windows, dialects

@@ -77,16 +77,20 @@ async def test_a_failure_is_a_sentence_without_the_key(how: str) -> None:
     assert KEY not in str(told.value)
 
 
-async def test_user_and_password_of_the_address_are_sent_and_never_shown() -> None:
-    with loopback(status(403)) as server:
+async def test_secrets_of_the_address_are_sent_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    with loopback(status(403, b"hunter2", location="/?key=query-key-56")) as server:
         url = server.base_url.replace("http://", "http://ann:hunter2@")
-        model = Endpoint("small", url)
+        model = Endpoint("small", f"{url}?key=query-key-56")
         with pytest.raises(ToolError) as told:
             await model.embed(["one"])
 
     assert str(told.value) == f"{server.base_url} wants a key (403); set OPENAI_API_KEY."
     assert server.requests[0][1]["Authorization"].startswith("Basic ")
+    assert server.requests[0][0] == "/v1/embeddings?key=query-key-56"
     assert model.name == f"openai:small@{server.base_url}"
+    assert "hunter2" not in caplog.text
+    assert "query-key" not in caplog.text
 
 
 @pytest.mark.parametrize(
