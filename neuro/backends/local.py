@@ -131,8 +131,8 @@ class LocalBackend:
                     if on_text is not None:
                         on_text(event)
         except TimeoutError as error:
-            told = f"The model {self.name} did not finish within {self._timeout:g} s."
-            raise ModelError(told, "slow") from error
+            sentence = f"The model {self.name} did not finish within {self._timeout:g} s."
+            raise ModelError(sentence, "slow") from error
         finally:
             stop.set()
 
