@@ -26,8 +26,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]
                           [instructions ""]]
-  "A conversation that opens with the belt, if there is one, and INSTRUCTIONS; the task and all that follows is
-  appended."
+  "A conversation that opens with the belt, if there is one, and INSTRUCTIONS; the task and all that follows
+  is appended."
   (setv messages (Messages)
         belt (.opening dialect table :search search :view view :rules rules)
         opening (.join "\n\n" (filter None [belt instructions])))

@@ -275,7 +275,7 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
     except ModelError:
         return ""
     run.spend(completion.usage)
-    return completion.text.strip()
+    return completion.text.strip() if completion.finish != "refused" else ""
 
 
 def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:

@@ -111,7 +111,7 @@ class Host(Audience):
         ``consent`` answers what policy and guards ask: ``consent="yes"``, an object with ``request``
         (tools/consent/requests.py, Person), or None: such a call is pending at once, ``broker`` takes the
         decision, and ``resume`` goes on.
-        ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000)``.
+        ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000, cost=0.5)``.
         ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
         ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
         memory it has that of the workspace.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from quoth.agent.run.observation import refused
 from quoth.agent.run.purse import BudgetError, Purse
 from quoth.neuro.backends.base import Backend, Completion, MovedError, Usage
 from quoth.neuro.backends.cascade import for_run
@@ -37,7 +38,8 @@ class OwnModel:
         self._tracer = tracer
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
-        """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
+        """The model's answer. Raises ToolError when there is no model or it refuses, ModelError when it
+        cannot answer.
 
         It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation."""
         try:
@@ -57,6 +59,8 @@ class OwnModel:
             except BudgetError as error:
                 raise ToolFailure("limited", str(error)) from None
         self._spend(completion.usage)
+        if completion.finish == "refused":
+            raise ToolError(refused(backend.name, completion.text))
         return completion.text
 
     async def _asked(self, backend: Backend, messages: Messages, max_tokens: int) -> Completion:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelErro
 from quoth.neuro.backends.cascade import Descent
 from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.providers import Provider
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
 from quoth.tools.text import money
 
@@ -34,7 +34,8 @@ class BudgetError(ModelError):
 class Payment:
     """What was reserved for one request: ``tokens`` and ``cost``, with an input of ``size`` tokens and
     ``reply_tokens``, the longest reply that can be paid; ``most`` is that with its thoughts, where it has to
-    be lower than usual. ``place`` is that of the day's count, ``took`` what it took, once that is known."""
+    be lower than usual. ``place`` is where the day counts it. ``took`` is what it took, once that is known,
+    and ``requests`` whether it is one at all."""
 
     model: str
     size: int
@@ -42,6 +43,7 @@ class Payment:
     most: int | None = None
     tokens: int = 0
     cost: float = 0.0
+    requests: int = 1
     place: int | None = None
     took: tuple[int, float] | None = None
     heard: bool = False  # whether a part of the reply has come
@@ -86,7 +88,6 @@ class Purse:
     budget: Budget
     funds: Funds = NO_FUNDS
     user: str = ""
-    session: str = ""
 
     @property
     def priced(self) -> bool:
@@ -108,8 +109,11 @@ class Purse:
 
     def left(self) -> dict[str, Any]:
         """What is left of all that is bounded, of the day's under ``today``."""
-        today = self.funds.daily.left(self.user)
-        return {**self.budget.left(), **({"today": today} if today else {})}
+        left: dict[str, Any] = dict(self.budget.left())
+        with suppress(StoreError):  # then nobody knows
+            if today := self.funds.daily.left(self.user):
+                left["today"] = today
+        return left
 
     @asynccontextmanager
     async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
@@ -131,15 +135,14 @@ class Purse:
                 raise BudgetError(self._too_late()) from error
             if not payment.heard and error.why != "slow":
                 payment.took = (0, 0.0)
-                if payment.place is not None:
-                    self.funds.daily.release(payment.place)
-                    payment.place = None
+                payment.requests = 0
             raise
         finally:
             tokens, cost = payment.took or (payment.tokens, payment.cost)
-            self.budget.settle(tokens - payment.tokens, cost - payment.cost)
+            more = (tokens - payment.tokens, cost - payment.cost)
+            self.budget.settle(*more)
             if payment.place is not None and payment.took is not None:
-                self.funds.daily.settle(payment.place, tokens, cost)
+                self.funds.daily.settle(self.user, payment.place, *more, payment.requests - 1)
 
     def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
         """The options of a request, with what it may take."""
@@ -184,7 +187,7 @@ class Purse:
             payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
             try:
                 if bounds:
-                    payment.place = self.funds.daily.reserve(self.user, self.session, model, tokens, cost)
+                    payment.place = self.funds.daily.reserve(self.user, tokens, cost)
             except NoRoomError as error:
                 if most == before:
                     raise BudgetError(str(error)) from None

@@ -195,7 +195,7 @@ class Run:
     @property
     def purse(self) -> Purse:
         """What pays for its requests."""
-        return Purse(self.budget, self.funds, self.user, self.session)
+        return Purse(self.budget, self.funds, self.user)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""

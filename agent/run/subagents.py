@@ -63,7 +63,6 @@ class TeamHost(Protocol):
     table: ToolTable
     limits: RunLimits
     funds: Funds
-    session: str
     config: Config
     user: str
     workspace: Workspace
@@ -104,7 +103,7 @@ def model_of(run: Run) -> Backend:
 
 def purse_of(agent: TeamHost) -> Purse:
     """What pays for the models that a call of a person asks."""
-    return Purse(Budget.of(agent.limits), agent.funds, agent.user, agent.session)
+    return Purse(Budget.of(agent.limits), agent.funds, agent.user)
 
 
 def _uncounted(usage: Usage) -> None:

@@ -175,7 +175,8 @@ class HttpBackend(Server):
         """The connections that it shares with others in this event loop."""
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
-            pool = self._pools[loop] = join(self._url) if self._transport is None else Pool(self._transport)
+            own = self._transport
+            pool = self._pools[loop] = join(self._url) if own is None else Pool(lambda: own)
         return pool
 
     @cached_property
@@ -195,14 +196,16 @@ class HttpBackend(Server):
         return httpx.Headers(known)
 
     @asynccontextmanager
-    async def _sent(self, payload: Payload, pool: Pool) -> AsyncIterator[httpx.Response]:
+    async def _sent(
+        self, payload: Payload, transport: httpx.AsyncBaseTransport
+    ) -> AsyncIterator[httpx.Response]:
         """The reply to a request; closed when it has been read, or will not be."""
         waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
         headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
         request = httpx.Request(
             "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
         )
-        response = await pool.transport.handle_async_request(request)
+        response = await transport.handle_async_request(request)
         try:
             yield response
         finally:
@@ -227,12 +230,12 @@ class HttpBackend(Server):
         payload = self._payload(request)
         response: httpx.Response | None = None
         pool, request.queues = self._pool(), True
-        async with pool.place(self._url):
+        async with pool.place(self._url) as transport:
             request.queues = False
             with self._failing(lambda: response):
                 async with (
                     asyncio.timeout(self._timeout) as deadline,
-                    self._sent(payload, pool) as response,
+                    self._sent(payload, transport) as response,
                 ):
                     if response.status_code == 200:
                         return await self._answered(response, request, deadline)

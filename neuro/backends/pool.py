@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections import defaultdict
+from collections.abc import Callable
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
@@ -25,18 +26,18 @@ Way = tuple[bool, str, str, str]
 
 
 class Pool:
-    """The transport of those who have joined, and their places. A place is given to whoever asked first;
-    ``transport`` itself never has anybody wait."""
+    """What those who have joined share. ``make`` makes a transport for one connection: httpx's own pool looks
+    at all its connections for each request, which costs more than the request where there are a hundred."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, way: Way | None = None) -> None:
-        self.transport = transport
+    def __init__(self, make: Callable[[], httpx.AsyncBaseTransport], way: Way | None = None) -> None:
         self.members = 1
+        self._make = make
         self._way = way
-        self._places: defaultdict[bytes, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(PLACES))
+        self._servers: defaultdict[bytes, _Server] = defaultdict(_Server)
 
-    def place(self, url: httpx.URL) -> asyncio.Semaphore:
-        """What a request holds as long as it is under way: ``async with pool.place(url)``."""
-        return self._places[url.netloc]
+    def place(self, url: httpx.URL) -> Place:
+        """A place among the requests to a server: ``async with pool.place(url) as transport``."""
+        return Place(self._servers[url.netloc], self._make)
 
     async def leave(self) -> None:
         """End one membership; the last one closes the connections."""
@@ -45,7 +46,44 @@ class Pool:
             return
         if self._way is not None:
             _POOLS.get(asyncio.get_running_loop(), {}).pop(self._way, None)
-        await self.transport.aclose()
+        for server in self._servers.values():
+            for transport in server.made:
+                await transport.aclose()
+
+
+class _Server:
+    """The places at one server, given to whoever asked first, and its connections: those that are ``free``,
+    and all that were made."""
+
+    def __init__(self) -> None:
+        self.turns = asyncio.Semaphore(PLACES)
+        self.free: list[httpx.AsyncBaseTransport] = []
+        self.made: list[httpx.AsyncBaseTransport] = []
+
+
+class Place:
+    """The place of one request; the connection that was used last is used next."""
+
+    def __init__(self, server: _Server, make: Callable[[], httpx.AsyncBaseTransport]) -> None:
+        self._server = server
+        self._make = make
+
+    async def __aenter__(self) -> httpx.AsyncBaseTransport:
+        server = self._server
+        await server.turns.acquire()
+        if not server.free:
+            try:
+                server.made.append(self._make())
+            except BaseException:
+                server.turns.release()
+                raise
+            server.free.append(server.made[-1])
+        self._transport = server.free.pop()
+        return self._transport
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.free.append(self._transport)
+        self._server.turns.release()
 
 
 # Connections belong to the loop that opened them.
@@ -60,7 +98,7 @@ def join(url: httpx.URL) -> Pool:
     way = (url.scheme != "http" or bool(proxy), *certificates, proxy)
     pools = _POOLS.setdefault(asyncio.get_running_loop(), {})
     if (pool := pools.get(way)) is None:
-        pool = pools[way] = Pool(_transport(way), way)
+        pool = pools[way] = Pool(_maker(way), way)
     else:
         pool.members += 1
     return pool
@@ -75,19 +113,25 @@ def proxy_to(url: httpx.URL) -> str:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _transport(way: Way) -> httpx.AsyncBaseTransport:
+def _maker(way: Way) -> Callable[[], httpx.AsyncBaseTransport]:
     verify, *certificates, proxy = way
     # It would write to the log what a server says where the request should go, with what secrets there are.
     logging.getLogger("httpcore.http11").addFilter(_without_headers)
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=PLACES, keepalive_expiry=KEPT)
     try:
-        return httpx.AsyncHTTPTransport(verify=verify, limits=limits, proxy=proxy or None)
-    except (ValueError, ImportError) as error:
-        why = str(error).replace(proxy, "***")  # its address may hold a password
-        raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
+        context = httpx.create_ssl_context(verify)  # reading the certificates takes 25 ms
     except OSError as error:
         name = "SSL_CERT_FILE" if certificates[0] else "SSL_CERT_DIR"
         raise ModelError(f"{name} names no certificates that can be read ({error}).", "down") from None
+
+    def make() -> httpx.AsyncBaseTransport:
+        limits = httpx.Limits(keepalive_expiry=KEPT)
+        try:
+            return httpx.AsyncHTTPTransport(verify=context, limits=limits, proxy=proxy or None)
+        except (ValueError, ImportError) as error:
+            why = str(error).replace(proxy, "***")  # its address may hold a password
+            raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
+
+    return make
 
 
 def _without_headers(record: logging.LogRecord) -> bool:

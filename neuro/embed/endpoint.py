@@ -71,9 +71,9 @@ class Endpoint:
             headers["Authorization"] = basic(self._auth)
         request = httpx.Request("POST", self._url, json=body, headers=headers)
         try:
-            async with pool.place(self._url), asyncio.timeout(self._deadline):
+            async with pool.place(self._url) as transport, asyncio.timeout(self._deadline):
                 # Not by httpx's client, which writes each address to the log, with the key that may be in it.
-                response = await pool.transport.handle_async_request(request)
+                response = await transport.handle_async_request(request)
                 async with aclosing(response):
                     raw = b""
                     async for piece in response.aiter_bytes():

@@ -21,6 +21,7 @@ from quoth.tools.text import money
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Statement, Store
 
+QUARTER = 900  # seconds that are counted together; the days of all time zones begin with one
 NOTHING = 1e-9  # US dollars; sums of costs are no more exact
 
 
@@ -90,8 +91,8 @@ class Spending(Calendar):
         spent = self._spent(self._store().execute, user, self._clock())
         return {name: max(0, value - spent[name]) for name, value in bounds.items()}
 
-    def reserve(self, user: str, session: str, model: str, tokens: int, cost: float) -> int:
-        """Reserve a request that may take so much; its number. Raises NoRoomError."""
+    def reserve(self, user: str, tokens: int, cost: float) -> int:
+        """Reserve a request that may take so much; where it is counted. Raises NoRoomError."""
         bounds = self.bounds(user)
         wanted = {"requests": 1, "tokens": tokens, "cost": cost}
         with self._store().transaction() as run:
@@ -100,29 +101,29 @@ class Spending(Calendar):
             for name, most in bounds.items():
                 if spent[name] + wanted[name] > most + NOTHING:
                     raise NoRoomError(self._no_room(user, name, spent[name], most, wanted[name], now))
-            ((number,),) = run(
-                "INSERT INTO spending (user, session, model, at, tokens, cost)"
-                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-                (user, session, model, now, tokens, float(cost)),
+            place = int(now // QUARTER * QUARTER)
+            run(
+                "INSERT INTO spending (user, at, requests, tokens, cost) VALUES (?, ?, 1, ?, ?)"
+                " ON CONFLICT DO UPDATE SET requests = requests + 1, tokens = tokens + excluded.tokens,"
+                " cost = cost + excluded.cost",
+                (user, place, tokens, float(cost)),
             )
-        return int(number)
+        return place
 
-    def settle(self, request: int, tokens: int, cost: float) -> None:
-        """Write down what a request took."""
+    def settle(self, user: str, place: int, tokens: int, cost: float, requests: int = 0) -> None:
+        """A request that was reserved took so much more than that, or less; one that was not made at all,
+        ``requests=-1``."""
         self._store().execute(
-            "UPDATE spending SET tokens = ?, cost = ?, settled = 1 WHERE id = ?",
-            (tokens, float(cost), request),
+            "UPDATE spending SET requests = requests + ?, tokens = tokens + ?, cost = cost + ?"
+            " WHERE user = ? AND at = ?",
+            (requests, tokens, float(cost), user, place),
         )
-
-    def release(self, request: int) -> None:
-        """Forget a request that took nothing."""
-        self._store().execute("DELETE FROM spending WHERE id = ?", (request,))
 
     def _spent(self, run: Statement, user: str, now: float) -> Mapping[str, float]:
         start, end = self.day(now)
         sql = (
-            "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0) FROM spending"
-            " WHERE user = ? AND at >= ? AND at < ?"
+            "SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0)"
+            " FROM spending WHERE user = ? AND at >= ? AND at < ?"
         )
         (found,) = run(sql, (user, start, end))
         return dict(zip(("requests", "tokens", "cost"), found, strict=True))

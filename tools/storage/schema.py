@@ -336,15 +336,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """,
     """
     CREATE TABLE spending (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
         user TEXT NOT NULL,
-        session TEXT NOT NULL,
-        model TEXT NOT NULL,
-        at REAL NOT NULL,
+        at INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
         tokens INTEGER NOT NULL,
         cost REAL NOT NULL,
-        settled INTEGER NOT NULL DEFAULT 0
-    ) STRICT;
-    CREATE INDEX spending_user ON spending (user, at, tokens, cost);
+        PRIMARY KEY (user, at)
+    ) STRICT, WITHOUT ROWID;
     """,
 )

@@ -46,6 +46,11 @@ class Asked(ScriptedBackend):
         return await super().complete(messages, **asked)
 
 
+class Down(Asked):
+    async def complete(self, messages: Messages, **asked: Any) -> Completion:
+        raise ModelError("It is down.", "down")
+
+
 def looks(number: int) -> list[Completion]:
     """Replies that call the tool ``probe``, each for a thousand tokens; the last one answers."""
     calls = [Completion(f'(probe :text "{n}")', A_STEP) for n in range(number)]
@@ -312,9 +317,13 @@ def test_a_day_is_settled_with_what_was_used(tmp_path: Path) -> None:
     reply = run(tmp_path, Asked(*looks(1)), policy=a_day(cost=100, tokens=50_000))
     assert reply.left["today"] == {"tokens": 48_000, "cost": pytest.approx(96.2)}
     store = Store(store_path(tmp_path))
-    rows = store.execute("SELECT user, session, model, tokens, settled FROM spending ORDER BY id")
-    assert rows == [("ann", "s", MODEL, 1_000, 1)] * 2
+    assert store.execute("SELECT user, sum(requests), sum(tokens) FROM spending") == [("ann", 2, 2_000)]
     store.close()
+
+
+def test_a_request_that_failed_is_none_of_the_day(tmp_path: Path) -> None:
+    assert run(tmp_path, Down(), policy=a_day(requests=1)).error == "It is down."
+    assert run(tmp_path, Asked("Done."), policy=a_day(requests=1)).left["today"] == {"requests": 0}
 
 
 def test_a_question_of_a_persons_call_counts_too(tmp_path: Path) -> None:
@@ -400,11 +409,6 @@ def test_json_holds_what_was_spent_and_what_is_left_only_where_that_is_bounded(t
 
 
 # Cascades
-
-
-class Down(Asked):
-    async def complete(self, messages: Messages, **asked: Any) -> Completion:
-        raise ModelError("It is down.", "down")
 
 
 @pytest.mark.usefixtures("priced")

@@ -84,7 +84,7 @@ class Patient(TalkingFunction):
             self.asked.append(messages.as_json().decode())
             if isinstance(self.summary, Exception):
                 raise self.summary
-            return Completion(self.summary)
+            return self.summary if isinstance(self.summary, Completion) else Completion(self.summary)
         self.requests.append(messages)
         self.written.append([messages.written(way) for way in (wire.text, wire.openai, wire.anthropic)])
         self.said += 1
@@ -317,7 +317,11 @@ def test_what_a_summary_costs_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "summary", [ModelError("No."), ContextFullError("Too long."), "", "  \n", "much " * 5000]
+    "summary",
+    [
+        *(ModelError("No."), ContextFullError("Too long."), Completion("I will not.", finish="refused")),
+        *("", "  \n", "much " * 5000),
+    ],
 )
 def test_without_a_summary_the_oldest_turns_are_left_out_and_that_is_said(
     tmp_path: Path, summary: Any

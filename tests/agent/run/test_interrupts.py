@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from loopback import Handler, Server, loopback
 from words import tool, wait_until
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import RunEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.options import ModelOptions
 from quoth.agent.run.run import RunLimits
@@ -29,12 +30,14 @@ from quoth.tools.builtin.process import run_argv
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
+from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import CognitiveTool
 
 TEXT = {"text": {"type": str}}
-LONGEST = 0.6  # seconds of an unbroken run, and a little
+EVENTS = 60  # that a listener is told of in an unbroken run, more or less
 MAX_LIVES = 6
 
 ENDS = (("done", "All is done."), ("interrupted", "The run was interrupted."))
@@ -61,10 +64,31 @@ class World:
         self.asked: list[str] = []
         self.chance = random.Random(seed)
         self.native = self.chance.random() < 0.5
+        self.long = self.chance.choice(["one", "p1", "h1", "s", "two", *[""] * 10])
+        self.events = 0
+        self.until: int | None = None
+        self.interrupts: Callable[[], Any] = lambda: None
         self.busy = False
         self.shown: list[list[dict[str, Any]]] = []  # the conversations that the model was shown
 
     # The tools
+
+    def seconds(self, text: str) -> float:
+        """How long something takes: a moment; but one thing takes too long, until it has been cut off."""
+        if text != self.long:
+            return 0.01
+        self.long = ""
+        self.stop()
+        return 60.0
+
+    def stop(self) -> None:
+        """Interrupt the run in a moment."""
+        asyncio.get_running_loop().call_later(self.chance.uniform(0, 0.03), self.interrupts)
+
+    def hear(self, event: RunEvent) -> None:
+        self.events += 1
+        if self.events == self.until:
+            self.stop()
 
     def tools(self) -> list[CognitiveTool]:
         async def look(text: str) -> str:
@@ -79,12 +103,12 @@ class World:
         async def mark(text: str) -> str:
             await asyncio.sleep(0.005)
             self.done.append(text)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(self.seconds(text))
             return f"marked {text}"
 
         async def start(text: str, ctx: ToolContext) -> str:
             self.done.append(text)
-            return await run_argv(["sleep", "0.02"], ctx=ctx)
+            return await run_argv(["sleep", f"{self.seconds(text)}"], ctx=ctx)
 
         made = [
             tool("look", look, params=TEXT, effects=["reads"]),
@@ -97,11 +121,24 @@ class World:
 
     # The person
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
-        """Allows a call after a moment, but not one that may have been done before."""
+    asking = False
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
+        """Allows a call after a moment, but not one that may have been done before. Who is interrupted says
+        nothing."""
         self.asked.append(reason)
-        await asyncio.sleep(0.01)
-        return Verdict("deny", "no") if BEGUN_BEFORE in reason else Verdict("allow", "yes")
+        self.asking, self._told = True, asyncio.Event()
+        try:
+            await asyncio.wait_for(self._told.wait(), 0.01)
+            return None
+        except TimeoutError:
+            return Verdict("deny", "no") if BEGUN_BEFORE in reason else Verdict("allow", "yes")
+        finally:
+            self.asking = False
+
+    def interrupt(self) -> None:
+        if self.asking:
+            self._told.set()
 
     # The model
 
@@ -148,18 +185,20 @@ class World:
             model=ModelOptions(backend, dialect="native" if self.native else "call-form"),
             consent=self,
             limits=RunLimits(window=0),
-            on_event=lambda event: None,
+            on_event=self.hear,
         )
 
-    async def live(self, server: Server, seconds: float | None) -> str:
-        """One life of the session; how it ended. It is interrupted after so many seconds."""
+    async def live(self, server: Server, until: int | None) -> str:
+        """One life of the session; how it ended. It is interrupted after so many events."""
+        self.events, self.until = 0, until
         async with self.agent(server) as agent:
-            own = agent.models.backend()
-            if seconds is not None:
-                asyncio.get_running_loop().call_later(seconds, agent.interrupt)
+            own, self.interrupts = agent.models.backend(), agent.interrupt
             if not any(event.kind == "stimulus" for event in agent.transcript.events("s")):
                 reply: Any = await agent.run("Lead.")
-            elif agent.resumable():
+            elif agent.unfinished():
+                for request in agent.broker.requests():
+                    kind = "deny" if BEGUN_BEFORE in request.reason else "once"
+                    agent.broker.decide(request.id, Decision(kind, "ann"))
                 (reply,) = await agent.resume()
             else:  # it had ended when the interrupt came
                 return "done"
@@ -203,12 +242,11 @@ def unanswered(messages: list[dict[str, Any]]) -> list[str]:
 def seen_through(folder: Path, seed: str) -> World:
     """Interrupt a run at moments of a seeded choice, and go on with it until it is done."""
     world = World(folder, seed)
-    moments: list[float | None] = [world.chance.uniform(0, LONGEST)]
-    moments += [world.chance.uniform(0, LONGEST) for _ in range(world.chance.choice((0, 0, 1, 2)))]
+    untils = [world.chance.randrange(1, EVENTS) for _ in range(world.chance.choice((1, 1, 2, 3)))]
     with loopback(world.answer) as server:
         before = at_work()
-        for seconds in moments + [None] * MAX_LIVES:
-            status = asyncio.run(world.live(server, seconds))
+        for until in [*untils, *[None] * MAX_LIVES]:
+            status = asyncio.run(world.live(server, until))
             wait_until(lambda: at_work()[:2] == before[:2])
             if status == "done":
                 break
@@ -223,8 +261,10 @@ def seen_through(folder: Path, seed: str) -> World:
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A run that nobody interrupts. It opens what a process keeps open, such as the engine of the sandbox."""
     world = World(tmp_path_factory.mktemp("unbroken"), "unbroken")
+    world.long = ""
     with loopback(world.answer) as server:
         assert asyncio.run(world.live(server, None)) == "done"
+    assert EVENTS * 0.5 < world.events < EVENTS * 1.5
     return world
 
 
@@ -238,3 +278,16 @@ def test_a_run_that_is_interrupted_at_any_moment_leaves_nothing_at_work_and_goes
     if not any(BEGUN_BEFORE in reason for reason in world.asked):
         assert sorted(world.done) == sorted(unbroken.done) == ["h1", "one", "p1", "p2", "s", "two"]
     assert [shown for shown in world.shown if unanswered(shown)] == []
+
+
+def test_it_is_found_out_when_what_had_begun_is_made_again(
+    tmp_path: Path, unbroken: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StoreReceipts, "begun", lambda self, tool, call: False)
+    world = World(tmp_path, "forgets")
+    world.long = "one"
+    with loopback(world.answer) as server:
+        for _ in range(2):
+            status = asyncio.run(world.live(server, None))
+    assert status == "done"
+    assert Counter(world.done)["one"] == 2

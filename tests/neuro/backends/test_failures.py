@@ -23,9 +23,11 @@ from words import tool
 
 from quoth import AsyncAgent, ModelOptions
 from quoth.agent.events import RunEvent
+from quoth.agent.run.model_service import OwnModel
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import forget_failures
 from quoth.neuro.backends.http import HttpBackend
+from quoth.tools.errors import ToolError
 from quoth.tools.registry.table import ToolTable
 
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)
@@ -122,6 +124,27 @@ async def test_the_scan_finds_the_secrets_that_are_there(
     assert secrets_in(f"x{SECRETS[1]}", folder=tmp_path) == list(SECRETS[1:3])
 
 
+# A refusal
+
+
+@speeches
+async def test_a_refusal_is_replayed_and_never_taken_for_an_answer(
+    server: Server, speech: Speech, tmp_path: Path
+) -> None:
+    server.answers = [status(200, speech.refusal("I will not."))]
+    backend = speech.backend(server.base_url)
+    refused = f"{speech.name}:model-x refused to answer. It said: I will not."
+    async with AsyncAgent(workspace=tmp_path, tools=[], model=backend) as agent:
+        reply = await agent.run("hi")
+        assert (reply.text, reply.error, reply.steps) == ("", refused, 1)
+        assert (await agent.replay()).same
+        with pytest.raises(ToolError) as raised:  # a tool asks it
+            await OwnModel(lambda: backend).complete("hi")
+        assert str(raised.value) == refused
+    assert len(server.requests) == 2
+    await backend.aclose()
+
+
 # The command
 
 
@@ -129,13 +152,16 @@ async def test_the_scan_finds_the_secrets_that_are_there(
 def test_the_command_tells_and_keeps_no_secret(server: Server, more: list[str], tmp_path: Path) -> None:
     server.answers = [failure(401, REPEATED)]
     options = ["--model", "openai:gpt-x", "--base-url", secret_url(server), *more]
+    options += ["--trace", "t.jsonl", "--trace-content"]
     env = {"QUOTH_STATE": str(tmp_path), "OPENAI_API_KEY": SECRETS[0]}
     ran = quoth("run", "hi", *options, cwd=tmp_path, env=env)
     assert ran.code == 1
     assert "refused the key (401); check OPENAI_API_KEY. It said: you sent ***" in ran.out + ran.err
     log = quoth("log", "--json", cwd=tmp_path, env=env)
     assert "refused the key" in log.out
-    assert secrets_in(ran.out, ran.err, log.out, log.err, folder=tmp_path) == []
+    trace = (tmp_path / "t.jsonl").read_text()
+    assert "refused the key" in trace
+    assert secrets_in(ran.out, ran.err, log.out, log.err, trace, folder=tmp_path) == []
 
 
 # On the way there

@@ -26,7 +26,7 @@ def counted(store: Store, *budgets: DailyBudget, clock: Any = lambda: NOON, zone
 
 
 def reserve(spending: Spending, user: str = "ann", tokens: int = 100, cost: float = 0.1) -> int:
-    return spending.reserve(user, "s1", "openai:gpt-9", tokens, cost)
+    return spending.reserve(user, tokens, cost)
 
 
 def refusal(spending: Spending, user: str = "ann", **wanted: Any) -> str:
@@ -78,8 +78,8 @@ def test_a_sum_of_costs_that_is_just_the_bound_is_no_more_than_it(store: Store) 
 
 def test_what_was_not_taken_is_there_again(store: Store) -> None:
     spending = counted(store, DailyBudget(requests=2, tokens=200, cost=0.2))
-    spending.settle(reserve(spending), 30, 0.03)
-    spending.release(reserve(spending))
+    spending.settle("ann", reserve(spending), -70, -0.07)
+    spending.settle("ann", reserve(spending), -100, -0.1, requests=-1)
     assert spending.left("ann") == {"requests": 1, "tokens": 170, "cost": pytest.approx(0.17)}
 
 
@@ -90,6 +90,18 @@ def test_a_new_day_begins_at_midnight_in_its_zone(store: Store) -> None:
     assert refusal(spending).endswith("next tomorrow at 00:00 JST, in 3 hours.")
     clock.wait(3 * HOUR)
     reserve(spending)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "Asia/Kolkata", "Australia/Eucla", "UTC"])
+def test_all_days_begin_with_a_quarter_of_an_hour(store: Store, zone: str) -> None:
+    clock = PausableClock(NOON)
+    spending = counted(store, DailyBudget(requests=1), clock=clock, zone=zone)
+    clock.now = spending.day(NOON)[1] - 1
+    reserve(spending)
+    refusal(spending)
+    clock.wait(1)
+    reserve(spending)
+    refusal(spending)
 
 
 def test_each_user_has_their_own_day_and_a_budget_may_be_one_users(store: Store) -> None:
