@@ -1,4 +1,5 @@
-"""The events of one run, for whoever iterates over them; leaving the loop early stops the run.
+"""Who hears what an agent does: its listener, and whoever iterates over the events of a run, which stops when
+that loop is left early.
 
 Knows events and a run that can be interrupted; it must not know agents.
 """
@@ -6,11 +7,13 @@ Knows events and a run that can be interrupted; it must not know agents.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from quoth.agent.events import RunEvent
+from quoth.agent.events import Listener, RunEvent
 from quoth.agent.reply import Reply
 
 
@@ -70,3 +73,50 @@ class EventStream:
 
 # The stream that hears of what is done in this context.
 HEARS: ContextVar[EventStream | None] = ContextVar("HEARS", default=None)
+
+
+class Audience:
+    """The part of an agent that tells what happens."""
+
+    def hear(self, on_event: Listener | None) -> None:
+        """Begin with this listener, and nobody who iterates."""
+        self.on_event = on_event
+        self._streams: set[EventStream] = set()
+        self._failed: Listener | None = None  # the listener that was told that it fails
+
+    def _tell_note(self, text: str) -> None:
+        self.tell(RunEvent("note", text))
+
+    def tell(self, event: RunEvent) -> None:
+        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it and the
+        program's log are told so once."""
+        if (stream := self._stream) is not None:
+            stream.tell(event)
+        if self.on_event is None:
+            return
+        try:
+            self.on_event(event)
+        except Exception as error:
+            if self._failed is self.on_event:
+                return
+            self._failed = self.on_event
+            said = f"The listener failed at the event {event.kind}: {type(error).__name__}: {error}"
+            logging.getLogger("quoth").warning(said, exc_info=error)
+            with contextlib.suppress(Exception):
+                self.on_event(RunEvent("note", said))
+
+    @property
+    def listener(self) -> Listener | None:
+        """What a run tells its events; None where nobody hears them."""
+        return None if self.on_event is None and self._stream is None else self.tell
+
+    @property
+    def _stream(self) -> EventStream | None:
+        """The stream that hears of what this agent does here, while it is open. Another agent's does not."""
+        stream = HEARS.get()
+        return stream if stream in self._streams else None
+
+    async def stop_streams(self) -> None:
+        """Stop the runs whose events somebody iterates over."""
+        for stream in list(self._streams):
+            await stream.stop()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -18,7 +17,7 @@ from typing import Any, Literal, Self
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
-from quoth.agent.run.event_stream import HEARS, EventStream, Stoppable
+from quoth.agent.run.event_stream import Audience, Stoppable
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
@@ -78,7 +77,7 @@ from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 MOST_OFFERED = 100  # tables for users and routes that are kept
 
 
-class Host:
+class Host(Audience):
     """The assembled parts of an agent, and single calls through its door."""
 
     def __init__(
@@ -151,10 +150,8 @@ class Host:
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
-        self.on_event = on_event
+        self.hear(on_event)
         self.tracer = open_tracer(given.trace, content=given.trace_content)
-        self._streams: set[EventStream] = set()
-        self._failed: Listener | None = None  # the listener that was told that it fails
         self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
         if self._remote is not None:
             self.table = self._remote.table
@@ -204,38 +201,6 @@ class Host:
         self.tell(RunEvent("message", text))
         if self.deliver is not None:
             self.deliver(text)
-
-    def _tell_note(self, text: str) -> None:
-        self.tell(RunEvent("note", text))
-
-    def tell(self, event: RunEvent) -> None:
-        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it and the
-        program's log are told so once."""
-        if (stream := self._stream) is not None:
-            stream.tell(event)
-        if self.on_event is None:
-            return
-        try:
-            self.on_event(event)
-        except Exception as error:
-            if self._failed is self.on_event:
-                return
-            self._failed = self.on_event
-            said = f"The listener failed at the event {event.kind}: {type(error).__name__}: {error}"
-            logging.getLogger("quoth").warning(said, exc_info=error)
-            with contextlib.suppress(Exception):
-                self.on_event(RunEvent("note", said))
-
-    @property
-    def listener(self) -> Listener | None:
-        """What a run tells its events; None where nobody hears them."""
-        return None if self.on_event is None and self._stream is None else self.tell
-
-    @property
-    def _stream(self) -> EventStream | None:
-        """The stream that hears of what this agent does here, while it is open. Another agent's does not."""
-        stream = HEARS.get()
-        return stream if stream in self._streams else None
 
     def _asked(self, request: str) -> None:
         """Tell that a call waits for a person."""
@@ -301,8 +266,9 @@ class Host:
         made.chat, made.channel = chat, "chat"
         made.session = made.named = session or session_of_chat(chat)
         made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
-        made.on_event = made.deliver = made._running = None
-        made._store, made._streams = self._opened_store(), set()
+        made.hear(None)
+        made.deliver = made._running = None
+        made._store = self._opened_store()
         made._open_session()
         return made
 
@@ -519,8 +485,7 @@ class Host:
         """Close the sandbox, the models, the memory and the store; of a chat only its memory. May be called
         twice."""
         self._closed = True
-        for stream in list(self._streams):
-            await stream.stop()
+        await self.stop_streams()
         if self.chat:
             await self._memory.aclose()
             return

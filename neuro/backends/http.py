@@ -128,8 +128,8 @@ class HttpBackend(Server):
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down; a moment is not worth a word."""
-        if on_wait is None or seconds < 1.0:
+        """Wait before the next try, and count down, also for a moment: a trace tells of each try."""
+        if on_wait is None:
             await self._sleep(seconds)
             return
         while seconds > 0:
