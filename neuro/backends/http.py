@@ -124,7 +124,9 @@ class HttpBackend(Server):
                 impatient = request.wants.patience is not None and pause > request.wants.patience
                 if tries > self._retries or request.shown or impatient:
                     after = f"After {tries} tries: " if tries > 1 else ""
-                    raise ModelError(f"{after}{failure}", failure.why) from failure.__cause__
+                    raise ModelError(
+                        f"{after}{failure}", failure.why, begun=failure.begun
+                    ) from failure.__cause__
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
