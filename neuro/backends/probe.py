@@ -29,10 +29,10 @@ async def models_of(backend: HttpBackend) -> list[str]:
     response: httpx.Response | None = None
     try:
         with backend._failing(lambda: response):
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(SECONDS), backend._pool().place(url) as transport:
                 # Not by httpx's client, which writes each address to the log, with the key that may be in it.
                 request = httpx.Request("GET", url, headers=backend._sent_headers)
-                response = await backend._pool().transport.handle_async_request(request)
+                response = await transport.handle_async_request(request)
                 async with aclosing(response):
                     raw = await whole_of(response)
         if response.status_code != 200:
