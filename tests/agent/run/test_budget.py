@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 from examples import many
-from loopback import KEY, loopback, status
+from loopback import KEY, Sleeps, cut_off, loopback, said, status
 from words import TalkingFunction, complaint, tool
 
 from quoth import Agent, DailyBudget, ModelOptions, PolicyOptions, RunLimits, UsageError
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.prices import cost_of
 from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Purse
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import Completion, ModelError, Usage
-from quoth.neuro.backends.cascade import Cascade
+from quoth.neuro.backends.base import Completion, ModelError, MovedError, Usage
+from quoth.neuro.backends.cascade import Cascade, Descent
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -354,8 +355,37 @@ async def test_of_many_runs_at_once_no_more_ask_the_model_than_may(tmp_path: Pat
 
 @contextmanager
 def claude(answer: Any) -> Iterator[tuple[Any, AnthropicBackend]]:
-    with loopback(status(200, answer)) as server:
-        yield server, AnthropicBackend("claude-9", server.base_url, KEY)
+    made = answer if callable(answer) else status(200, answer)
+    with loopback(made) as server:
+        yield server, AnthropicBackend("claude-9", server.base_url, KEY, sleep=Sleeps())
+
+
+@pytest.mark.parametrize(("told", "counted"), [(-(10**9), 0), (10**400, 10**9), (True, 0), ("9", 0)])
+async def test_a_server_that_tells_nonsense_of_its_usage_gives_nothing_back(told: Any, counted: int) -> None:
+    answer = {
+        "content": [],
+        "usage": {"input_tokens": told, "output_tokens": 7, "cache_read_input_tokens": told},
+    }
+    with claude(answer) as (_, model):
+        usage = (await model.complete(said("Hello"))).usage
+        await model.aclose()
+    assert (usage.tokens, usage.cached_tokens) == (2 * counted + 7, counted)
+
+
+def test_no_more_is_read_from_a_cache_than_was_sent() -> None:
+    usage = Usage(input_tokens=10, output_tokens=1, cached_tokens=10**9, written_tokens=10**9)
+    assert 0 < cost_of("openai:gpt-5-mini", usage) < 0.001
+
+
+async def test_a_reply_that_was_cut_off_on_its_way_is_paid_as_it_was_reserved() -> None:
+    purse = Purse(Budget(9, 9, tokens=50_000))
+    with claude(cut_off) as (_, model):
+        with pytest.raises(MovedError):
+            way = Descent([model, Asked("x")])
+            async with purse.paying(way, lambda: 100, 1_000):
+                await way.complete(said("Hello"), max_tokens=1_000)
+        await model.aclose()
+    assert purse.budget.tokens_left == 50_000 - 100 - 1_000 - model.thinking_tokens
 
 
 async def test_a_model_that_thinks_unasked_thinks_no_more_than_can_be_paid() -> None:
