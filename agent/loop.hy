@@ -120,7 +120,8 @@ thousand turns use no more stack than ten."
   soon as it is complete. A call that only reads is begun then, unless one before it has to wait."
   (setv calls (.stream run.dialect run.door.table)
         place 0
-        begins True)
+        ; Only the end of a reply tells how sure it is; until then it is not surer than anybody.
+        begins (is run.context.confidence None))
   (fn [piece]
     (nonlocal place begins)
     (.tell run "text" piece)

@@ -24,9 +24,11 @@ from quoth.tools.door.stages import (
     check_arguments,
     find_receipt,
     look_up,
+    require_unmoved,
     value_of_body,
 )
 from quoth.tools.door.state import CallState
+from quoth.tools.errors import ToolError
 
 
 def may_begin_early(door: Parts, call: Call) -> bool:
@@ -120,6 +122,8 @@ class EarlyBody:
         context = state.context
 
         async def turn() -> None:
+            if not self.begun:  # a guard asks; in its turn it is told
+                raise ToolError(f"{state.call.tool} has to wait for its turn.")
             state.clock.pause()
             try:
                 await self._turn.wait()
@@ -159,5 +163,7 @@ async def _is_allowed(door: Parts, state: CallState) -> bool:
         for stage in (look_up, check_arguments, find_receipt, ask_policy, ask_guard):
             if await stage(door, state) is not None:
                 return False
+        require_unmoved(state)
+        door.audit.prepare()
         return not state.questions
     return False

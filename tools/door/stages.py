@@ -273,7 +273,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
 async def run_body(door: Parts, state: CallState) -> Outcome | None:
     tool = state.known_tool
     try:
-        _require_unmoved(state)
+        require_unmoved(state)
     except ToolError as error:
         return Outcome("error", message=f"{tool.name} was not run: {error}")
     try:
@@ -377,7 +377,7 @@ def _weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
     return Outcome("denied", message=f"{state.call.tool} was denied: {reason.rstrip('.')}.")
 
 
-def _require_unmoved(state: CallState) -> None:
+def require_unmoved(state: CallState) -> None:
     """Raise ToolError when a path leads elsewhere than when the call was judged and approved."""
     if state.known_tool.remote:
         return  # its worker looks

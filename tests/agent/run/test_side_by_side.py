@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Later, TalkingFunction, async_agent, grouped, native, scripted, tool
+from words import Later, TalkingFunction, async_agent, files, grouped, native, scripted, tool
 
+from quoth import HostServices, ModelOptions
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits
@@ -246,9 +248,15 @@ class Streaming(TalkingFunction):
 
 
 async def streamed(
-    folder: Path, room: Room, head: str, tail: str | None, until: Callable[[], bool], **more: Any
+    folder: Path,
+    room: Room,
+    head: str,
+    tail: str | None,
+    until: Callable[[], bool],
+    dialect: str | None = None,
+    **more: Any,
 ) -> tuple[Reply, list[dict[str, Any]], list[str]]:
-    model = Streaming(head, tail, until)
+    model = ModelOptions(Streaming(head, tail, until), dialect=dialect)
     given: dict[str, Any] = {"tools": room.tools(effects=["writes"]), "consent": "yes", **more}
     async with AsyncAgent(
         workspace=folder, model=model, session="s", on_event=lambda event: None, **given
@@ -286,6 +294,25 @@ async def test_what_stands_behind_a_call_that_does_more_waits_for_the_end_of_the
     assert seen == ["+a", "-a"]
     assert room.diary == ["+a", "-a", "+x", "-x", "+b", "-b"]
     assert said(reply) == ["<a>", "<x>", "<b>"]
+
+
+async def test_a_call_waits_for_the_end_of_a_reply_that_may_tell_how_sure_it_is(
+    tmp_path: Path, room: Room
+) -> None:
+    rules = files(tmp_path, {"rules.hy": "(deny (look) (confidence < 0.5))"}) / "rules.hy"
+    tools, moments = [tool("look", room.work, params=TEXT, effects=["reads"], tag="LOOK")], count()
+    reply, _, _ = await streamed(
+        tmp_path,
+        room,
+        "LOOK: a\n",
+        "CONFIDENCE: 0.2",
+        lambda: next(moments) > 20,
+        "tags",
+        tools=tools,
+        policy=rules,
+        services=HostServices(confidence=0.9),
+    )
+    assert (said(reply), room.diary) == (["denied"], [])
 
 
 async def test_what_was_begun_for_a_reply_that_broke_off_is_stopped_and_only_the_audit_tells_of_it(

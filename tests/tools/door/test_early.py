@@ -118,6 +118,29 @@ async def test_a_guard_that_changes_its_mind_stops_what_was_begun() -> None:
     assert (early.begun, early.running) == (True, False)
 
 
+async def test_a_guard_that_makes_calls_makes_them_in_its_turn() -> None:
+    async def asks(text: str, ctx: ToolContext) -> bool:
+        assert ctx.dispatch is not None
+        return (await ctx.dispatch(form("(other)"))).ok
+
+    at = place(lambda text: "seen", guard=asks)
+    tool("other", table=at.door.table)
+    call, early = begin(at)
+    async with asyncio.timeout(5):  # it would wait for itself for ever
+        assert (await taken(at, call, early)).value == "seen"
+    assert early.refused
+    assert [row["tool"] for row in at.rows] == ["other", "probe"]
+
+
+async def test_nothing_begins_that_the_audit_could_not_tell_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = Spy()
+    at = place(lambda text: body())
+    monkeypatch.setattr(at.door.audit, "prepare", Spy(OSError("the disk is full")))
+    call, early = begin(at)
+    assert (await taken(at, call, early)).message == "probe was not run: OSError: the disk is full."
+    assert (body.ran, early.begun) == (False, False)
+
+
 async def test_what_stands_behind_a_call_that_was_refused_is_not_begun_and_runs_in_its_turn() -> None:
     made: list[str] = []
     at = place(lambda text: made.append(text) or text, guard=lambda text: text != "x")
