@@ -26,6 +26,7 @@ from quoth.tools.text import printable, short
 LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
+MOST_TOKENS = 1_000_000_000  # of one request, as far as a server is believed
 WORDS = 4_000  # characters of them that are looked at
 MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
@@ -297,8 +298,9 @@ def error_of(reply: Any) -> dict[str, Any]:
 
 
 def count_in(source: Any, key: str) -> int:
+    """A count that a server tells; 0 if it tells none that can be."""
     value = source.get(key) if isinstance(source, dict) else None
-    return value if isinstance(value, int) else 0
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
 
 def seconds_of(retry_after: str) -> float:
