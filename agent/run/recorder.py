@@ -161,7 +161,7 @@ class RecordedBackend:
             if isinstance(error, MovedError) and self.run is not None:
                 self._tell_move(self.run, str(error))
             raise
-        data = reply_data(completion) | payment.record(max_tokens)
+        data = reply_data(completion) | payment.record(max_tokens, completion.usage)
         self._limited(data)
         reading = self._read(completion)
         with self._log.session.transcript.together():
@@ -288,7 +288,7 @@ class RecordedBackend:
             raise ModelError(said["text"])
         completion = completion_of(said)
         if self.run is not None:
-            self.run.purse.recall(self.name, completion, said.get("cost"), live=self._live is not None)
+            self.run.purse.recall(self.name, completion.usage, said, live=self._live is not None)
         self._limited(said)
         self._read(completion)
         self._answered(messages, completion)
