@@ -144,7 +144,7 @@ class _Reader:
         for one in str(node).removeprefix("cascade:").split(","):
             kind = one.partition(":")[0].strip()
             if kind not in (there := names(providers)):
-                hint = did_you_mean(kind, there) or " See: quoth models"
+                hint = did_you_mean(kind, there) or f" There are {', '.join(there)}."
                 raise self.fault(node, f"There is no provider {kind}.{hint}")
 
     # Keywords

@@ -31,11 +31,12 @@ def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE)
             f"The cost of {model} cannot be bounded without the package genai-prices:"
             " pip install 'quoth[prices]'"
         ) from None
+    cached = min(usage.cached_tokens, usage.input_tokens)  # some servers count otherwise
     tokens = Tokens(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.written_tokens,
+        cache_read_tokens=cached,
+        cache_write_tokens=min(usage.written_tokens, usage.input_tokens - cached),
     )
     try:
         return float(calc_price(tokens, model_ref=name, provider_id=provider.price).total_price)

@@ -133,7 +133,7 @@ class Purse:
         except ModelError as error:
             if self.budget.seconds_left <= 0:  # its backend was told of the time, and was quicker
                 raise BudgetError(self._too_late()) from error
-            if not payment.heard and error.why != "slow":
+            if not (payment.heard or error.begun):
                 payment.took = (0, 0.0)
                 payment.requests = 0
             raise

@@ -21,19 +21,20 @@ Why = Literal["", "down", "slow", "limited", "bill", "key", "failed", "garbage"]
 
 class ModelError(QuothError):
     """The model could not answer; the text says why and what to do. ``why`` is empty where the request itself
-    was at fault."""
+    was at fault. ``begun`` says that the model may have written a reply, which then has to be paid."""
 
-    def __init__(self, sentence: str, why: Why = "") -> None:
+    def __init__(self, sentence: str, why: Why = "", *, begun: bool = False) -> None:
         super().__init__(sentence)
         self.why: Why = why
+        self.begun = begun or why == "slow"
 
 
 class MovedError(ModelError):
     """A model did not answer, and a cascade has gone on to its next one: the request is to be made anew, for
     the name, tools and window that the backend has now. ``place`` is that of the model in the list."""
 
-    def __init__(self, sentence: str, place: int = 0) -> None:
-        super().__init__(sentence)
+    def __init__(self, sentence: str, place: int = 0, *, begun: bool = False) -> None:
+        super().__init__(sentence, begun=begun)
         self.place = place
 
 

@@ -121,7 +121,7 @@ class Descent:
                 raise
             sentence = f"{self.name} did not answer; {following.name} is asked instead. {error}"
             self._place += 1
-            raise MovedError(sentence, self._place) from error
+            raise MovedError(sentence, self._place, begun=error.begun) from error
 
     def _may_move(self, error: ModelError) -> bool:
         """Whether another model may answer what this one did not."""

@@ -26,6 +26,7 @@ from quoth.tools.text import printable, short
 LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
+MOST_TOKENS = 1_000_000_000  # that a server may say it used
 WORDS = 4_000  # characters of them that are looked at
 MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
@@ -50,12 +51,13 @@ _NO_TOOLS = re.compile(r"not support tool|unsupported param: tools|tools param r
 
 class TransientError(Exception):
     """A failure worth another try, after at least ``wait`` seconds; its text is the sentence for a person,
-    ``why`` that of the ModelError which it becomes when no try helps."""
+    ``why`` and ``begun`` are those of the ModelError which it becomes when no try helps."""
 
-    def __init__(self, sentence: str, why: Why, wait: float = 0.0) -> None:
+    def __init__(self, sentence: str, why: Why, wait: float = 0.0, *, begun: bool = False) -> None:
         super().__init__(sentence)
         self.why: Why = why
         self.wait = wait
+        self.begun = begun
 
 
 class Server:
@@ -193,7 +195,8 @@ class Server:
         return ModelError(sentence, "slow" if seconds == most else "")
 
     def _cut_off(self) -> TransientError:
-        return TransientError(f"The answer from {self._shown} was cut off in the middle.", "down")
+        sentence = f"The answer from {self._shown} was cut off in the middle."
+        return TransientError(sentence, "down", begun=True)
 
     def _unreachable(self, why: str, hint: str = "Is the server running?") -> str:
         return f"Cannot reach {self._shown} ({self._quote(why)}). {hint}"
@@ -297,8 +300,9 @@ def error_of(reply: Any) -> dict[str, Any]:
 
 
 def count_in(source: Any, key: str) -> int:
+    """A number of tokens, within what one reply can have taken, whatever a server says."""
     value = source.get(key) if isinstance(source, dict) else None
-    return value if isinstance(value, int) else 0
+    return min(max(value, 0), MOST_TOKENS) if type(value) is int else 0
 
 
 def seconds_of(retry_after: str) -> float:

@@ -124,12 +124,14 @@ class HttpBackend(Server):
                 impatient = request.wants.patience is not None and pause > request.wants.patience
                 if tries > self._retries or request.shown or impatient:
                     after = f"After {tries} tries: " if tries > 1 else ""
-                    raise ModelError(f"{after}{failure}", failure.why) from failure.__cause__
+                    raise ModelError(
+                        f"{after}{failure}", failure.why, begun=failure.begun
+                    ) from failure.__cause__
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down; a moment is not worth a word."""
-        if on_wait is None or seconds < 1.0:
+        """Wait before the next try, and count down, also for a moment: a trace tells of each try."""
+        if on_wait is None:
             await self._sleep(seconds)
             return
         while seconds > 0:

@@ -92,7 +92,7 @@ class LocalBackend:
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         if any("images" in message for message in messages):
-            raise ModelError(f"The model {self.name} reads text only, and the task holds an image.")
+            raise ModelError(f"The model {self.name} reads text only, and the task holds an image.", "failed")
         request: dict[str, Any] = {
             "max_tokens": max_tokens,
             "temperature": self._temperature if options.temperature is None else options.temperature,
@@ -131,7 +131,8 @@ class LocalBackend:
                     if on_text is not None:
                         on_text(event)
         except TimeoutError as error:
-            raise ModelError(f"The model {self.name} did not finish within {self._timeout:g} s.") from error
+            sentence = f"The model {self.name} did not finish within {self._timeout:g} s."
+            raise ModelError(sentence, "slow") from error
         finally:
             stop.set()
 
@@ -158,7 +159,11 @@ class LocalBackend:
     def _generate(self, body: bytes, stop: threading.Event, tell: Callable[[str], None]) -> Completion:
         start = time.monotonic()
         if self._server is None:
-            self._server = self._load(stop)
+            try:
+                self._server = self._load(stop)
+            except ModelError as fault:  # it is not installed, or damaged
+                fault.why = "failed"
+                raise
             _loaded.add(self)
         pieces: list[str] = []
         last: dict[str, Any] = {}  # what the stream said of the end: finish_reason, usage, error
@@ -177,7 +182,7 @@ class LocalBackend:
         if error := last.get("error"):
             raise self._refusal(error)
         if not last.get("finish") and not stop.is_set():
-            raise ModelError(f"The model {self.name} stopped in the middle of its answer.")
+            raise ModelError(f"The model {self.name} stopped in the middle of its answer.", "failed")
         used = last.get("usage", {})
         usage = Usage(
             used.get("prompt_tokens", 0),

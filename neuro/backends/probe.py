@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -15,28 +16,31 @@ from quoth.neuro.backends.answers import whole_of
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import TransientError
 from quoth.neuro.backends.http import HttpBackend
-from quoth.tools.storage.addresses import verified
 
 SECONDS = 3.0
 _ENDPOINT = re.compile(r"/(chat/completions|messages|responses)$")
 
 
 async def models_of(backend: HttpBackend) -> list[str]:
-    """The names of the models at its server. Raises ModelError, with the sentence of a request that fails."""
+    """The names of the models at its server; the backend is closed. Raises ModelError, with the sentence of a
+    request that fails."""
+    backend._timeout = backend._connect_timeout = SECONDS
     url = backend._url.copy_with(path=_ENDPOINT.sub("/models", backend._url.path))
     response: httpx.Response | None = None
     try:
         with backend._failing(lambda: response):
-            async with (
-                asyncio.timeout(SECONDS),
-                httpx.AsyncClient(timeout=SECONDS, verify=verified(url.scheme)) as client,
-                client.stream("GET", url, headers=backend._sent_headers) as response,
-            ):
-                raw = await whole_of(response)
+            async with asyncio.timeout(SECONDS):
+                # Not by httpx's client, which writes each address to the log, with the key that may be in it.
+                request = httpx.Request("GET", url, headers=backend._sent_headers)
+                response = await backend._pool().transport.handle_async_request(request)
+                async with aclosing(response):
+                    raw = await whole_of(response)
         if response.status_code != 200:
             raise backend._refused(response, raw, False, 0.0)
     except TransientError as failure:
         raise ModelError(str(failure), failure.why) from None
+    finally:
+        await backend.aclose()
     return _names(backend._json(raw))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -322,3 +323,15 @@ def test_the_ids_of_calls_are_such_as_the_next_server_takes(here: Path) -> None:
     assert call["id"] == answered["tool_call_id"]
     assert len(call["id"]) == 9
     assert call["id"].isalnum()
+
+
+def test_an_embedded_model_that_cannot_be_loaded_is_followed_too(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    told = Told(here, choose_backend("local-small"), large("It is so."))
+    assert told.run().text == "It is so."
+    assert told.notes == [
+        "local-small did not answer; openai:gpt-5-mini is asked instead. "
+        "The model local-small needs llama.cpp. Run: pip install 'quoth[local-small]'"
+    ]

@@ -251,7 +251,7 @@ async def streamed(
     model = Streaming(head, tail, until)
     given: dict[str, Any] = {"tools": room.tools(effects=["writes"]), "consent": "yes", **more}
     async with AsyncAgent(
-        workspace=folder, model=model, session="s", on_event=lambda event, data: None, **given
+        workspace=folder, model=model, session="s", on_event=lambda event: None, **given
     ) as agent:
         reply = await agent.run("Look.")
         kinds = [event.kind for event in agent.transcript.events("s")]
@@ -293,7 +293,7 @@ async def test_what_was_begun_for_a_reply_that_broke_off_is_stopped_and_only_the
 ) -> None:
     room.waits_for = 99
     reply, rows, kinds = await streamed(tmp_path, room, looks("a") + "\n", None, lambda: "+a" in room.diary)
-    assert (reply.status, reply.text, reply.calls) == ("failed", "The stream broke off.", ())
+    assert (reply.status, reply.error, reply.calls) == ("failed", "The stream broke off.", ())
     assert room.diary == ["+a", "-a"]
     assert kinds == ["session", "stimulus", "request", "reply", "end"]
     (row,) = rows
