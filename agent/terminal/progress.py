@@ -121,13 +121,13 @@ class Progress:
             said += piece
             self._words[path] = said = IN_A_CALL if _CALL.search(said) else said[-_LAST:]
         words, room = visible(" ".join(said.split())), self._room()
-        while cell_len(words) > room:
+        while words and cell_len(words) > room:
             words = words[1:]
         self._wait(f"… {words}")
 
     def _room(self) -> int:
-        with suppress(OSError, ValueError):  # no terminal
-            return os.get_terminal_size(self._out.fileno()).columns - 3
+        with suppress(OSError, ValueError):  # no terminal; one that does not tell its width says 0
+            return (os.get_terminal_size(self._out.fileno()).columns or 80) - 3
         return 77
 
     def _wait(self, doing: str) -> None:
