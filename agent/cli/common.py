@@ -61,7 +61,8 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions
+    from quoth.agent.run.host_services import HostServices
+    from quoth.agent.run.options import ModelOptions
 
     consent: Any = None
     if options.yes:

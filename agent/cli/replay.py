@@ -99,7 +99,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     from quoth.agent.replay.again import Opening, rebuilt_agent
     from quoth.agent.replay.replay import replay as replay_session
-    from quoth.agent.run.options import HostServices
+    from quoth.agent.run.host_services import HostServices
 
     notes: list[str] = []
     remote = remote_options(options)

@@ -31,7 +31,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.single_calls import SingleCalls
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Coverage:
         return frozenset(digest for one in self.calls for digest in one.seen)
 
 
-async def coverage(agent: Host, plan: Plan, step: Part) -> Coverage:
+async def coverage(agent: SingleCalls, plan: Plan, step: Part) -> Coverage:
     """Find what an approval of a step would cover. It calls no tool and reads only the plan."""
     calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
@@ -181,7 +181,7 @@ async def coverage(agent: Host, plan: Plan, step: Part) -> Coverage:
     return Coverage(step.model, tuple(calls.values()), tuple(asks))
 
 
-async def _coverage(agent: Host, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
+async def _coverage(agent: SingleCalls, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
         refs = unknown_refs(plan, form)

@@ -21,10 +21,10 @@ from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.single_calls import SingleCalls
 
 
-async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
+async def dry_flight(agent: SingleCalls, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
     """Return for each chosen step, as JSON data, the calls of its blocks, the tools that its model may use
     and the calls of its expectation; and the same for groups with an expectation. Raises UsageError for a
     plan with faults."""
@@ -39,7 +39,7 @@ async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[s
             more = {
                 "approved": approves(approval_of(agent.store, plan, str(file.path), step, agent.table)),
                 "blocks": [await _block(agent, plan, step, form) for form in step.running],
-                "tools": agent.offered(table, CALL_FORM, agent.user).shown.names()
+                "tools": agent.offers.table(table, CALL_FORM, agent.user).shown.names()
                 if step.objective
                 else None,
             }
@@ -51,12 +51,12 @@ async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[s
     return steps
 
 
-async def _row(agent: Host, part: Part, more: dict[str, Any]) -> dict[str, Any]:
+async def _row(agent: SingleCalls, part: Part, more: dict[str, Any]) -> dict[str, Any]:
     looks = await _looks(agent, part)
     return {"id": part.id, "place": str(part.place), **more, "expect": part.expect, "looks": looks}
 
 
-async def _looks(agent: Host, part: Part) -> str:
+async def _looks(agent: SingleCalls, part: Part) -> str:
     """Return the calls that an expectation would make, each with its verdict; empty if it makes none or
     depends on the result of its step."""
     if not part.expect or part.says_result:
@@ -67,7 +67,7 @@ async def _looks(agent: Host, part: Part) -> str:
     return str(result.value["text"]) if result.value["steps"] else ""
 
 
-async def _block(agent: Host, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
+async def _block(agent: SingleCalls, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
     row: dict[str, Any] = {"place": str(form.place), "text": "", "plan": None}
     if not knows_all(plan, form):
         names = [var.name for var in variables(plan, form)]

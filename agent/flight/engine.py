@@ -38,7 +38,7 @@ from quoth.tools.storage.paths import store_path
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.single_calls import SingleCalls
 
 TOGETHER = 8  # steps at once, at most
 REASON_CHARS = 400  # of the reason in a line of the log
@@ -48,7 +48,7 @@ REASON_CHARS = 400  # of the reason in a line of the log
 _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
 
 
-async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
+async def fly(agent: SingleCalls, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the session to use; empty to continue the last flight,
     or begin one in an unused session."""
     with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
@@ -59,7 +59,7 @@ async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") ->
 
 
 class _Flight:
-    def __init__(self, agent: Host, file: PlanFile, wanted: Wanted, session: str) -> None:
+    def __init__(self, agent: SingleCalls, file: PlanFile, wanted: Wanted, session: str) -> None:
         self.agent = agent
         self.file = file
         self.plan: Plan = file.plan  # as it was when the flight began; the file may change

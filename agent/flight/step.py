@@ -46,7 +46,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.single_calls import SingleCalls
 
 RESULT_CHARS = 200  # of a result that is told with a reason
 EVAL, MORE = "eval", "more"
@@ -66,7 +66,7 @@ class StepOutcome:
 class FlightContext:
     """What all steps of a flight share. ``found`` returns the attempt that gave a step its result."""
 
-    agent: Host
+    agent: SingleCalls
     store: Store
     plan: Plan
     path: str
@@ -290,7 +290,7 @@ class _Attempt:
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
-            return agent.offered(table, dialect, session.user, "reply", before) if backend else table
+            return agent.offers.table(table, dialect, session.user, "reply", before) if backend else table
 
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from quoth.agent.events import RunEvent
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.reply import Reply
-    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
+    from quoth.agent.run.host_services import HostServices
+    from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
     from quoth.agent.run.run import RunLimits
     from quoth.neuro.backends.base import Backend, Completion, ModelError, Usage
     from quoth.neuro.backends.messages import Messages
@@ -71,7 +72,8 @@ _HOMES = {
     "agent.events": "RunEvent",
     "agent.flight.report": "FlightReport",
     "agent.reply": "Reply",
-    "agent.run.options": "HostServices ModelOptions PolicyOptions ToolOptions",
+    "agent.run.host_services": "HostServices",
+    "agent.run.options": "ModelOptions PolicyOptions ToolOptions",
     "agent.run.run": "RunLimits",
     "neuro.backends.base": "Backend Completion ModelError Usage",
     "neuro.backends.messages": "Messages",

@@ -201,7 +201,9 @@ class Repl:
             from quoth.neuro.prompt.belt import belt
             from quoth.neuro.prompt.dialects import CALL_FORM
 
-            self._tell(belt(self.agent.offered(self.agent.table, CALL_FORM, self.agent.user)).rstrip("\n"))
+            self._tell(
+                belt(self.agent.offers.table(self.agent.table, CALL_FORM, self.agent.user)).rstrip("\n")
+            )
         elif name == "pending":
             self._pending(rest)
         elif name in ("approve", "deny"):

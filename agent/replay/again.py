@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quoth.agent.run.conversation import Conversations
-from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions, service_options
+from quoth.agent.run.host_services import service_options
+from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
 from quoth.agent.session.drift import versions_of
 from quoth.agent.terminal.input import read_file
 from quoth.tools.call.services import Services

@@ -13,9 +13,10 @@ from quoth.agent.events import Listener
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.output import Output
 from quoth.agent.run.purse import NO_FUNDS, Funds
-from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
+from quoth.agent.run.recorded_door import RecordedDoor
+from quoth.agent.run.recorder import RecordedBackend, facts_of
 from quoth.agent.run.run import AfterTags, Run, RunLimits
-from quoth.agent.session.past import Past
+from quoth.agent.session.past import Differs, Past
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
 from quoth.neuro.backends.messages import Image, Messages

@@ -6,44 +6,30 @@ Knows a host and its session; it must not know flights, replays, commands or the
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from functools import partial
-from importlib import import_module
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
-from quoth.agent.run.attachments import attached, image_of, images_of, texts_of
-from quoth.agent.run.build import build_run, stimulus
-from quoth.agent.run.messages import send_follow_ups
+from quoth.agent.run.attachments import attached
+from quoth.agent.run.build import stimulus
+from quoth.agent.run.driver import Driver
 from quoth.agent.run.observation import waited
 from quoth.agent.run.output import Output
-from quoth.agent.run.recorder import Differs
-from quoth.agent.run.run import AfterTags, RunLimits
-from quoth.agent.run.side_by_side import SideBySide, working
-from quoth.agent.run.subagents import begin, chosen, purse_of, services_for
-from quoth.agent.session.drift import Changes, changes_of
+from quoth.agent.run.side_by_side import working
+from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past
-from quoth.agent.session.run_log import RunLog
-from quoth.agent.session.session import Unfinished, read_messages
-from quoth.neuro.backends.base import RequestOptions, takes_images
-from quoth.neuro.backends.messages import Image, Messages
-from quoth.neuro.prompt.dialects import Dialect, dialect_named
-from quoth.tools.call.call import Route, ToolResult, new_call
+from quoth.agent.session.session import Unfinished
+from quoth.neuro.backends.base import takes_images
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.call import ToolResult
 from quoth.tools.call.services import NO_KNOWLEDGE
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import read_form
-from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.transfer import is_word
-from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.offer import ALL_SPEAKERS
-from quoth.tools.registry.table import ToolTable, cognitive_tools
-
-BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
-class Conversations(SideBySide):
+class Conversations(Driver):
     """A Host that runs tasks and holds the conversation that ``say`` continues."""
 
     _conversation: Messages | None = None
@@ -187,39 +173,11 @@ class Conversations(SideBySide):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self, told: Mapping[str, Any] | None = None) -> Messages:
-        """A new conversation, as a run with this stimulus begins it; by default the next run."""
-        stops = self._stops() if told is None else told.get("after-tags") == "stop"
-        dialect = replace(self.dialect(), stops=stops)
-        table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
-        instructions = self.models.instructions if told is None else told.get("instructions", "")
-        return begin(table, dialect, self.models.search, instructions)
-
-    def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
-        """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
-        who speak there."""
-        before = told.get("hidden", ())
-        if self.chat:
-            return self.offered(table, dialect, ALL_SPEAKERS, "chat", before)
-        return self.offered(table, dialect, self.user, "reply", before)
-
     def _output(self, wanted: Any) -> Output:
         """The output of a run. Raises UsageError."""
         if self._stops():
             raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
         return Output.of(wanted)
-
-    def _stops(self) -> bool:
-        """Whether a run ends with the first reply that has calls."""
-        return (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop"
-
-    def dialect(self) -> Dialect:
-        """The dialect of the agent's model, chosen together with the model at the first use. Raises
-        UsageError for an unknown dialect, or one that does not go with the model or the belt."""
-        dialect, note = self.models.dialect()
-        if note:
-            self._tell_note(note)
-        return dialect
 
     async def _first(
         self,
@@ -347,164 +305,6 @@ class Conversations(SideBySide):
         from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
 
         return await knowledge_for(base, text, say=self._tell_note)
-
-    def _opened_at(self, name: str) -> Messages:
-        """The conversation as it was when a run began."""
-        before = self._session.messages_before(name)
-        begun = self.transcript.last(self.session, "stimulus", run=name)
-        messages = (
-            read_messages(before, self._image) if before else self._begin(begun.data if begun else None)
-        )
-        if self._session.goes_on(name):  # what it went on with is recorded
-            self._session.talk_of(messages).count = len(messages)
-        return messages
-
-    async def _brought_back(self, name: str, until: int = 0) -> Messages:
-        """The conversation up to the end of a run, or to event ``until``, at which the next one went on from
-        it. A run that was broken off is ended here; each of its calls gets a result that says so."""
-        past = self._session.past(name)
-        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name, until)
-        if note := self._note(name):
-            messages.append("user", note)
-        return messages
-
-    async def _broken_off(self, name: str) -> Messages:
-        """End a run that was broken off where the transcript ends; its conversation."""
-        with self._session.driven():  # nobody is at it
-            past = self._session.past(name)
-            if past.end is None:
-                _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
-                return messages
-        return self._as_it_ended(name)
-
-    def _as_it_ended(self, name: str, until: int = 0) -> Messages:
-        """The conversation of a run that has ended, read from the transcript."""
-        messages = read_messages(self._session.conversation(name, until), self._image)
-        self._session.talk_of(messages).count = len(messages)
-        return messages
-
-    def _image(self, recorded: Mapping[str, Any]) -> Image:
-        return image_of(recorded, self.pages)
-
-    def changes(self) -> Changes:
-        """What has changed in tools and policy since this user last drove the session."""
-        return changes_of(self._session.given(), self.given())
-
-    def _note(self, run: str) -> str:
-        """The sentences that tell the model of a run which tools have changed since its last request."""
-        asked = self.transcript.last(self.session, "request", run=run)
-        if asked is None:
-            return ""
-        begun = self.transcript.last(self.session, "stimulus", run=run)
-        seen = self.table.hiding(begun.data.get("hidden", ())) if begun else self.table
-        return changes_of(self._session.given(before=asked.seq), self.given()).told(seen)
-
-    async def _go(
-        self,
-        name: str,
-        past: Past,
-        messages: Messages,
-        *,
-        live: bool = True,
-        ends: bool = False,
-        tells: bool = False,
-        after_tags: AfterTags | None = None,
-        differs: Differs | None = None,
-        output: Output | None = None,
-    ) -> tuple[Reply, Messages]:
-        """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
-        the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
-        ``live`` or ``tells``. Returns the messages at its end too."""
-        assert past.stimulus is not None, "a run begins with a stimulus"
-        told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
-        log, files = RunLog(self._session, name), told.get("files", ())
-        if output is None and "output" in told:
-            output = Output.known_by(told["output"])
-        speaker = told.get("speaker") or self.user
-        after = told.get("after-tags", "continue")
-        dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
-        offers = partial(self._offered_in, dialect, told)
-        table = offers(self.table_of(told)) if live else self.table_of(told)
-        context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
-        run = build_run(
-            log,
-            past,
-            told["text"],
-            door=self.door.narrowed(table),
-            backend=self.models.for_run() if live else None,
-            context=replace(context, catalog=self.catalog.of(table)),
-            services=lambda run: services_for(self, run),
-            messages=messages,
-            limits=self.limits if live else RunLimits.of(told["limits"]),
-            pages=self.pages if live else OnlyNames(),
-            data="\n\n".join(
-                filter(
-                    None,
-                    [told.get("news"), told.get("data"), *texts_of(files), output.wish if output else ""],
-                )
-            ),
-            images=images_of(files, self.pages if live else None),
-            output=output,
-            speaker=speaker,
-            route="chat" if "chat" in told else "reply",
-            after_tags=after_tags or ended.get("after-tags") or after,
-            turn=told.get("turn", ""),
-            must_act=told["must-act"],
-            may_force=self.models.forces and "chat" not in told,
-            instructions=told.get("instructions", ""),
-            options=_wishes(told),
-            dialect=dialect,
-            search=told["search"],
-            listener=None if ends else self.listener,
-            differs=differs,
-            note=self._note(name) if live and past.left else "",
-            memory=self.services.memory,
-            shows=lambda label: self._shows_block(label, speaker),
-            known=self._known(name, messages),
-            renew=None if self._remote is None else self.renew,
-            offers=offers,
-            whole=self._session.talk_of(messages).table or self.table,
-            funds=self.funds,
-        )
-        with self.stoppable(run):
-            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
-        if ends:
-            waits = any(call.result.status == "pending" for call in reply.calls)
-            log.ended(
-                replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),
-                run.messages,
-            )
-        if run.chats and (live or tells):
-            await send_follow_ups(run, reply, log)
-        talk = self._session.talk_of(run.messages)
-        talk.known, talk.table = run.known, run.whole
-        return reply, run.messages
-
-    def _shows_block(self, label: str, user: str) -> bool:
-        """Whether the rules let the block of that label be read without asking anybody."""
-        tool = next((tools.get("block") for tools in (self.table, cognitive_tools) if "block" in tools), None)
-        if tool is None or not self.policy.strict(tool):
-            return True
-        args = {"operation": "read", "label": label}
-        route: Route = "chat" if self.chat else "reply"
-        call = new_call(CallForm("block", args), route=route, user=user, session=self.session)
-        return self.policy.judge(tool, call, args, self.context(user=user)).kind == "allow"
-
-    def _known(self, run: str, messages: Messages) -> dict[str, Any]:
-        """The memory blocks that the model of a run knows from its conversation so far."""
-        known = self._session.talk_of(messages).known
-        return dict(known) if known is not None else self._session.known_before(run)
-
-    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run with this stimulus, hiding those that its model was not shown when it began; a
-        sub-agent may have only some of the agent's."""
-        table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
-        return table.hiding(told.get("hidden", ()))
-
-
-def _wishes(told: Mapping[str, Any]) -> RequestOptions | None:
-    """What each request of a run with this stimulus wants beyond the conversation."""
-    return RequestOptions(temperature=told["temperature"]) if "temperature" in told else None
 
 
 def _chat_of(past: Past) -> str:

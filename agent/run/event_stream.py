@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -82,6 +82,7 @@ class Audience:
         """Begin with this listener, and nobody who iterates."""
         self.on_event = on_event
         self._streams: set[EventStream] = set()
+        self._running: Stoppable | None = None
         self._failed: Listener | None = None  # the listener that was told that it fails
 
     def _tell_note(self, text: str) -> None:
@@ -115,6 +116,27 @@ class Audience:
         """The stream that hears of what this agent does here, while it is open. Another agent's does not."""
         stream = HEARS.get()
         return stream if stream in self._streams else None
+
+    @property
+    def running(self) -> bool:
+        """Whether a run or a flight is in progress."""
+        return self._running is not None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a run or flight was interrupted and has not yet ended."""
+        return self._running is not None and self._running.interrupted
+
+    @contextlib.contextmanager
+    def stoppable(self, work: Stoppable) -> Iterator[None]:
+        """Within this context an interrupt stops ``work``."""
+        before, self._running = self._running, work
+        if (stream := self._stream) is not None and stream.work is None:
+            stream.work = work
+        try:
+            yield
+        finally:
+            self._running = before
 
     async def stop_streams(self) -> None:
         """Stop the runs whose events somebody iterates over."""

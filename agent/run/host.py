@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,9 +17,11 @@ from typing import Any, Literal, Self
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
-from quoth.agent.run.event_stream import Audience, Stoppable
+from quoth.agent.run.event_stream import Audience
+from quoth.agent.run.host_services import service_options
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
+from quoth.agent.run.offers import Offers
 from quoth.agent.run.options import (
     ModelChoice,
     ModelOptions,
@@ -31,8 +33,8 @@ from quoth.agent.run.options import (
     policy_options,
     run_limits,
     secret_files,
-    service_options,
     tool_options,
+    with_longest,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
 from quoth.agent.run.purse import Funds
@@ -43,29 +45,23 @@ from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.belt import BeltCatalog
-from quoth.neuro.prompt.dialects import RUN, Dialect
-from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
-from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
 from quoth.tools.door.door import Door
-from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code
-from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.offer import offered, ways
+from quoth.tools.policy.offer import offered
 from quoth.tools.policy.places import policy_files
 from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
@@ -74,11 +70,9 @@ from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
-MOST_OFFERED = 100  # tables for users and routes that are kept
-
 
 class Host(Audience):
-    """The assembled parts of an agent, and single calls through its door."""
+    """The assembled parts of an agent."""
 
     def __init__(
         self,
@@ -130,20 +124,14 @@ class Host(Audience):
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         policies, tooling = policy_options(policy), tool_options(tools)
-        said: dict[str, Any] = {
-            "instructions": instructions,
-            "temperature": temperature,
-            "timeout": timeout,
-            "api_key": api_key,
-        }
-        options = replace(
-            model_options(model), **{name: one for name, one in said.items() if one is not None}
+        options = model_options(model).with_wishes(
+            instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
         )
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.workspace = _workspace(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
-        self.limits = _with_longest(run_limits(limits, self.config), max_tokens)
+        self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -164,8 +152,7 @@ class Host(Audience):
         self.chat = ""
         self._given = given
         self._consent = consent
-        self._running: Stoppable | None = None
-        self._offered: dict[tuple[str, Route, bool], ToolTable] = {}
+        self.offers = Offers(self.policy)
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
@@ -176,19 +163,11 @@ class Host(Audience):
         self._open_session()
         self.door = self._make_door(policies)
         self._options = {
-            "tools": tooling.files,
-            **({"without": list(tooling.without)} if tooling.without else {}),
-            "model": self.models.options.spec,
-            "base-url": None if (url := self.models.options.base_url) is None else redact_url(url),
-            "policy": None if policies.file is None else str(Path(policies.file).resolve()),
-            **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
+            **tooling.kept,
+            **options.kept,
+            **policies.kept,
             **(self._shared.kept if self._shared else {}),
             "limits": vars(self.limits),
-            "dialect": self.models.options.dialect,
-            "belt": tooling.belt,
-            **tooling.kept,
-            **self.models.options.kept,
-            **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
@@ -250,7 +229,7 @@ class Host(Audience):
         """This host, or for a run with ``wishes``, by the names of ``run``, one that shares the rest with
         it."""
         said = {name: value for name, value in wishes.items() if value is not None}
-        limits = _with_longest(self.limits, said.pop("max_tokens", None))
+        limits = with_longest(self.limits, said.pop("max_tokens", None))
         models = self.models.wishing(said)
         if models is self.models and limits is self.limits:
             return self
@@ -344,76 +323,9 @@ class Host(Audience):
             chat=self.chat,
         )
 
-    async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
-        """One call form through the door, without a model. An unreadable form is an ``invalid`` result."""
-        self._require_open()
-        if isinstance(form, str):
-            try:
-                form = from_model(read_one(form))
-            except (ReadError, InvalidCallError) as error:
-                caret = f"\n{error.caret()}" if isinstance(error, ReadError) else ""
-                empty = new_call(CallForm(""), route=route, user=self.user, session=self.session)
-                return self.door.unreadable(empty, self.context(), str(form), f"{error}{caret}")
-        return await self._call(form, route)
-
-    async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
-        """Take a call through the door. With ``key`` an earlier call is resumed."""
-        await self.renew()
-        self._session.open(self.given())
-        marks: dict[str, Any] = {"key": key} if key else {}
-        call = new_call(form, route=route, user=self.user, session=self.session, **marks)
-        if not key:
-            call = replace(call, key=f"{self.session}/{call.id}")
-        result = await self.door.dispatch(call, self.context())
-        if not key and result.status != "pending":
-            for other in self.broker.superseded_calls(call):
-                said = {"status": "cancelled", "message": f"It was made again as call {call.id}."}
-                self.transcript.add(self.session, "receipt", said, key=other, status="cancelled")
-        if result.status != "pending":
-            self._session.forget_opening()
-        return result
-
-    async def eval(
-        self, program: str, *, route: Route = "eval", dry_run: bool | Literal["pure"] = False
-    ) -> ToolResult:
-        """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too.
-
-        With ``dry_run`` the value is a plan of the calls it may make (tools/dryrun/call_plan.py), and only
-        reading calls are made; with ``"pure"`` none."""
-        more = {"dry-run": dry_run} if dry_run else {}
-        return await self.call(CallForm("eval", {"form": Code(program), **more}), route=route)
-
-    def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
-        """Create a request to approve a whole ``plan``, made by a dry run of ``program`` in this session; the
-        request's id."""
-        self._require_open()
-        form, _ = self.table.get("eval").checked(CallForm("eval", {"form": Code(program)}))
-        call = new_call(form, route="eval", user=self.user, session=self.session)
-        return self.broker.ask_for_plan(call, plan)
-
     def listed(self) -> ToolTable:
         """The tools without those that the rules deny the user always, whatever the way of the call."""
         return offered(self.table, self.policy, self.user)
-
-    def offered(
-        self,
-        table: ToolTable,
-        dialect: Dialect,
-        user: str,
-        route: Route = "reply",
-        before: Iterable[str] = (),
-    ) -> ToolTable:
-        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
-        of a chat, whatever the arguments; and what its model was not shown ``before``."""
-        programs = dialect.name == RUN.name
-        kind = (user, route, programs)
-        made = self._offered.get(kind)
-        if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
-            routes = ways(table, self.policy, user, route, programs=programs)
-            if len(self._offered) >= MOST_OFFERED:  # a chat may have any number of speakers
-                self._offered.clear()
-            made = self._offered[kind] = offered(table, self.policy, user, routes)
-        return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
 
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
@@ -442,16 +354,6 @@ class Host(Audience):
             self._session.open_again(self.given())
         return table
 
-    @property
-    def running(self) -> bool:
-        """Whether a run or a flight is in progress."""
-        return self._running is not None
-
-    @property
-    def stopping(self) -> bool:
-        """Whether a run or flight was interrupted and has not yet ended."""
-        return self._running is not None and self._running.interrupted
-
     def interrupt(self) -> bool:
         """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says
         ``interrupted``. A pending question to a person is withdrawn, and its call waits.
@@ -465,17 +367,6 @@ class Host(Audience):
             return False
         self.broker.interrupt()  # its call ends by that
         return True
-
-    @contextlib.contextmanager
-    def stoppable(self, work: Stoppable) -> Iterator[None]:
-        """Within this context an interrupt stops ``work``."""
-        before, self._running = self._running, work
-        if (stream := self._stream) is not None and stream.work is None:
-            stream.work = work
-        try:
-            yield
-        finally:
-            self._running = before
 
     def _require_open(self) -> None:
         if self._closed:
@@ -511,15 +402,6 @@ class Host(Audience):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
-    """These limits, with the longest reply where one is given. Raises UsageError."""
-    if reply is None:
-        return limits
-    if type(reply) is not int or reply < 1:
-        raise UsageError(f"max_tokens is a whole number from 1 or None, not {reply!r}.")
-    return replace(limits, reply_tokens=reply)
 
 
 def _workspace(

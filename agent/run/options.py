@@ -7,8 +7,8 @@ an agent is put together from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,16 +19,7 @@ from quoth.neuro.backends.base import PlainBackend
 from quoth.neuro.backends.keys import keys_path
 from quoth.neuro.backends.settings import Settings
 from quoth.tools.call.ports import Audit, Gate
-from quoth.tools.call.services import (
-    NO_KNOWLEDGE,
-    NO_MEMORY,
-    NO_ROUTER,
-    NO_SOURCES,
-    NO_WEB_SEARCH,
-    Embedder,
-    Services,
-    SourceManager,
-)
+from quoth.tools.call.redaction import redact_url
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
@@ -102,14 +93,17 @@ class ToolOptions:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """Where the remote tools are, for the opening of a session: without user and password."""
+        """The tools for the opening of a session: where there are remote ones, without user and password."""
+        said: dict[str, Any] = {"tools": self.files, "belt": self.belt}
+        if self.without:
+            said["without"] = list(self.without)
         if self.remote is None:
-            return {}
+            return said
         from quoth.agent.run.remote_tools import place_of
         from quoth.tools.catalog.signing import kept_key
 
         local = {"local": list(self.local)} if self.local else {}
-        return {**place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
+        return {**said, **place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
 
     def load(self, *, knowledge: bool = False) -> ToolTable:
         """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
@@ -176,6 +170,10 @@ class ModelOptions:
             key = key_in_file(self.key_file)
         return Settings(self.base_url, key, self.timeout, self.temperature)
 
+    def with_wishes(self, **wishes: Any) -> ModelOptions:
+        """These options, with those of ``wishes`` that are not None."""
+        return replace(self, **{name: value for name, value in wishes.items() if value is not None})
+
     @property
     def key_file(self) -> Path | None:
         """The file that the key is in, if it is in one."""
@@ -184,9 +182,12 @@ class ModelOptions:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """What is said of the requests, for the opening of a session."""
+        """The model for the opening of a session, without secrets."""
+        url = None if self.base_url is None else redact_url(self.base_url)
         said = {name: vars(self)[name] for name in ("instructions", "temperature", "timeout")}
-        return {name: value for name, value in said.items() if value is not None}
+        said["after-tags"] = self.after_tags
+        said = {name: value for name, value in said.items() if value is not None}
+        return {"model": self.spec, "base-url": url, "dialect": self.dialect, **said}
 
     @property
     def spec(self) -> str | None:
@@ -245,6 +246,12 @@ class PolicyOptions:
         """The absolute path of the file that the gate is in; None where there is no file."""
         return Path(self.gate).resolve() if isinstance(self.gate, str | Path) else None
 
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The rules for the opening of a session."""
+        file = None if self.file is None else str(Path(self.file).resolve())
+        return {"policy": file, **({"gate": str(self.gate_file)} if self.gate_file else {})}
+
     def open_shared(self) -> Shared | None:
         """The limits and requests that machines share, if they do. Raises UsageError."""
         if self.shared is None:
@@ -278,113 +285,6 @@ def secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptio
     return files
 
 
-@dataclass(frozen=True)
-class HostServices(Services):
-    """The services that a host gives the tools of an agent, and its knowledge:
-    ``HostServices(memory=notes, knowledge="It is blue.")``.
-
-    ``sources`` may also be folders and files by name, ``sources={"manual": "docs/manual"}``. Where no
-    ``router`` is given, messages to the user are events named ``message`` and stand in the Reply, and
-    ``channels`` are the other names that a message can be sent to, files or web addresses
-    (agent/run/channels.py): ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is
-    met; requests for approval show it.
-
-    With a ``knowledge_base`` the agent has the tools that file what was learned, and the rules that allow
-    them in a chat; ``web_search`` is where its tool ``research`` looks:
-    ``web_search=open_web_search("https://searx.example")``.
-
-    Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
-    ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
-    records the calls in place of the store, ``audit=MemoryAudit()``.
-
-    Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
-    database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``;
-    None is the one that is installed, or that QUOTH_EMBEDDER names.
-
-    ``trace="run.jsonl"`` appends a line to that file for each run, turn, request and call, ``trace="otel"``
-    gives them to OpenTelemetry (README, "Traces"); with ``trace_content=True`` also prompts, replies,
-    arguments and results, without secrets.
-    """
-
-    knowledge: str | None = None
-    confidence: float | None = None
-    agent_id: str = "agent"
-    audit: Audit | None = None
-    memory_url: str | None = field(default=None, repr=False)  # it may hold a password
-    embedder: Embedder | None = None
-    sources: Any = NO_SOURCES  # a SourceManager, or paths by name
-    channels: Mapping[str, str | Path] = field(default_factory=dict)
-    channel: str = "python"
-    trace: str | Path | None = None
-    trace_content: bool = False
-
-    def __post_init__(self) -> None:
-        if isinstance(self.sources, Mapping):
-            object.__setattr__(self, "sources", _folders(self.sources))
-        super().__post_init__()
-        if not isinstance(self.channels, Mapping):
-            raise UsageError(f"channels are places by name, {{'ops': 'ops.jsonl'}}, not {self.channels!r}.")
-        if self.channels and self.router is not NO_ROUTER:
-            raise UsageError("A router brings every message; leave channels or router out.")
-        if not isinstance(self.channel, str):
-            raise UsageError(f"channel is a text, not {self.channel!r}.")
-        sure, number = self.confidence, isinstance(self.confidence, int | float)
-        if not (self.knowledge is None or isinstance(self.knowledge, str)):
-            raise UsageError(f"knowledge is a text or None, not {self.knowledge!r}.")
-        if sure is not None and not (number and not isinstance(sure, bool) and 0 <= sure <= 1):
-            raise UsageError(f"confidence is a number from 0 to 1 or None, not {sure!r}.")
-        if not (self.trace is None or isinstance(self.trace, str | Path)):
-            raise UsageError(f"trace is the path of a file, 'otel' or None, not {self.trace!r}.")
-        if not (isinstance(self.agent_id, str) and self.agent_id):
-            raise UsageError(f"agent_id is a text that is not empty, not {self.agent_id!r}.")
-        if self.memory_url is not None and not isinstance(self.memory_url, str):
-            raise UsageError("memory_url is the URL of a database or None.")
-        if self.memory_url and self.memory is not NO_MEMORY:
-            raise UsageError("An agent has one memory: give memory or memory_url, not both.")
-
-    @property
-    def memory_kind(self) -> str:
-        """The kind of database in which the memory is; empty for that of the workspace."""
-        return "postgresql" if self.memory_url else ""
-
-    @property
-    def gathers(self) -> bool:
-        """Whether there is a knowledge base."""
-        return self.knowledge_base is not NO_KNOWLEDGE
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """The folders and channels for the opening of a session, and whether it gathers knowledge; of a web
-        address only the name, because any part of it may be secret."""
-        from quoth.agent.run.channels import channel
-
-        kept: dict[str, Any] = {}
-        if self.gathers:
-            kept["knowledge"] = True
-        if self.web_search is not NO_WEB_SEARCH:
-            kept["search"] = ""  # an address, or what the host has made
-            kept |= getattr(self.web_search, "kept", {})
-        if isinstance(paths := getattr(self.sources, "paths", None), Mapping):
-            kept["sources"] = {name: str(path) for name, path in paths.items()}
-        if self.channels:
-            made = [channel(name, where) for name, where in self.channels.items()]
-            kept["channels"] = {one.name: "" if one.is_web else one.where for one in made}
-        return kept
-
-    @property
-    def for_tools(self) -> Services:
-        """Only the fields of Services."""
-        return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
-
-
-def _folders(paths: Mapping[str, str | Path]) -> SourceManager:
-    if not paths:
-        return NO_SOURCES
-    from quoth.tools.call.sources import FolderSources  # here: few agents have sources
-
-    return FolderSources(paths)
-
-
 ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions
 ModelChoice = str | PlainBackend | ModelOptions
 PolicyChoice = str | Path | PolicyOptions
@@ -404,14 +304,6 @@ def policy_options(given: PolicyChoice | None) -> PolicyOptions:
     return given if isinstance(given, PolicyOptions) else PolicyOptions(given)
 
 
-def service_options(given: Services | None) -> HostServices:
-    if given is None or isinstance(given, HostServices):
-        return given or HostServices()
-    if not isinstance(given, Services):
-        raise UsageError(f"services is a Services(memory=…, …), not {given!r}.")
-    return HostServices(**vars(given))
-
-
 def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits:
     """The limits of a run: as given, and where those are the defaults, as configured."""
     limits = RunLimits() if given is None else given
@@ -429,3 +321,12 @@ def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits
             what = "a whole number from 1" if whole else "a number from 0"
             raise UsageError(f"{name} of RunLimits is {what}, not {value!r}.")
     return limits
+
+
+def with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
+    """These limits, with the longest reply where one is given. Raises UsageError."""
+    if reply is None:
+        return limits
+    if type(reply) is not int or reply < 1:
+        raise UsageError(f"max_tokens is a whole number from 1 or None, not {reply!r}.")
+    return replace(limits, reply_tokens=reply)

@@ -48,10 +48,16 @@ class Payment:
     took: tuple[int, float] | None = None
     heard: bool = False  # whether a part of the reply has come
 
-    def record(self, wanted: int) -> dict[str, Any]:
-        """What the transcript keeps of it, beside the reply; ``wanted`` is how long that might have been."""
-        cost = {"cost": self.took[1]} if self.took and self.took[1] else {}
-        return {**cost, **({"limit": self.reply_tokens} if self.reply_tokens < wanted else {})}
+    def record(self, wanted: int, told: Usage) -> dict[str, Any]:
+        """What the transcript keeps of it, beside the reply with the usage that was ``told``; ``wanted`` is
+        how long that might have been."""
+        tokens, cost = self.took or (0, 0.0)
+        kept = {
+            "cost": cost or None,
+            "tokens": tokens if tokens != told.tokens else None,
+            "limit": self.reply_tokens if self.reply_tokens < wanted else None,
+        }
+        return {name: value for name, value in kept.items() if value is not None}
 
     def hearing(self, on_text: Callable[[str], None] | None) -> Callable[[str], None] | None:
         """``on_text``, remembering that something was heard."""
@@ -152,19 +158,20 @@ class Purse:
         return options if payment.most is None else replace(options, most_tokens=payment.most)
 
     def settle(self, payment: Payment, completion: Completion) -> None:
-        """Note what a request took: as its model tells, or about so much where it tells nothing."""
+        """Note what a request took: as its model tells, or about so much of what it does not tell."""
         used = completion.usage
-        if payment.size and not used.tokens:
+        if payment.size and not (used.input_tokens and used.output_tokens):
             calls = sum(tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in completion.calls)
-            used = Usage(payment.size, tokens_in(completion.text) + calls)
+            said = used.output_tokens or tokens_in(completion.text) + calls
+            used = replace(used, input_tokens=used.input_tokens or payment.size, output_tokens=said)
         payment.took = (used.tokens, self.funds.cost(payment.model, used) if self.priced else 0.0)
 
-    def recall(self, model: str, completion: Completion, cost: float | None, *, live: bool) -> None:
-        """Count a request that an earlier process made. Where it did not bound the ``cost`` and this one
-        does, that is worked out now."""
-        if cost is None:
-            cost = self.funds.cost(model, completion.usage) if live and self.budget.cost is not None else 0.0
-        self.budget.take(completion.usage.tokens, cost, completion.usage.seconds)
+    def recall(self, model: str, usage: Usage, kept: Mapping[str, Any], *, live: bool) -> None:
+        """Count a request that an earlier process made. Where it did not bound the cost and this one does,
+        that is worked out now."""
+        if (cost := kept.get("cost")) is None:
+            cost = self.funds.cost(model, usage) if live and self.budget.cost is not None else 0.0
+        self.budget.take(kept.get("tokens", usage.tokens), cost, usage.seconds)
 
     async def _reserved(self, backend: Backend, size: Callable[[], int], wanted: int) -> Payment:
         budget, bounds, model = self.budget, self.funds.daily.bounds(self.user), backend.name

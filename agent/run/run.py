@@ -92,7 +92,7 @@ class RunStoppedError(Exception):
 
 
 class RunDoor(EarlyDoor, Protocol):
-    """The door as the loop sees it: the real one, or that of agent/run/recorder.py."""
+    """The door as the loop sees it: the real one, or that of agent/run/recorded_door.py."""
 
     @property
     def table(self) -> ToolTable: ...

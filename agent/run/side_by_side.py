@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from quoth.agent.run.host import Host
+from quoth.agent.run.single_calls import SingleCalls
 from quoth.agent.session.index import new_session
 
 NO_WISHES: Mapping[str, Any] = {}
@@ -21,7 +22,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class SideBySide(Host):
+class SideBySide(SingleCalls):
     """A Host that knows whether its session is at work, and then lends a host beside itself."""
 
     _at_work = 0

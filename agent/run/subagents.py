@@ -9,7 +9,7 @@ works for as parent.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,7 @@ from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
+from quoth.agent.run.offers import Offers
 from quoth.agent.run.purse import Funds, Purse
 from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
@@ -35,7 +36,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import names
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.call import ALLOW, Call, Route, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
@@ -72,14 +73,11 @@ class TeamHost(Protocol):
     models: Models
     tracer: Tracer | None
     catalog: BeltCatalog
+    offers: Offers
 
     def tell(self, event: RunEvent) -> None: ...
 
     async def renew(self) -> ToolTable: ...
-
-    def offered(
-        self, table: ToolTable, dialect: Dialect, user: str, route: Route, before: Iterable[str]
-    ) -> ToolTable: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -232,7 +230,7 @@ class Team:
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
-            return self._agent.offered(table, dialect, call.user, "agent", before)
+            return self._agent.offers.table(table, dialect, call.user, "agent", before)
 
         table = offers(table)
         run = build_run(

@@ -5,7 +5,7 @@ Knows events; it must not know doors, models or terminals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,10 @@ class Sent:
     to: str
     told: bool = False
 
+
+# Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
+# request tells the model, or a call). There is no event for a call that was not made then.
+Differs = Callable[[Event | None, Any], None]
 
 # None of them is the last event of a run.
 GOING_ON = ("memory", "tools", "request", "reply", "call", "receipt", "fault")

@@ -103,12 +103,15 @@ class HttpBackend(Server):
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
         request = Request(asked, parts, tools is not None, on_text, messages, options, seconds)
-        with self._breaker.asking():
-            try:
-                async with asyncio.timeout(seconds):
+        try:
+            async with asyncio.timeout(seconds):
+                with self._breaker.asking():
                     return await self._answer(request)
-            except TimeoutError as error:
-                raise self._out_of_time(request.queues, seconds, self._total) from error
+        except TimeoutError as error:
+            failure = self._out_of_time(request.queues, seconds, self._total)
+            if failure.why == "slow":  # else it tells nothing of the server
+                self._breaker.told(str(failure))
+            raise failure from error
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from quoth.tools.call.call import (
@@ -30,6 +28,7 @@ from quoth.tools.call.call import (
 from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, plain
+from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
@@ -162,7 +161,7 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
     if guard is None:
         return None
     try:
-        given = _bindings(guard, state, deny=deny, ask=ask)
+        given = bindings(guard, state, deny=deny, ask=ask)
         unknown = [name for name, value in state.args.items() if value is UNKNOWN]
         if unknown and ("call" in given or any(value is UNKNOWN for value in given.values())):
             names = ", ".join(f":{name}" for name in unknown)
@@ -342,7 +341,7 @@ async def value_of_body(state: CallState) -> Any:
     body, left = tool._body, max(0.0, state.context.seconds_left())
     assert body is not None, "define_tool gives every tool a body"
     seconds = tool.timeout + tool.patience
-    return await run_function(body, _bindings(body, state), state.context, min(seconds, left), state.clock)
+    return await run_function(body, bindings(body, state), state.context, min(seconds, left), state.clock)
 
 
 def _failed(state: CallState, status: Status, message: str) -> Outcome:
@@ -393,17 +392,3 @@ def _verdict(said: Any) -> Verdict:
     if isinstance(said, Verdict):
         return said
     raise TypeError(f"{said!r} is no verdict")
-
-
-def _bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
-    """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
-    offered = {"call": state.call, "ctx": state.context, **more}
-    offered |= {name.replace("-", "_"): value for name, value in state.args.items()}
-    wanted = _parameters(function)
-    return {name: value for name, value in offered.items() if name in wanted}
-
-
-@lru_cache(maxsize=1024)
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameter names of a function, cached."""
-    return frozenset(inspect.signature(function).parameters)

@@ -13,7 +13,8 @@ from words import MemoryAudit, files, native, quoth, scripted, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
+from quoth.agent.run.host_services import HostServices
+from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.testing import replays
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision

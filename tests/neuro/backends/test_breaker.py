@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from loopback import failure, loopback, said, status
+from loopback import failure, loopback, said, silence, status
 from words import PausableClock, complaint
 
-from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import FAILURES, REST, WITHIN, Breaker, breaker_of, resting
 from quoth.neuro.backends.openai import OpenAIBackend
 
@@ -115,6 +115,17 @@ def test_all_models_of_one_server_share_a_breaker_and_no_request_passes_it() -> 
         assert len(server.requests) == FAILURES
         (found,) = [one for one in resting() if one.server in server.base_url]
         assert "(500)" in found.why
+
+
+async def test_who_had_no_time_to_wait_for_an_answer_tells_nothing_of_the_server() -> None:
+    with loopback(status(500)) as server:
+        server.answers = [*[status(500)] * (FAILURES - 1), silence, status(500)]
+        backend = OpenAIBackend("one", server.base_url, retries=0)
+        for seconds in (*[None] * (FAILURES - 1), 0.1, None):
+            with pytest.raises(ModelError):
+                await backend.complete(said("Hello"), options=RequestOptions(seconds=seconds))
+        assert [one.server in server.base_url for one in resting()] == [True]
+        await backend.aclose()
 
 
 def test_the_breaker_of_a_server_knows_no_secret_of_its_address() -> None:

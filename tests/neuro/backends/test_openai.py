@@ -107,6 +107,14 @@ async def test_a_cut_or_empty_reply_is_handed_on(
     await backend.aclose()
 
 
+@pytest.mark.parametrize("told", [-1, 10**30, "7", 1.5, True, [7]])
+async def test_a_usage_that_cannot_be_is_not_believed(server: Server, told: object) -> None:
+    server.answers = [reply("hello", usage={"prompt_tokens": told, "completion_tokens": 2})]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"))).usage.tokens == 2
+    await backend.aclose()
+
+
 async def test_a_streamed_reply_is_told_piece_by_piece(server: Server) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
     server.answers = [sse(piece(None), piece("hé"), piece("llo"), piece(None, "length"), usage, "[DONE]")]

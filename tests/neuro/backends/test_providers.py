@@ -166,6 +166,10 @@ def test_each_provider_has_its_price(row: Provider) -> None:
         assert cost_of(row.example or row.name, Usage(1_000_000, 1_000_000)) == 0
 
 
+def test_no_more_is_priced_as_cached_than_was_read() -> None:
+    assert cost_of("openai:gpt-4o", Usage(9, 1, 50)) == cost_of("openai:gpt-4o", Usage(9, 1, 9)) > 0
+
+
 @pytest.mark.parametrize("model", ["nobody:x", "acme:anvil", "openai:gpt-of-mine"])
 def test_a_price_that_is_not_known_cannot_be_bounded(model: str) -> None:
     told = complaint(UsageError, lambda: cost_of(model, Usage(1, 1), {"acme": ACME}))

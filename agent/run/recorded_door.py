@@ -1,0 +1,166 @@
+"""The door of a run as the loop sees it: the transcript answers calls that were made before, and those that
+are made now are written to it.
+
+Tools run only through the real door, and a finished call is not repeated. Knows sessions and doors; it must
+not know models (recorder.py).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from quoth.agent.run.observation import BEGUN, NOT_MADE
+from quoth.agent.run.run import RUNNING, Run, RunStoppedError
+from quoth.agent.session.past import Differs, Past, PastCall
+from quoth.agent.session.run_log import RunLog
+from quoth.neuro.backends.base import Usage
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.context import ToolContext
+from quoth.tools.door.door import Door
+from quoth.tools.door.early import EarlyBody
+from quoth.tools.errors import Status
+from quoth.tools.history.call_log import key_in
+from quoth.tools.registry.table import ToolTable
+
+PATIENCE = 0.5  # seconds in which a call may end by itself once a person has interrupted the run
+
+
+class RecordedDoor:
+    """A door that repeats no call: the receipt answers a finished one. With ``live`` False it makes no call
+    at all."""
+
+    def __init__(
+        self, door: Door, past: Past, log: RunLog, *, live: bool = True, differs: Differs | None = None
+    ) -> None:
+        self._door = door
+        self._past = past
+        self._log = log
+        self._live = live
+        self._differs = differs
+        self.run: Run | None = None
+
+    @property
+    def table(self) -> ToolTable:
+        return self._door.table
+
+    def use(self, table: ToolTable) -> None:
+        """Go on with these tools."""
+        self._door = self._door.with_tools(table)
+
+    def narrowed(self, table: ToolTable) -> Door:
+        """The real door with fewer tools, for a sub-agent, which has a past of its own."""
+        return self._door.narrowed(table)
+
+    def may_begin(self, call: Call) -> bool:
+        """Whether the call may be begun before its turn. One that is known from an earlier process may not:
+        what became of it is found out in its turn."""
+        return self._live and key_in(call) not in self._past.calls and self._door.may_begin(call)
+
+    def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
+        return self._door.begin(self._marked(call), replace(context, written=[]), after)
+
+    async def abandon(self, early: EarlyBody) -> None:
+        await self._door.abandon(early)
+
+    async def dispatch(self, call: Call, context: ToolContext, early: EarlyBody | None = None) -> ToolResult:
+        past = self._past.calls.get(key_in(call))
+        if self.run is not None:
+            self.run.calling = key_in(call)
+            self.run.sent += self._past.sent_in(key_in(call))
+        if past is not None and past.finished:
+            return self._recalled(past, call)
+        if not self._live:
+            return self._broken_off(past, call)
+        run = self.run
+        assert run is not None, "a door is the door of a run"
+        if run.interrupted:
+            if early is not None:
+                await early.drop()
+            return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
+        usage, budget, before = run.usage, run.budget, replace(run.budget)
+
+        def written() -> str:
+            """What the call cost is written with its receipt: whoever finds that need not count again."""
+            if run.usage != usage or budget.steps_taken != before.steps_taken:
+                spent = {
+                    "usage": {
+                        name: value - getattr(usage, name)
+                        for name, value in vars(run.usage).items()
+                        if value != getattr(usage, name)
+                    },
+                    "steps": budget.steps_taken - before.steps_taken,
+                    "calls": budget.calls_taken - before.calls_taken,
+                }
+                if budget.bounded:
+                    spent["tokens"] = budget.tokens_taken - before.tokens_taken
+                    spent["cost"] = budget.cost_taken - before.cost_taken
+                self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
+            return ""
+
+        token = RUNNING.set(run)
+        work = self._door.dispatch(marked, replace(context, written=[written]), early)
+        began = time.monotonic()
+        try:
+            result = await run.stoppably(work, PATIENCE)
+        except RunStoppedError:
+            return _cancelled(call, f"{call.tool} was cancelled.", "body", time.monotonic() - began)
+        finally:
+            RUNNING.reset(token)
+        if result.audit.get("written") is False:
+            self._log.broken = result.message
+        return result
+
+    def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
+        past = self._past.calls.get(key_in(call))
+        if past is not None and past.finished:
+            return self._recalled(past, call)
+        if not self._live:
+            return self._broken_off(past, call)
+        return self._door.refuse(self._marked(call), context, status, message)
+
+    def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> None:
+        if self._live and key_in(call) not in self._past.faults:
+            self._door.unreadable(self._marked(call), context, text, message)
+
+    def record(self, stage: str, message: str, **marks: Any) -> None:
+        """Write an audit row about what befell the run apart from its calls."""
+        self._door.record(stage, message, **marks)
+
+    def _marked(self, call: Call) -> Call:
+        return replace(call, run=self._log.run, event=self._log.reply)
+
+    def _recalled(self, past: PastCall, call: Call) -> ToolResult:
+        self._past.unused -= 1
+        if (spent := self._past.spent.get(key_in(call))) is not None and self.run is not None:
+            data = spent.data
+            usage, budget = Usage(**data["usage"]), self.run.budget
+            self.run.spend(usage)
+            budget.steps_taken += data["steps"]
+            budget.calls_taken += data["calls"]
+            budget.take(data.get("tokens", usage.tokens), data.get("cost", 0.0), usage.seconds)
+        if self._differs is not None:
+            self._differs(past.begun, call)
+        return past.result()
+
+    def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
+        """The result of a call that has none, for a conversation that continues without it."""
+        if self._differs is not None:
+            self._differs(past.begun if past is not None else None, call)
+        if past is not None and past.receipt is not None and past.receipt.status == "pending":
+            return past.result()
+        return _cancelled(call, BEGUN if past is not None and past.begun is not None else NOT_MADE, "host")
+
+
+def _cancelled(call: Call, message: str, stage: str, seconds: float = 0.0) -> ToolResult:
+    """The result of a call whose receipt, if it has one, says the same."""
+    audit = {
+        "tool": call.tool,
+        "status": "cancelled",
+        "stage": stage,
+        "duration_ms": int(seconds * 1000),
+    }
+    return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)

@@ -1,0 +1,27 @@
+"""Which of a call's arguments, ``call`` and ``ctx`` its guard or body has parameters for.
+
+It knows the state of a call; it must not run anything.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from quoth.tools.door.state import CallState
+
+
+def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
+    """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
+    offered = {"call": state.call, "ctx": state.context, **more}
+    offered |= {name.replace("-", "_"): value for name, value in state.args.items()}
+    wanted = _parameters(function)
+    return {name: value for name, value in offered.items() if name in wanted}
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameter names of a function, cached."""
+    return frozenset(inspect.signature(function).parameters)
