@@ -223,6 +223,9 @@ def test_no_tool_reads_the_settings_or_the_keys(tmp_path: Path) -> None:
             result = agent.call(f'(read-file :path "{file.relative_to(path.parent.parent)}")')
             assert not result.ok
             assert "sec-ret" not in str(result)
+        (tmp_path / "notes").symlink_to(keys_path())
+        said = complaint(UsageError, lambda: agent.run("Look.", files=[tmp_path / "notes"]))
+        assert said == f"{tmp_path / 'notes'} is a secret of quoth's, which no model is shown."
 
 
 def test_what_is_configured_shows_no_address() -> None:

@@ -386,10 +386,14 @@ def test_no_more_is_read_from_a_cache_than_was_sent() -> None:
 async def test_a_reply_that_was_cut_off_on_its_way_is_paid_as_it_was_reserved() -> None:
     purse = Purse(Budget(9, 9, tokens=50_000))
     with claude(cut_off) as (_, model):
-        with pytest.raises(MovedError):
-            way = Descent([model, Asked("x")])
+        way = Descent([model, Asked("x")])
+
+        async def asks() -> None:
             async with purse.paying(way, lambda: 100, 1_000):
                 await way.complete(said("Hello"), max_tokens=1_000)
+
+        with pytest.raises(MovedError):
+            await asks()
         await model.aclose()
     assert purse.budget.tokens_left == 50_000 - 100 - 1_000 - model.thinking_tokens
 
