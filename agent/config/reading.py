@@ -31,7 +31,7 @@ from quoth.tools.text import short
 FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
 LONGEST = 500  # characters of a complaint
 FILES = ("scripted", "local")  # whose models may be files
-# What may be secret in a line that is shown: a user in an address, a query, what is called a key or looks like
+# What may be secret in a line that is shown: a user in an address, a query, what is called a key or looks so.
 # one. Each word is looked at once, however long it is.
 _SECRETS = re.compile(
     r"(?<![^\s/\"@])[^\s/\"@]++(?=@)|(?<=\?)[^\s\"]+|(?<=key )[^\s()]+|(?<![\w-])sk-[\w-]+"
