@@ -112,7 +112,7 @@ class Options:
         "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=_temperature
     )
     timeout: float | None = option(
-        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=_seconds
+        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=at_least_one
     )
     api_key: str | None = option(
         "--api-key", "@FILE", "the key of the model's server (default: see quoth models)", type=_key_file

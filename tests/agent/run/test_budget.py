@@ -171,7 +171,7 @@ def test_a_run_stops_before_the_request_that_would_pass_its_cost(tmp_path: Path)
 def test_a_price_that_is_unknown_is_refused_before_the_run_begins(tmp_path: Path, model: str) -> None:
     asked = Asked("Done.", name=model)
     said = complaint(UsageError, lambda: run(tmp_path, asked, RunLimits(cost=5)))
-    assert said == f"The cost of {model} cannot be bounded: its price is not known."
+    assert said == f"The cost of {model} cannot be bounded: its price is not known; bound its tokens instead."
     assert not asked.most
     assert run(tmp_path, asked, RunLimits(tokens=50_000)).ok
 
@@ -430,4 +430,7 @@ def test_of_a_cascade_the_model_that_answers_is_paid(tmp_path: Path) -> None:
 def test_a_cascade_with_an_unknown_price_is_refused_as_a_whole(tmp_path: Path) -> None:
     models = Cascade([Asked("Done."), Asked("Done.", name="openai:gpt-10")])
     said = complaint(UsageError, lambda: run(tmp_path, models, RunLimits(cost=50)))
-    assert said == "The cost of openai:gpt-10 cannot be bounded: its price is not known."
+    assert (
+        said
+        == "The cost of openai:gpt-10 cannot be bounded: its price is not known; bound its tokens instead."
+    )
