@@ -284,7 +284,7 @@ class HttpBackend(Server):
         except (TimeoutError, httpx.TimeoutException) as error:
             raise ModelError(
                 f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded, or needs a"
-                " longer --timeout.",
+                " longer timeout.",
                 "slow",
             ) from error
         except httpx.RequestError as error:

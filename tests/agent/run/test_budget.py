@@ -396,10 +396,16 @@ async def test_a_request_that_cannot_be_paid_is_not_sent() -> None:
         ({"cost": -1}, "cost of RunLimits is a number from 0, not -1."),
         ({"cost": True}, "cost of RunLimits is a number from 0, not True."),
         ({"seconds": "9"}, "seconds of RunLimits is a number from 0, not '9'."),
+        ({"parallel": 0}, "parallel of RunLimits is a whole number from 1, not 0."),
     ],
 )
 def test_what_is_no_bound_is_a_sentence(tmp_path: Path, wrong: dict[str, Any], sentence: str) -> None:
     assert complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(**wrong))) == sentence
+
+
+def test_the_budgets_of_a_day_are_a_list() -> None:
+    said = complaint(UsageError, lambda: PolicyOptions(budgets=5))  # type: ignore[arg-type]
+    assert said == "budgets are a list of DailyBudget(cost=5), …, not 5."
 
 
 def test_older_sessions_called_the_longest_reply_tokens() -> None:
