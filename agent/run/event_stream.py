@@ -75,7 +75,7 @@ class EventStream:
 HEARS: ContextVar[EventStream | None] = ContextVar("HEARS", default=None)
 
 
-class Audience:
+class EventSource:
     """The part of an agent that tells what happens."""
 
     def hear(self, on_event: Listener | None) -> None:
