@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from quoth.neuro.backends.base import Backend, NoKeyError
-from quoth.neuro.backends.keys import NO_KEY, first_with_key, key_of
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
 from quoth.tools.errors import UsageError, did_you_mean
@@ -112,6 +111,8 @@ def default_model(
         return named
     if settings.base_url:
         raise UsageError("--base-url needs the name of a model there: --model openai:NAME")
+    from quoth.neuro.backends.keys import first_with_key  # here: most agents name their model
+
     if provider := first_with_key((*ROWS, *config.providers.values()), environ):
         return provider.example
     from quoth.neuro.backends.weights import local_available
@@ -132,6 +133,8 @@ def _on_server(
     environ: Mapping[str, str],
     config: Defaults,
 ) -> Backend:
+    from quoth.neuro.backends.keys import NO_KEY, key_of  # here: a script and an embedded model need none
+
     assert provider.backend is not None, "it is a server"
     key = key_of(provider, environ, settings.api_key)
     if provider.needs_key and not key.secret and not settings.base_url:
