@@ -172,7 +172,7 @@ def test_a_run_stops_before_the_request_that_would_pass_its_cost(tmp_path: Path)
 def test_a_price_that_is_unknown_is_refused_before_the_run_begins(tmp_path: Path, model: str) -> None:
     asked = Asked("Done.", name=model)
     said = complaint(UsageError, lambda: run(tmp_path, asked, RunLimits(cost=5)))
-    assert said == f"The cost of {model} cannot be bounded: its price is not known."
+    assert said == f"The cost of {model} cannot be bounded: its price is not known; bound its tokens instead."
     assert not asked.most
     assert run(tmp_path, asked, RunLimits(tokens=50_000)).ok
 
@@ -430,10 +430,16 @@ async def test_a_request_that_cannot_be_paid_is_not_sent() -> None:
         ({"cost": -1}, "cost of RunLimits is a number from 0, not -1."),
         ({"cost": True}, "cost of RunLimits is a number from 0, not True."),
         ({"seconds": "9"}, "seconds of RunLimits is a number from 0, not '9'."),
+        ({"parallel": 0}, "parallel of RunLimits is a whole number from 1, not 0."),
     ],
 )
 def test_what_is_no_bound_is_a_sentence(tmp_path: Path, wrong: dict[str, Any], sentence: str) -> None:
     assert complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(**wrong))) == sentence
+
+
+def test_the_budgets_of_a_day_are_a_list() -> None:
+    said = complaint(UsageError, lambda: PolicyOptions(budgets=5))  # type: ignore[arg-type]
+    assert said == "budgets are a list of DailyBudget(cost=5), …, not 5."
 
 
 def test_older_sessions_called_the_longest_reply_tokens() -> None:
@@ -464,4 +470,7 @@ def test_of_a_cascade_the_model_that_answers_is_paid(tmp_path: Path) -> None:
 def test_a_cascade_with_an_unknown_price_is_refused_as_a_whole(tmp_path: Path) -> None:
     models = Cascade([Asked("Done."), Asked("Done.", name="openai:gpt-10")])
     said = complaint(UsageError, lambda: run(tmp_path, models, RunLimits(cost=50)))
-    assert said == "The cost of openai:gpt-10 cannot be bounded: its price is not known."
+    assert (
+        said
+        == "The cost of openai:gpt-10 cannot be bounded: its price is not known; bound its tokens instead."
+    )
