@@ -32,7 +32,7 @@ FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_di
 LONGEST = 500  # characters of a complaint
 FILES = ("scripted", "local")  # whose models may be files
 # What may be secret in a line that is shown: a user in an address, a query, what is called a key or looks so.
-# one. Each word is looked at once, however long it is.
+# Each word is looked at once, however long it is.
 _SECRETS = re.compile(
     r"(?<![^\s/\"@])[^\s/\"@]++(?=@)|(?<=\?)[^\s\"]+|(?<=key )[^\s()]+|(?<![\w-])sk-[\w-]+"
     r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}"
