@@ -6,8 +6,11 @@ Knows how events are printed, not where they come from.
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 from quoth.agent.events import RunEvent, SubAgent, Waiting
@@ -19,6 +22,10 @@ from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 SHOWN_LINES = 6
+# Where a call may begin in a reply: it is shown once it is complete, without its declared secrets.
+_CALL = re.compile(r'[(\[]\s*[\w?!*-]+\s*[:"(\[{=]|\(\s*:|[{<]\s*["/|\w]|```|^[ \t]*[A-Z_-]{2,}:', re.MULTILINE)
+IN_A_CALL = "writing"  # shown instead of its words
+_LAST = 400  # characters of a reply that are kept to be shown
 
 
 def weights_progress() -> Callable[[int, int], None]:
@@ -52,6 +59,7 @@ class Progress:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
         self._color = may_draw(self._out) if color is None else color
         self._waiting = False
+        self._words: dict[tuple[SubAgent, ...], str] = {}  # the last of each reply that comes
         self._told = ""  # why a request waits, said last
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
@@ -71,9 +79,11 @@ class Progress:
             self._written = [said for said in self._written if said[0] != path]
             self._wait("… reading")
         elif kind == "text":
-            self._wait("… writing")
+            self._hear(str(data), path)
         else:
             self._clear()
+        if kind != "text":
+            self._words.pop(path, None)
         if kind != "waiting":
             self._told = ""
         if kind == "written":
@@ -100,6 +110,25 @@ class Progress:
                 before = ()
                 self._line("▷", "magenta", " ".join(shortened(agent.task, 160).split()))
         self._path = path
+
+    def _hear(self, piece: str, path: tuple[SubAgent, ...]) -> None:
+        """Show on a terminal the last words of the reply that comes, as many as a line has room for."""
+        if not self._color:
+            return
+        from rich.cells import cell_len
+
+        if (said := self._words.get(path, "")) != IN_A_CALL:
+            said += piece
+            self._words[path] = said = IN_A_CALL if _CALL.search(said) else said[-_LAST:]
+        words, room = visible(" ".join(said.split())), self._room()
+        while words and cell_len(words) > room:
+            words = words[1:]
+        self._wait(f"… {words}")
+
+    def _room(self) -> int:
+        with suppress(OSError, ValueError):  # no terminal; one that does not tell its width says 0
+            return (os.get_terminal_size(self._out.fileno()).columns or 80) - 3
+        return 77
 
     def _wait(self, doing: str) -> None:
         """Show on a terminal what the model is doing, in a line that the next event erases."""

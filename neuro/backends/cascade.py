@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from quoth.neuro.backends.base import (
     NO_OPTIONS,
@@ -17,7 +18,6 @@ from quoth.neuro.backends.base import (
     ModelError,
     MovedError,
     RequestOptions,
-    ToolChoice,
     ToolsRefusedError,
     takes_images,
 )
@@ -88,12 +88,9 @@ class Descent:
         self,
         messages: Messages,
         *,
-        grammar: str | None = None,
-        max_tokens: int = 1024,
         on_text: Callable[[str], None] | None = None,
-        tools: bytes | None = None,
-        tool_choice: ToolChoice = "auto",
         options: RequestOptions = NO_OPTIONS,
+        **asked: Any,
     ) -> Completion:
         shown = False
 
@@ -106,15 +103,8 @@ class Descent:
         if self._next is not None:
             options = replace(options, patience=PATIENCE)
         try:
-            return await self._now.complete(
-                messages,
-                grammar=grammar,
-                max_tokens=max_tokens,
-                on_text=None if on_text is None else show,
-                tools=tools,
-                tool_choice=tool_choice,
-                options=options,
-            )
+            heard = None if on_text is None else show
+            return await self._now.complete(messages, on_text=heard, options=options, **asked)
         except ModelError as error:
             following = self._next
             if following is None or shown or not self._may_move(error):
@@ -140,25 +130,15 @@ class Cascade(Descent):
         messages: Messages,
         *,
         grammar: str | None = None,
-        max_tokens: int = 1024,
-        on_text: Callable[[str], None] | None = None,
         tools: bytes | None = None,
-        tool_choice: ToolChoice = "auto",
-        options: RequestOptions = NO_OPTIONS,
+        **asked: Any,
     ) -> Completion:
         """As of any backend. Raises ToolsRefusedError where the next model takes other tools than these."""
         way = self.for_run()
         while True:
             try:
-                return await way.complete(
-                    messages,
-                    grammar=grammar if way.takes_grammar else None,
-                    max_tokens=max_tokens,
-                    on_text=on_text,
-                    tools=tools,
-                    tool_choice=tool_choice,
-                    options=options,
-                )
+                own = grammar if way.takes_grammar else None
+                return await way.complete(messages, grammar=own, tools=tools, **asked)
             except MovedError as error:
                 if tools is not None and way.tool_view != self.tool_view:
                     raise ToolsRefusedError(str(error)) from error

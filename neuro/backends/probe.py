@@ -29,13 +29,12 @@ async def models_of(backend: HttpBackend) -> list[str]:
     response: httpx.Response | None = None
     try:
         with backend._failing(lambda: response):
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(SECONDS), backend._pool().place(url) as transport:
                 # Not by httpx's client, which writes each address to the log, with the key that may be in it.
                 request = httpx.Request("GET", url, headers=backend._sent_headers)
-                async with backend._pool().place(url) as transport:
-                    response = await transport.handle_async_request(request)
-                    async with aclosing(response):
-                        raw = await whole_of(response)
+                response = await transport.handle_async_request(request)
+                async with aclosing(response):
+                    raw = await whole_of(response)
         if response.status_code != 200:
             raise backend._refused(response, raw, False, 0.0)
     except TransientError as failure:

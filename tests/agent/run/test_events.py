@@ -179,6 +179,28 @@ async def test_a_pause_before_the_next_try_is_told_and_shown_once(tmp_path: Path
     assert shown.getvalue() == "! Trying again in 2 s: The server limits requests (status 429).\n"
 
 
+@pytest.mark.parametrize(
+    ("pieces", "line"),
+    [
+        (["It is ", "forty", "-two.\n", "\nI am sure"], "… It is forty-two. I am sure"),
+        (["word " * 50, "end"], f"… {('word ' * 50 + 'end')[-77:]}"),
+        (["I look. (probe ", ':text "hu', 'sh"'], "… writing"),
+        (['{"tool": ', '"hush'], "… writing"),
+        (["<tool_call>", "hush"], "… writing"),
+        (["\x1b[2Jred"], "… \\x1b[2Jred"),
+    ],
+)
+def test_the_words_of_a_reply_are_shown_as_they_come_and_no_argument_of_a_call(
+    pieces: list[str], line: str
+) -> None:
+    shown = io.StringIO()
+    show = Progress(shown, color=True)
+    for piece in pieces:
+        show(RunEvent("text", piece))
+    assert shown.getvalue().rpartition("\x1b[0K")[2] == f"\x1b[2m{line}\x1b[0m"
+    assert "hush" not in shown.getvalue()
+
+
 async def test_each_event_is_an_object_for_a_line(tmp_path: Path) -> None:
     heard: list[RunEvent] = []
     async with AsyncAgent(workspace=tmp_path, model=two_parts(), on_event=heard.append) as agent:

@@ -268,7 +268,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world
 
 
-@pytest.mark.parametrize("number", range(12 if many(1) <= 30 else 200))
+@pytest.mark.parametrize("number", range(8 if many(1) <= 30 else 200))
 def test_a_run_that_is_interrupted_at_any_moment_leaves_nothing_at_work_and_goes_on(
     tmp_path: Path, number: int, unbroken: World
 ) -> None:
