@@ -23,7 +23,9 @@ from quoth.tools.visible import visible
 
 SHOWN_LINES = 6
 # Where a call may begin in a reply: it is shown once it is complete, without its declared secrets.
-_CALL = re.compile(r'[(\[]\s*[\w?!*-]+\s*[:"(\[{=]|\(\s*:|[{<]\s*["/|\w]|```|^[ \t]*[A-Z_-]{2,}:', re.MULTILINE)
+_CALL = re.compile(
+    r'[(\[]\s*[\w?!*-]+\s*[:"(\[{=]|\(\s*:|[{<]\s*["/|\w]|```|^[ \t]*[A-Z_-]{2,}:', re.MULTILINE
+)
 IN_A_CALL = "writing"  # shown instead of its words
 _LAST = 400  # characters of a reply that are kept to be shown
 
