@@ -66,7 +66,7 @@ thousand turns use no more stack than ten."
             (.end run thought.status thought.reason)
             (await (act thought run)))
         (finally
-          (await (.abandon run.aheads))))))
+          (await (.abandon run.early-calls))))))
 
 (defn :async perceive [stimulus run]
   "Append the stimulus, with what is new in the tools and in the memory, to the conversation; nothing said
@@ -129,7 +129,7 @@ thousand turns use no more stack than ten."
       (.tell run "written" (str (shown-form form run)))
       (setv begins (and begins
                         (< place run.budget.calls-left)
-                        (.begin run.aheads place (new-call form #** (marks place run)) run.context)))
+                        (.begin run.early-calls place (new-call form #** (marks place run)) run.context)))
       (+= place 1))))
 
 (defn must-look? [run]
@@ -186,7 +186,7 @@ thousand turns use no more stack than ten."
 (defn begin-from [place calls run sure]
   "Begin the calls of a reply from PLACE on that may run side by side."
   (when (not run.interrupted)
-    (.begin-from run.aheads
+    (.begin-from run.early-calls
                  place
                  (min (len calls) (+ place run.budget.calls-left))
                  (fn [at] (new-call (. calls [at] form) :confidence sure #** (marks at run)))
@@ -327,7 +327,7 @@ thousand turns use no more stack than ten."
         shown (shown-form form run)
         call (new-call form :repairs found.repairs :quoted (.quoted run found text) :confidence sure
                        #** (marks place run)))
-  (setv begun (.take run.aheads place))
+  (setv begun (.take run.early-calls place))
   (when begun
     (setv call (replace call :id begun.call.id)))
   (.tell run "call" shown)

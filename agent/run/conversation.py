@@ -8,14 +8,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
-from quoth.agent.run.attachments import attached
-from quoth.agent.run.build import stimulus
 from quoth.agent.run.driver import Driver
 from quoth.agent.run.observation import waited
-from quoth.agent.run.output import Output
 from quoth.agent.run.side_by_side import working
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past
@@ -27,6 +24,9 @@ from quoth.tools.call.services import NO_KNOWLEDGE
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import read_form
 from quoth.tools.history.transfer import is_word
+
+if TYPE_CHECKING:
+    from quoth.agent.run.output import Output
 
 
 class Conversations(Driver):
@@ -175,6 +175,8 @@ class Conversations(Driver):
 
     def _output(self, wanted: Any) -> Output:
         """The output of a run. Raises UsageError."""
+        from quoth.agent.run.output import Output
+
         if self._stops():
             raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
         return Output.of(wanted)
@@ -193,6 +195,9 @@ class Conversations(Driver):
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
         Returns the name of the run too."""
+        from quoth.agent.run.attachments import attached  # here: a single call makes no run
+        from quoth.agent.run.build import stimulus
+
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.

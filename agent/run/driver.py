@@ -10,13 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.reply import Reply
-from quoth.agent.run.attachments import image_of, images_of, texts_of
-from quoth.agent.run.build import build_run
 from quoth.agent.run.messages import send_follow_ups
-from quoth.agent.run.output import Output
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide
 from quoth.agent.run.subagents import begin, chosen, services_for
@@ -32,6 +29,9 @@ from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.offer import ALL_SPEAKERS
 from quoth.tools.registry.table import ToolTable, cognitive_tools
+
+if TYPE_CHECKING:
+    from quoth.agent.run.output import Output
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
@@ -103,6 +103,8 @@ class Driver(SideBySide):
         return messages
 
     def _image(self, recorded: Mapping[str, Any]) -> Image:
+        from quoth.agent.run.attachments import image_of
+
         return image_of(recorded, self.pages)
 
     def changes(self) -> Changes:
@@ -134,6 +136,10 @@ class Driver(SideBySide):
         """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
         ``live`` or ``tells``. Returns the messages at its end too."""
+        from quoth.agent.run.attachments import images_of, texts_of  # here: a single call makes no run
+        from quoth.agent.run.build import build_run
+        from quoth.agent.run.output import Output
+
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log, files = RunLog(self._session, name), told.get("files", ())

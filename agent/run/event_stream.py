@@ -77,7 +77,7 @@ PATIENCE = 5.0  # seconds that a run has to end by itself when its agent is clos
 HEARS: ContextVar[EventStream | None] = ContextVar("HEARS", default=None)
 
 
-class Audience:
+class EventSource:
     """The part of an agent that tells what happens."""
 
     def hear(self, on_event: Listener | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
-from quoth.agent.run.event_stream import Audience
+from quoth.agent.run.event_stream import EventSource
 from quoth.agent.run.host_services import service_options
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
@@ -71,7 +71,7 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
 
-class Host(Audience):
+class Host(EventSource):
     """The assembled parts of an agent."""
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import Any
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
 from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
-from quoth.neuro.backends.cascade import Descent
+from quoth.neuro.backends.cascade import CascadeRun
 from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.providers import Provider
 from quoth.tools.errors import StoreError, UsageError
@@ -104,7 +104,7 @@ class Purse:
         """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
         known."""
         if self.priced:
-            for one in backend.models if isinstance(backend, Descent) else (backend,):
+            for one in backend.models if isinstance(backend, CascadeRun) else (backend,):
                 self.funds.cost(one.name, Usage())
 
     def spent(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from quoth.neuro.backends.base import (
     RequestOptions,
     ToolsRefusedError,
 )
-from quoth.neuro.backends.cascade import Descent
+from quoth.neuro.backends.cascade import CascadeRun
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.neuro.reading.result import Reading
@@ -190,7 +190,7 @@ class RecordedBackend:
     def _move_to(self, model: Mapping[str, Any]) -> None:
         """Go on with the model that the cascade had moved on to."""
         self._known |= {"roomier": False, **model}
-        if self._live is not None and isinstance(live := self._live(), Descent):
+        if self._live is not None and isinstance(live := self._live(), CascadeRun):
             live.stand_at(model["place"], model["model"])
 
     def live(self) -> Backend:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
-from quoth.agent.run.ahead import Aheads, EarlyDoor
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.early_calls import EarlyCalls, EarlyDoor
 from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
@@ -190,7 +190,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.budget = self.given or Budget.of(self.limits, kept=1)
-        self.aheads = Aheads(self.door, self.limits.parallel)
+        self.early_calls = EarlyCalls(self.door, self.limits.parallel)
 
     @property
     def purse(self) -> Purse:

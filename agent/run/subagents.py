@@ -19,13 +19,11 @@ from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
-from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.offers import Offers
 from quoth.agent.run.purse import Funds, Purse
-from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -96,6 +94,8 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
 
 def model_of(run: Run) -> Backend:
     """The real model of a run, even if its loop uses a recorded one."""
+    from quoth.agent.run.recorder import RecordedBackend  # here: a call of a person makes no run
+
     return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
@@ -218,6 +218,8 @@ class Team:
     ) -> Run:
         """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
         answered by the transcript. Its calls have keys made from the key of ``call``."""
+        from quoth.agent.run.build import build_run  # here: most calls have no sub-agent
+
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
         looks = not data and len(table.visible) > 0
@@ -269,6 +271,8 @@ class Team:
 
     def _write_down(self, run: Run, call: Call) -> None:
         """Write down how the run was begun, unless it was begun before."""
+        from quoth.agent.run.build import stimulus
+
         log, past, backend, table = run.log, run.past, run.backend, run.door.table
         assert log is not None, "what a sub-agent does is written down"
         assert past is not None, "and so was what it did"

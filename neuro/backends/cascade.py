@@ -27,7 +27,7 @@ from quoth.neuro.backends.messages import Messages
 PATIENCE = 2.0  # seconds that a model may ask to be waited for while another can be asked
 
 
-class Descent:
+class CascadeRun:
     """One conversation's way down a list of models: it never goes back up. To whoever asks, it is the model
     that is asked next; when that one fails and there is another, MovedError says so."""
 
@@ -74,9 +74,9 @@ class Descent:
         """Whether the next model reads more than this one."""
         return self._next is not None and window_of(self._next).tokens > window_of(self._now).tokens
 
-    def for_run(self) -> Descent:
+    def for_run(self) -> CascadeRun:
         """A way of its own down the list, from here on."""
-        return Descent(self.models, self._place)
+        return CascadeRun(self.models, self._place)
 
     def stand_at(self, place: int, name: str) -> None:
         """Go on from where a conversation stood when it was broken off, if the list is the same."""
@@ -121,7 +121,7 @@ class Descent:
         """Do nothing: whoever opened the models closes them."""
 
 
-class Cascade(Descent):
+class Cascade(CascadeRun):
     """The list itself. Each request to it begins with the first model, and goes down the list by itself; a
     run takes a way of its own (``for_run``)."""
 
@@ -167,11 +167,11 @@ class Missing:
 
 def is_same(one: Backend, other: Backend | None) -> bool:
     """Whether both are one backend, or ways down one list."""
-    if isinstance(one, Descent) and isinstance(other, Descent):
+    if isinstance(one, CascadeRun) and isinstance(other, CascadeRun):
         return one.models == other.models
     return one is other
 
 
 def for_run(backend: Backend) -> Backend:
     """The backend as one run asks it."""
-    return backend.for_run() if isinstance(backend, Descent) else backend
+    return backend.for_run() if isinstance(backend, CascadeRun) else backend

@@ -6,17 +6,19 @@ Must not import a backend before it is chosen: choosing a script must not load h
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from quoth.neuro.backends.base import Backend, NoKeyError
-from quoth.neuro.backends.keys import NO_KEY, first_with_key, key_of
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
 from quoth.tools.errors import UsageError, did_you_mean
+
+# Who makes the models whose names begin so.
+MAKERS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini", "mistral-": "mistral"}
 
 
 def choose_backend(
@@ -86,11 +88,17 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
     provider = find_provider(kind, config.providers)
     whole = provider is not None and not provider.example  # a name such as local, alone
     if provider is None or (whole and colon and not (kind == "local" and model)):
-        hint = did_you_mean(kind, names(config.providers)) if provider is None else ""
+        hint = "" if provider else _meant(spec, names(config.providers))
         raise UsageError(f"There is no model {spec}.{hint} Choose {specs(config.providers)}.")
     if provider.example and not model:
         raise UsageError(f"{kind}: needs a name after the colon, as in {provider.example}.")
     return provider, model
+
+
+def _meant(spec: str, known: Sequence[str]) -> str:
+    """What a spec without a provider may mean: a name such as gpt-5-mini lacks only its own."""
+    maker = next((maker for begin, maker in MAKERS.items() if spec.startswith(begin)), "")
+    return f" Did you mean {maker}:{spec}?" if maker else did_you_mean(spec.partition(":")[0], known)
 
 
 def default_model(
@@ -103,6 +111,8 @@ def default_model(
         return named
     if settings.base_url:
         raise UsageError("--base-url needs the name of a model there: --model openai:NAME")
+    from quoth.neuro.backends.keys import first_with_key  # here: most agents name their model
+
     if provider := first_with_key((*ROWS, *config.providers.values()), environ):
         return provider.example
     from quoth.neuro.backends.weights import local_available
@@ -123,6 +133,8 @@ def _on_server(
     environ: Mapping[str, str],
     config: Defaults,
 ) -> Backend:
+    from quoth.neuro.backends.keys import NO_KEY, key_of  # here: a script and an embedded model need none
+
     assert provider.backend is not None, "it is a server"
     key = key_of(provider, environ, settings.api_key)
     if provider.needs_key and not key.secret and not settings.base_url:

@@ -26,19 +26,19 @@ class EarlyDoor(Protocol):
 
 
 @dataclass(frozen=True)
-class Ahead:
+class EarlyCall:
     """A call that was begun before its turn."""
 
     call: Call
     body: EarlyBody
 
 
-class Aheads:
+class EarlyCalls:
     """Those of one reply, by their place in it. At most ``most`` bodies run at once."""
 
     def __init__(self, door: EarlyDoor, most: int) -> None:
         self._door, self._most = door, most
-        self._begun: dict[int, Ahead] = {}
+        self._begun: dict[int, EarlyCall] = {}
 
     def begin(self, place: int, call: Call, context: ToolContext) -> bool:
         """Begin the call at a place of the reply, if it only reads and there is room; whether it was."""
@@ -50,7 +50,7 @@ class Aheads:
             body = self._door.begin(call, context, before.body if before is not None else None)
         except RuntimeError:  # a model of a caller's own streams from another thread
             return False
-        self._begun[place] = Ahead(call, body)
+        self._begun[place] = EarlyCall(call, body)
         return True
 
     def begin_from(self, place: int, end: int, call_at: Callable[[int], Call], context: ToolContext) -> None:
@@ -66,7 +66,7 @@ class Aheads:
         while place < end and (place in self._begun or self.begin(place, call_at(place), context)):
             place += 1
 
-    def take(self, place: int) -> Ahead | None:
+    def take(self, place: int) -> EarlyCall | None:
         """The call at a place, if it was begun. It is the taker's from now on."""
         return self._begun.pop(place, None)
 
