@@ -238,13 +238,22 @@ class Agent:
         if self._closed:
             return
         try:
-            self._wait(self._agent.aclose())
+            self._wait(self._ended())
         finally:
             self._closed = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=10)
             if not self._thread.is_alive():
                 self._loop.close()
+
+    async def _ended(self) -> None:
+        """Close the agent, and let nobody in another thread wait for what will not come."""
+        await self._agent.aclose()
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            _, late = await asyncio.wait(others, timeout=0.5)
+            for task in late:
+                task.cancel()
+            await asyncio.wait(others, timeout=5)
 
     def __enter__(self) -> Self:
         return self

@@ -132,5 +132,5 @@ def _logout(options: ModelsOptions, provider: Provider) -> int:
     else:
         print_line(f"No key of {provider.name} is stored.")
     if is_set(provider):
-        complain(f"{provider.key} is still set.")
+        complain(f"{provider.key} is still set in the environment.")
     return DONE

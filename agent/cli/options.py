@@ -112,7 +112,7 @@ class Options:
         "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=_temperature
     )
     timeout: float | None = option(
-        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=_seconds
+        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=at_least_one
     )
     api_key: str | None = option(
         "--api-key", "@FILE", "the key of the model's server (default: see quoth models)", type=_key_file
@@ -323,6 +323,7 @@ class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
 
     fill: Callable[[Parser], None] | None = None  # adds the options of a command that is the one given
+    words: Sequence[str] = ()  # what is parsed
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
@@ -331,6 +332,7 @@ class Parser(argparse.ArgumentParser):
         if self.fill is not None:
             fill, self.fill = self.fill, None
             fill(self)
+        self.words = list(words[0] or ()) if words else []
         return super().parse_known_args(*words, **more)
 
     def error(self, message: str) -> NoReturn:
@@ -344,6 +346,10 @@ class Parser(argparse.ArgumentParser):
         known = list(action.choices or ())
         if action.dest in ("command", "action") and value not in known:
             what, whole = ("command", "") if action.dest == "command" else ("action", f" of {self.prog}")
+            before = self.words[: self.words.index(value)] if value in self.words else ()
+            options = (word.partition("=")[0] for word in before if word.startswith("--"))
+            if wrong := next((one for one in options if one not in self._option_string_actions), ""):
+                raise UsageError(f"{self.prog} has no option {wrong}; those of each {what} stand behind it.")
             hint = did_you_mean(value, known) or f" The {what}s{whole} are {', '.join(known)}."
             raise UsageError(f"There is no {what} {value}{whole}.{hint}")
         super()._check_value(action, value)

@@ -114,9 +114,14 @@ class _Reader:
         return float(node)
 
     def seconds(self, node: Any) -> float:
-        if not (found := self.number(node)):
-            raise self.fault(node, "A number of seconds above 0 is needed.")
-        return found
+        if not isinstance(node, (m.Integer, m.Float)) or not 0 < node < 1e15:
+            raise self.fault(node, f"A number of seconds above 0 is needed, not {show(node)}.")
+        return float(node)
+
+    def temperature(self, node: Any) -> float:
+        if not isinstance(node, (m.Integer, m.Float)) or not 0 <= node <= 2:
+            raise self.fault(node, f"A number from 0 to 2 is needed, not {show(node)}.")
+        return float(node)
 
     def whole(self, node: Any) -> int:
         if not isinstance(node, m.Integer) or not 1 <= node < 10**15:
@@ -126,8 +131,9 @@ class _Reader:
     def dialect(self, node: Any) -> str:
         from quoth.neuro.prompt.dialects import named_dialect  # here: few files name one
 
+        name = self.text(node)
         try:
-            return named_dialect(self.text(node)).name
+            return named_dialect(name).name
         except UsageError as error:
             raise self.fault(node, str(error)) from None
 
@@ -168,13 +174,14 @@ class _Reader:
             yield name, key, value
 
     def budget(self, form: Any) -> dict[str, float] | DailyBudget:
-        a_day = any(isinstance(item, m.Keyword) and item.name == "per" for item in form)
+        a_day = any(isinstance(item, m.Keyword) and item.name in ("per", "user") for item in form)
         known = OF_DAY if a_day else OF_RUN
         found = {name: known[name](self, value) for name, _, value in self.pairs(form, known)}
         bounds = {name: value for name, value in known.items() if name not in ("per", "user")}
         if not found.keys() & bounds:
             raise self.fault(form, f"This budget bounds nothing; write {_keywords(bounds)}.")
-        found.pop("per", None)
+        if a_day and not found.pop("per", None):
+            raise self.fault(form, 'A budget of a user is one of a day; write :per "day".')
         return DailyBudget(**found) if a_day else found
 
     def per(self, node: Any) -> str:
@@ -207,14 +214,13 @@ class _Reader:
             url=said.get("url", like.url),
             key=said.get("key", "" if elsewhere else like.key),
             needs_key="key" in said or (like.needs_key and not elsewhere),
-            price=None if elsewhere and not like.free else like.price,
         )
 
     def like(self, node: Any) -> str:
         name = self.text(node)
         if name not in LIKE:
             hint = did_you_mean(name, LIKE) or f" There are {', '.join(LIKE)}."
-            raise self.fault(node, f"No provider {name} can be resembled.{hint}")
+            raise self.fault(node, f"There is no server of the kind {name}.{hint}")
         return name
 
     def url(self, node: Any) -> str:
@@ -244,7 +250,7 @@ Value = Callable[[_Reader, Any], Any]
 VALUES: dict[str, Value] = {
     "model": _Reader.model,
     "dialect": _Reader.dialect,
-    "temperature": _Reader.number,
+    "temperature": _Reader.temperature,
     "timeout": _Reader.seconds,
     "instructions": _Reader.text,
     "max-reply-tokens": _Reader.whole,

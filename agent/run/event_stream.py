@@ -71,6 +71,8 @@ class EventStream:
             self._events.put_nowait(None)
 
 
+PATIENCE = 5.0  # seconds that a run has to end by itself when its agent is closed
+
 # The stream that hears of what is done in this context.
 HEARS: ContextVar[EventStream | None] = ContextVar("HEARS", default=None)
 
@@ -83,6 +85,7 @@ class EventSource:
         self.on_event = on_event
         self._streams: set[EventStream] = set()
         self._running: Stoppable | None = None
+        self._driving: set[asyncio.Task[Any]] = set()  # what drives the runs and flights in progress
         self._failed: Listener | None = None  # the listener that was told that it fails
 
     def _tell_note(self, text: str) -> None:
@@ -133,12 +136,18 @@ class EventSource:
         before, self._running = self._running, work
         if (stream := self._stream) is not None and stream.work is None:
             stream.work = work
+        driver = {one for one in [asyncio.current_task()] if one} - self._driving
+        self._driving |= driver
         try:
             yield
         finally:
             self._running = before
+            self._driving -= driver
 
-    async def stop_streams(self) -> None:
-        """Stop the runs whose events somebody iterates over."""
+    async def stop_all(self, interrupt: Callable[[], object]) -> None:
+        """Interrupt all runs and flights in progress, and wait until they have ended."""
         for stream in list(self._streams):
             await stream.stop()
+        if driving := self._driving - {asyncio.current_task()}:
+            interrupt()
+            await asyncio.wait(driving, timeout=PATIENCE)

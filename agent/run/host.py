@@ -373,10 +373,10 @@ class Host(EventSource):
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Close the sandbox, the models, the memory and the store; of a chat only its memory. May be called
-        twice."""
+        """Interrupt what is in progress, then close the sandbox, the models, the memory and the store; of a
+        chat only its memory. May be called twice."""
         self._closed = True
-        await self.stop_streams()
+        await self.stop_all(self.interrupt)
         if self.chat:
             await self._memory.aclose()
             return

@@ -7,7 +7,7 @@ an agent is put together from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -231,9 +231,12 @@ class PolicyOptions:
     shared: str | RedisUrl | None = field(default=None, repr=False)  # it may hold a password
     prefix: str = "sg"
     key: str | Path | None = None
-    budgets: Iterable[DailyBudget] = ()
+    budgets: Sequence[DailyBudget] = ()
 
     def __post_init__(self) -> None:
+        several = isinstance(self.budgets, list | tuple)
+        if not (several and all(isinstance(one, DailyBudget) for one in self.budgets)):
+            raise UsageError(f"budgets are a list of DailyBudget(cost=5), …, not {self.budgets!r}.")
         if not (self.file is None or isinstance(self.file, str | Path)):
             raise UsageError(f"policy is the path of a file of rules, not {self.file!r}.")
         if not (self.gate is None or isinstance(self.gate, str | Path) or hasattr(self.gate, "check")):
@@ -313,9 +316,9 @@ def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits
     configured: dict[str, Any] = {**config.budget, "reply_tokens": config.reply_tokens}
     unsaid = {name: one for name, one in configured.items() if vars(limits)[name] == default[name]}
     limits = replace(limits, **unsaid)
-    for name in ("reply_tokens", "tokens", "cost", "seconds"):
+    for name in ("reply_tokens", "tokens", "cost", "seconds", "parallel"):
         value = getattr(limits, name)
-        whole = name.endswith("tokens")
+        whole = name not in ("cost", "seconds")
         kinds = (int,) if whole else (int, float)
         if value is not None and (type(value) not in kinds or not (1 if whole else 0) <= value < math.inf):
             what = "a whole number from 1" if whole else "a number from 0"

@@ -20,7 +20,7 @@ def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE)
     provider = find_provider(kind, configured)
     if provider is not None and provider.free:
         return 0.0
-    unknown = f"The cost of {model} cannot be bounded: its price is not known."
+    unknown = f"The cost of {model} cannot be bounded: its price is not known; bound its tokens instead."
     if provider is None or provider.price is None or not name:
         raise UsageError(unknown)
     try:

@@ -70,16 +70,16 @@ async def list_models(config: Defaults, *, check: bool = False) -> ModelList:
 
 def _default(config: Defaults) -> tuple[str, str]:
     """The model that is taken where none is named, and a sentence that says so, or why there is none."""
-    from quoth.neuro.backends.select import default_model
+    from quoth.neuro.backends.select import default_model, provider_of
 
+    by = "QUOTH_MODEL" if os.environ.get("QUOTH_MODEL") else "config.hy" if config.model else ""
     try:
         spec = default_model(config=config)
+        provider_of(spec, config)
     except UsageError as error:
-        return "", str(error)
-    why = (
-        ", from QUOTH_MODEL" if os.environ.get("QUOTH_MODEL") else ", from config.hy" if config.model else ""
-    )
-    return spec, f"Without --model: {visible(spec)}{why}."
+        why = str(error).removesuffix(" What there is: quoth models")  # which is being said
+        return "", f"{by}: {why}" if by else why
+    return spec, f"Without --model: {visible(spec)}{by and f', from {by}'}."
 
 
 def _resting() -> list[str]:
@@ -124,6 +124,8 @@ async def _look_at_server(found: Found, provider: Provider, config: Defaults, ch
         found.state, found.detail = "missing", str(error)
         return
     found.key_from = key.source
+    if provider.name in config.providers:
+        found.detail = f"{found.url}, {provider.help}"
     if key.secret:
         found.detail = f"key: {key.source}"
     is_here = _is_here(provider.url)

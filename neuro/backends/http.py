@@ -283,7 +283,9 @@ class HttpBackend(Server):
             ) from error
         except (TimeoutError, httpx.TimeoutException) as error:
             raise ModelError(
-                f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded.", "slow"
+                f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded, or needs a"
+                " longer timeout.",
+                "slow",
             ) from error
         except httpx.RequestError as error:
             if answered() is not None:

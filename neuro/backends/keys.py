@@ -20,6 +20,7 @@ from quoth.tools.storage.paths import config_dir
 
 SERVICE = "quoth"  # under which the keyring has them, by the name of their variable
 LONGEST = 100_000  # bytes of the file
+LONGEST_KEY = 5_000  # characters
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ NO_KEY = ApiKey()
 def key_of(provider: Provider, environ: Mapping[str, str] = os.environ, given: str | None = None) -> ApiKey:
     """The key of a provider, ``given`` or found. Raises UsageError for a key that cannot be used."""
     if given is not None:
-        return ApiKey(given, "api_key")
+        return ApiKey(given, "the key that was given")
     return _from_environment(provider, environ) if is_set(provider, environ) else stored_key(provider)
 
 
@@ -65,7 +66,9 @@ def store_key(provider: Provider, secret: str) -> str:
     if not secret:
         raise UsageError("No key was given; nothing is stored.")
     if not (secret.isascii() and secret.isprintable()) or " " in secret:
-        raise UsageError("It holds characters that no key can have; nothing is stored.")
+        raise UsageError("The key holds characters that no key can have; nothing is stored.")
+    if len(secret) > LONGEST_KEY:
+        raise UsageError(f"No key has more than {LONGEST_KEY:,} characters; nothing is stored.")
     path = keys_path()
     kept = _in_file(path)
     if (ring := _keyring()) is not None:

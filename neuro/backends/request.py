@@ -85,7 +85,7 @@ def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tu
 def header_safe(key: str | None, variable: str) -> str | None:
     key = (key or "").strip()
     if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
-        raise UsageError(f"{variable} holds characters that no key can have.")
+        raise UsageError(f"{variable[:1].upper()}{variable[1:]} holds characters that no key can have.")
     return key or None
 
 

@@ -6,7 +6,7 @@ Must not import a backend before it is chosen: choosing a script must not load h
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,9 @@ from quoth.neuro.backends.base import Backend, NoKeyError
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
 from quoth.tools.errors import UsageError, did_you_mean
+
+# Who makes the models whose names begin so.
+MAKERS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini", "mistral-": "mistral"}
 
 
 def choose_backend(
@@ -85,11 +88,17 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
     provider = find_provider(kind, config.providers)
     whole = provider is not None and not provider.example  # a name such as local, alone
     if provider is None or (whole and colon and not (kind == "local" and model)):
-        hint = did_you_mean(kind, names(config.providers)) if provider is None else ""
+        hint = "" if provider else _meant(spec, names(config.providers))
         raise UsageError(f"There is no model {spec}.{hint} Choose {specs(config.providers)}.")
     if provider.example and not model:
         raise UsageError(f"{kind}: needs a name after the colon, as in {provider.example}.")
     return provider, model
+
+
+def _meant(spec: str, known: Sequence[str]) -> str:
+    """What a spec without a provider may mean: a name such as gpt-5-mini lacks only its own."""
+    maker = next((maker for begin, maker in MAKERS.items() if spec.startswith(begin)), "")
+    return f" Did you mean {maker}:{spec}?" if maker else did_you_mean(spec.partition(":")[0], known)
 
 
 def default_model(

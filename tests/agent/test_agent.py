@@ -6,12 +6,12 @@ import asyncio
 import json
 import signal
 import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from words import (
-    Spy,
     TalkingFunction,
     agent,
     async_agent,
@@ -447,11 +447,24 @@ def test_ctrl_c_while_the_work_is_handed_over_cancels_it_too(
         assert [row["status"] for row in it.audit.rows()] == ["cancelled", "unknown"]
 
 
-def test_closing_an_agent_ends_what_another_thread_is_waiting_for(tmp_path: Path) -> None:
-    body = Spy("done")
-    with agent(tmp_path, tools=table_of(tool("quick", body))) as it:
-        assert it.call("(quick)").ok
-    assert body.calls == 1
+def test_closing_an_agent_ends_what_other_threads_are_waiting_for(tmp_path: Path) -> None:
+    begun = threading.Semaphore(0)
+
+    async def slow() -> None:
+        begun.release()
+        await asyncio.sleep(3600)
+
+    tools = table_of(tool("slow", slow, timeout=7200))
+    with agent(tmp_path, "(slow)", "(slow)", tools=tools) as it, ThreadPoolExecutor() as pool:
+        run, streamed = pool.submit(it.run, "Go."), pool.submit(lambda: list(it.stream("Go.")))
+        called = pool.submit(it.call, "(slow)")
+        for _ in range(3):
+            begun.acquire()
+        it.close()
+        assert run.result(60).status == "interrupted"
+        assert streamed.result(60)[-1].kind == "end"
+        with pytest.raises(CancelledError):
+            called.result(60)
 
 
 def test_a_completion_is_all_a_model_needs_to_give(tmp_path: Path) -> None:

@@ -53,8 +53,10 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
         os.close(report)
+        if not isinstance(error, OSError | ValueError):
+            raise
         raise ToolError(f"{words[0]} cannot be started: {error}.") from None
     finally:
         os.close(told)

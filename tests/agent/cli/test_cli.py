@@ -272,6 +272,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         "audit, policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, "
         "fork, export, import, rm, resume, replay, lift, worker.",
     ),
+    (["--max-cost", "1", "run"], "quoth has no option --max-cost; those of each command stand behind it."),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
     (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),

@@ -62,6 +62,10 @@ def test_a_server_on_this_machine_is_asked_what_it_has(tmp_path: Path, server: S
     out = quoth("models", cwd=tmp_path).out
     assert f"mine:NAME              ready    {server.base_url} has qwen3:8b, gpt-oss\\x1b[31m\n" in out
     assert out.endswith("\nWithout --model: mine:qwen3:8b, from config.hy.\n")
+    told = quoth("models", cwd=tmp_path, env={"QUOTH_MODEL": "claude-haiku-5-5"}).out
+    assert (
+        "\nQUOTH_MODEL: There is no model claude-haiku-5-5. Did you mean anthropic:claude-haiku-5-5?" in told
+    )
     assert {path for path, _, _ in server.requests} == {"/v1/models"}
     server.shutdown()
     server.server_close()
@@ -166,6 +170,7 @@ def test_the_repl_lists_models_too(tmp_path: Path) -> None:
 
 async def test_servers_that_are_left_alone_are_told() -> None:
     breaker = breaker_of("http://127.0.0.1:9")
+    breaker.clock = lambda: 0.0
     for _ in range(FAILURES):
         with pytest.raises(ModelError), breaker.asking():
             raise ModelError("Cannot reach it.", "down")

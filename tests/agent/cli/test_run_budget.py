@@ -52,7 +52,10 @@ def test_a_cost_that_cannot_be_bounded_is_refused_at_once(tmp_path: Path, server
     where = ("--model", "openai:gpt-9", "--base-url", server.base_url)
     said = quoth("run", "Look.", *where, "--max-cost", "1", cwd=tmp_path)
     assert (said.code, said.out, server.requests) == (2, "", [])
-    assert said.err == "quoth: The cost of openai:gpt-9 cannot be bounded: its price is not known.\n"
+    assert said.err == (
+        "quoth: The cost of openai:gpt-9 cannot be bounded: its price is not known; bound its tokens instead."
+        "\n"
+    )
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "nan", "1e3", "$5", "five"])

@@ -50,14 +50,14 @@ def test_the_readme_shows_every_setting() -> None:
     assert config.daily == (DailyBudget(requests=500, cost=5.0),)
     work = config.providers["work"]
     assert (work.name, work.example, work.url) == ("work", "work:gpt-5-mini", "https://models.example.org/v1")
-    assert (work.key, work.needs_key, work.price) == ("WORK_API_KEY", True, None)
+    assert (work.key, work.needs_key, work.price) == ("WORK_API_KEY", True, "openai")
 
 
 @pytest.mark.parametrize(
     ("said", "key", "needs_key", "price"),
     [
         ('"x" :like "openai" :key "TEAM_KEY"', "TEAM_KEY", True, "openai"),
-        ('"x" :like "openai" :url "http://h/v1"', "", False, None),
+        ('"x" :like "openai" :url "http://h/v1"', "", False, "openai"),
         ('"x" :like "openai"', "OPENAI_API_KEY", True, "openai"),
         ('"x" :like "ollama" :url "http://h/v1"', "", False, ""),
         ('"x" :like "llamacpp" :url "http://h/v1" :key "K"', "K", True, ""),
@@ -82,10 +82,12 @@ MISTAKES = [
      "1:8: There is no provider wrk. Did you mean work?"),
     ('(model "a" "b")', "1:1: (model …) takes one value."),
     ('(model "local")\n(model "b")', "2:1: (model …) stands twice."),
-    ('(temperature "hot")', '1:14: A number from 0 is needed, not "hot".'),
-    ("(temperature -1)", "1:14: A number from 0 is needed, not -1."),
-    ("(timeout 0)", "1:10: A number of seconds above 0 is needed."),
+    ('(temperature "hot")', '1:14: A number from 0 to 2 is needed, not "hot".'),
+    ("(temperature -1)", "1:14: A number from 0 to 2 is needed, not -1."),
+    ("(temperature 5)", "1:14: A number from 0 to 2 is needed, not 5."),
+    ("(timeout 0)", "1:10: A number of seconds above 0 is needed, not 0."),
     ('(dialect "nativ")', "1:10: There is no dialect nativ; the dialects are"),
+    ("(dialect native)", "1:10: A text in quotes is needed, not native."),
     ("(max-reply-tokens 1.5)", "1:19: A whole number from 1 is needed, not 1.5."),
     ("(budget)", "1:1: This budget bounds nothing; write :tokens, :cost, :seconds, :steps, :calls."),
     ("(budget 5)", "1:9: A keyword is needed before 5: :tokens, :cost, :seconds, :steps, :calls."),
@@ -96,13 +98,14 @@ MISTAKES = [
     ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) stands twice."),
     ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day", or for each run without :per.'),
     ('(budget :per "day" :user "ann")', "1:1: This budget bounds nothing; write :requests, :tokens, :cost."),
+    ('(budget :user "ann" :cost 1)', '1:1: A budget of a user is one of a day; write :per "day".'),
     ('(budget :per "day" :steps 1)', "1:20: (budget …) has no :steps."),
     ("(provider)", "1:1: A provider has a name: (provider"),
     ('(provider "Work" :like "openai")', "1:11: The name of a provider is of a-z, 0-9 and -."),
     ('(provider "openai" :like "groq")', "1:11: There is a provider openai already."),
     ('(provider "work")', '1:1: It speaks as another: :like "openai" or'),
-    ('(provider "work" :like "opnai")', "1:24: No provider opnai can be resembled. Did you mean openai?"),
-    ('(provider "work" :like "local")', "1:24: No provider local can be resembled."),
+    ('(provider "work" :like "opnai")', "1:24: There is no server of the kind opnai. Did you mean openai?"),
+    ('(provider "work" :like "local")', "1:24: There is no server of the kind local. There are"),
     ('(provider "work" :like "openai" :url "h:1")', "1:38: An address looks like https://models.example.org/v1."),
     ('(model "x', '1:8: this string is never closed; add ") at the end'),
 ]  # fmt: skip

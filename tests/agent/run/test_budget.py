@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 from examples import many
-from loopback import KEY, loopback, status
+from loopback import KEY, Sleeps, cut_off, loopback, said, status
 from words import TalkingFunction, complaint, tool
 
 from quoth import Agent, DailyBudget, ModelOptions, PolicyOptions, RunLimits, UsageError
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget
+from quoth.agent.run.prices import cost_of
 from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Purse
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import Completion, ModelError, Usage
-from quoth.neuro.backends.cascade import Cascade
+from quoth.neuro.backends.base import Completion, ModelError, MovedError, Usage
+from quoth.neuro.backends.cascade import Cascade, Descent
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -171,7 +172,7 @@ def test_a_run_stops_before_the_request_that_would_pass_its_cost(tmp_path: Path)
 def test_a_price_that_is_unknown_is_refused_before_the_run_begins(tmp_path: Path, model: str) -> None:
     asked = Asked("Done.", name=model)
     said = complaint(UsageError, lambda: run(tmp_path, asked, RunLimits(cost=5)))
-    assert said == f"The cost of {model} cannot be bounded: its price is not known."
+    assert said == f"The cost of {model} cannot be bounded: its price is not known; bound its tokens instead."
     assert not asked.most
     assert run(tmp_path, asked, RunLimits(tokens=50_000)).ok
 
@@ -360,8 +361,37 @@ async def test_of_many_runs_at_once_no_more_ask_the_model_than_may(tmp_path: Pat
 
 @contextmanager
 def claude(answer: Any) -> Iterator[tuple[Any, AnthropicBackend]]:
-    with loopback(status(200, answer)) as server:
-        yield server, AnthropicBackend("claude-9", server.base_url, KEY)
+    made = answer if callable(answer) else status(200, answer)
+    with loopback(made) as server:
+        yield server, AnthropicBackend("claude-9", server.base_url, KEY, sleep=Sleeps())
+
+
+@pytest.mark.parametrize(("told", "counted"), [(-(10**9), 0), (10**400, 10**9), (True, 0), ("9", 0)])
+async def test_a_server_that_tells_nonsense_of_its_usage_gives_nothing_back(told: Any, counted: int) -> None:
+    answer = {
+        "content": [],
+        "usage": {"input_tokens": told, "output_tokens": 7, "cache_read_input_tokens": told},
+    }
+    with claude(answer) as (_, model):
+        usage = (await model.complete(said("Hello"))).usage
+        await model.aclose()
+    assert (usage.tokens, usage.cached_tokens) == (2 * counted + 7, counted)
+
+
+def test_no_more_is_read_from_a_cache_than_was_sent() -> None:
+    usage = Usage(input_tokens=10, output_tokens=1, cached_tokens=10**9, written_tokens=10**9)
+    assert 0 < cost_of("openai:gpt-5-mini", usage) < 0.001
+
+
+async def test_a_reply_that_was_cut_off_on_its_way_is_paid_as_it_was_reserved() -> None:
+    purse = Purse(Budget(9, 9, tokens=50_000))
+    with claude(cut_off) as (_, model):
+        with pytest.raises(MovedError):
+            way = Descent([model, Asked("x")])
+            async with purse.paying(way, lambda: 100, 1_000):
+                await way.complete(said("Hello"), max_tokens=1_000)
+        await model.aclose()
+    assert purse.budget.tokens_left == 50_000 - 100 - 1_000 - model.thinking_tokens
 
 
 async def test_a_model_that_thinks_unasked_thinks_no_more_than_can_be_paid() -> None:
@@ -396,10 +426,16 @@ async def test_a_request_that_cannot_be_paid_is_not_sent() -> None:
         ({"cost": -1}, "cost of RunLimits is a number from 0, not -1."),
         ({"cost": True}, "cost of RunLimits is a number from 0, not True."),
         ({"seconds": "9"}, "seconds of RunLimits is a number from 0, not '9'."),
+        ({"parallel": 0}, "parallel of RunLimits is a whole number from 1, not 0."),
     ],
 )
 def test_what_is_no_bound_is_a_sentence(tmp_path: Path, wrong: dict[str, Any], sentence: str) -> None:
     assert complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(**wrong))) == sentence
+
+
+def test_the_budgets_of_a_day_are_a_list() -> None:
+    said = complaint(UsageError, lambda: PolicyOptions(budgets=5))  # type: ignore[arg-type]
+    assert said == "budgets are a list of DailyBudget(cost=5), …, not 5."
 
 
 def test_older_sessions_called_the_longest_reply_tokens() -> None:
@@ -430,4 +466,7 @@ def test_of_a_cascade_the_model_that_answers_is_paid(tmp_path: Path) -> None:
 def test_a_cascade_with_an_unknown_price_is_refused_as_a_whole(tmp_path: Path) -> None:
     models = Cascade([Asked("Done."), Asked("Done.", name="openai:gpt-10")])
     said = complaint(UsageError, lambda: run(tmp_path, models, RunLimits(cost=50)))
-    assert said == "The cost of openai:gpt-10 cannot be bounded: its price is not known."
+    assert (
+        said
+        == "The cost of openai:gpt-10 cannot be bounded: its price is not known; bound its tokens instead."
+    )

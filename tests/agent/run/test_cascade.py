@@ -283,6 +283,7 @@ def test_a_model_without_a_key_is_passed_over_and_it_is_said(here: Path) -> None
         ("cascade:local", "cascade:local is no list of models, as in cascade:openai:gpt-5-mini,local."),
         ("cascade:local,", "cascade:local, is no list of models, as in cascade:openai:gpt-5-mini,local."),
         ("cascade:openai:a,lcoal", "There is no model lcoal. Did you mean local?"),
+        ("cascade:gpt-5-mini,local", "There is no model gpt-5-mini. Did you mean openai:gpt-5-mini?"),
         ("cascade:openai:a,anthropic:b", "openai:a needs a key: set OPENAI_API_KEY"),
     ],
 )

@@ -235,7 +235,7 @@ def test_they_are_options_of_a_command_and_a_session_goes_on_with_them(tmp_path:
     ("words", "message"),
     [
         (("--temperature", "warm"), "a number from 0 to 2 is needed, not warm"),
-        (("--timeout", "soon"), "a whole number of seconds is needed, not soon"),
+        (("--timeout", "soon"), "a whole number from 1 is needed, not soon"),
         (("--instructions", "@none.txt"), "There is no file none.txt."),
         (
             ("--api-key", "sk-typed"),

@@ -27,6 +27,7 @@ from quoth.agent.run.model_service import OwnModel
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import forget_failures
 from quoth.neuro.backends.http import HttpBackend
+from quoth.neuro.backends.probe import models_of
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.table import ToolTable
 
@@ -82,6 +83,18 @@ async def test_every_failure_is_one_sentence_without_a_secret(
     await backend.aclose()
     assert [(told[k], wanted[k]) for k in told if told[k] != wanted[k]] == []
     assert secrets_in(caplog.text, *seen, folder=tmp_path) == []
+
+
+@speeches
+async def test_a_look_at_the_models_of_a_server_tells_no_secret(
+    server: Server, speech: Speech, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    server.answers = [status(302, location=f"/?{REPEATED.replace(' ', '+')}")]
+    with pytest.raises(ModelError, match="says to ask") as told:
+        await models_of(speech.backend(secret_url(server)))
+    assert server.requests[0][0].startswith("/v1/models?")
+    assert secrets_in(caplog.text, str(told.value), folder=tmp_path) == []
 
 
 def secrets_in(*texts: str, folder: Path) -> list[str]:
@@ -224,7 +237,10 @@ async def test_a_server_that_falls_silent(server: Server, speech: Speech, begun:
 
     server.answers = [answer]
     sentence = await told(speech.backend(server.base_url, timeout=0.2), on_text=lambda piece: None)
-    assert sentence == f"{server.base_url}{speech.path} gave no answer for 0.2 s; it is slow or overloaded."
+    assert sentence == (
+        f"{server.base_url}{speech.path} gave no answer for 0.2 s; it is slow or overloaded, or needs a"
+        " longer timeout."
+    )
     assert len(server.requests) == 1
 
 

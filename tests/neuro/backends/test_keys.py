@@ -135,8 +135,9 @@ def test_a_wrong_line_is_named_and_not_shown(file: Path) -> None:
     ("typed", "sentence"),
     [
         ("  \n", "No key was given; nothing is stored."),
-        (f"{SECRET} {SECRET}", "It holds characters that no key can have; nothing is stored."),
-        (f"{SECRET}\x1b[A", "It holds characters that no key can have; nothing is stored."),
+        (f"{SECRET} {SECRET}", "The key holds characters that no key can have; nothing is stored."),
+        ("k" * 5001, "No key has more than 5,000 characters; nothing is stored."),
+        (f"{SECRET}\x1b[A", "The key holds characters that no key can have; nothing is stored."),
     ],
 )
 def test_what_is_no_key_is_not_stored(typed: str, sentence: str) -> None:

@@ -173,7 +173,7 @@ def test_no_more_is_priced_as_cached_than_was_read() -> None:
 @pytest.mark.parametrize("model", ["nobody:x", "acme:anvil", "openai:gpt-of-mine"])
 def test_a_price_that_is_not_known_cannot_be_bounded(model: str) -> None:
     told = complaint(UsageError, lambda: cost_of(model, Usage(1, 1), {"acme": ACME}))
-    assert told == f"The cost of {model} cannot be bounded: its price is not known."
+    assert told == f"The cost of {model} cannot be bounded: its price is not known; bound its tokens instead."
 
 
 @pytest.mark.parametrize(

@@ -612,6 +612,19 @@ async def test_a_program_is_put_away_however_often_its_call_is_cancelled(
     assert started[0]._transport.is_closing()  # type: ignore[attr-defined]
 
 
+async def test_a_call_that_is_cancelled_while_its_program_starts_leaves_no_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled(*words: str, **options: Any) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr("asyncio.create_subprocess_exec", cancelled)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(asyncio.CancelledError):
+        await run_argv(["sleep", "100"], ctx=ToolContext(Workspace(tmp_path)))
+    assert os.listdir("/proc/self/fd") == before
+
+
 # def-http-tool
 
 
