@@ -124,7 +124,7 @@ class Host(EventSource):
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         policies, tooling = policy_options(policy), tool_options(tools)
-        options = model_options(model).with_wishes(
+        options = model_options(model).overridden(
             instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
         )
         given = service_options(services)
@@ -225,12 +225,12 @@ class Host(EventSource):
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
 
-    def wishing(self, wishes: Mapping[str, Any]) -> Self:
-        """This host, or for a run with ``wishes``, by the names of ``run``, one that shares the rest with
+    def overridden(self, overrides: Mapping[str, Any]) -> Self:
+        """This host, or for a run with ``overrides``, by the names of ``run``, one that shares the rest with
         it."""
-        said = {name: value for name, value in wishes.items() if value is not None}
+        said = {name: value for name, value in overrides.items() if value is not None}
         limits = with_longest(self.limits, said.pop("max_tokens", None))
-        models = self.models.wishing(said)
+        models = self.models.overridden(said)
         if models is self.models and limits is self.limits:
             return self
         made = copy.copy(self)

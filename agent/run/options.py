@@ -170,9 +170,9 @@ class ModelOptions:
             key = key_in_file(self.key_file)
         return Settings(self.base_url, key, self.timeout, self.temperature)
 
-    def with_wishes(self, **wishes: Any) -> ModelOptions:
-        """These options, with those of ``wishes`` that are not None."""
-        return replace(self, **{name: value for name, value in wishes.items() if value is not None})
+    def overridden(self, **overrides: Any) -> ModelOptions:
+        """These options, with those of ``overrides`` that are not None."""
+        return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
     @property
     def key_file(self) -> Path | None:
