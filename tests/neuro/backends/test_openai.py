@@ -107,7 +107,7 @@ async def test_a_cut_or_empty_reply_is_handed_on(
     await backend.aclose()
 
 
-@pytest.mark.parametrize("told", [-1, 10**30, "7", 1.5, True, [7]])
+@pytest.mark.parametrize("told", [-1, "7", 1.5, True, [7]])
 async def test_a_usage_that_cannot_be_is_not_believed(server: Server, told: object) -> None:
     server.answers = [reply("hello", usage={"prompt_tokens": told, "completion_tokens": 2})]
     backend = backend_for(server)
