@@ -184,6 +184,8 @@ async def test_a_pause_before_the_next_try_is_told_and_shown_once(tmp_path: Path
     [
         (["It is ", "forty", "-two.\n", "\nI am sure"], "… It is forty-two. I am sure"),
         (["word " * 50, "end"], f"… {('word ' * 50 + 'end')[-77:]}"),
+        (["I look. (pro"], "… I look."),
+        (["(pro"], "… writing"),
         (["I look. (probe ", ':text "hu', 'sh"'], "… writing"),
         (['{"tool": ', '"hush'], "… writing"),
         (["<tool_call>", "hush"], "… writing"),
