@@ -89,7 +89,7 @@ class Place:
         server.free.append((now, self._transport))
         server.turns.release()
         while server.free and now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
-            _, idle = server.free.pop(0)
+            idle = server.free.pop(0)[1]
             server.made.remove(idle)
             await idle.aclose()
 
