@@ -26,11 +26,17 @@ from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.storage.addresses import web_address
+from quoth.tools.text import short
 
 FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
+LONGEST = 500  # characters of a complaint
 FILES = ("scripted", "local")  # whose models may be files
-# What may be secret in a line that is shown: a user in an address, a query, a long word with digits.
-_SECRETS = re.compile(r"[^\s/\"@]+(?=@)|(?<=\?)[^\s\"]+|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}")
+# What may be secret in a line that is shown: a user in an address, a query, what is called a key or looks so.
+# Each word is looked at once, however long it is.
+_SECRETS = re.compile(
+    r"(?<![^\s/\"@])[^\s/\"@]++(?=@)|(?<=\?)[^\s\"]+|(?<=key )[^\s()]+|(?<![\w-])sk-[\w-]+"
+    r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}"
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -55,7 +61,7 @@ class _Reader:
 
     def fault(self, node: Any, message: str) -> UsageError:
         place = Place(self.source, node.start_line or 1, node.start_column or 1)
-        return UsageError(place.complaint(_SECRETS.sub("***", message)))
+        return UsageError(place.complaint(short(_SECRETS.sub("***", message), LONGEST)))
 
     def read(self, forms: list[Any]) -> Config:
         said: dict[str, Any] = {}

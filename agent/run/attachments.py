@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.neuro.backends.messages import Image
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.long_results import StorePages
 
@@ -26,12 +27,14 @@ IMAGES = {
 }
 
 
-def attached(paths: Iterable[str | Path], pages: StorePages) -> list[dict[str, str]]:
+def attached(paths: Iterable[str | Path], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
     """The files as the stimulus of a run records them: a text whole, of an image the id under which it is
-    kept. Raises UsageError."""
+    kept. Raises UsageError, also for what no tool of the ``workspace`` may read, wherever it is."""
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if len(paths) > MOST_FILES:
         raise UsageError(f"A task takes at most {MOST_FILES} files, not {len(paths)}.")
+    if hidden := next((path for path in paths if workspace.is_secret(Path(path))), None):
+        raise UsageError(f"{hidden} is a secret of quoth's, which no model is shown.")
     return [_attached(Path(path), pages) for path in paths]
 
 
@@ -41,7 +44,7 @@ def _attached(path: Path, pages: StorePages) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             data = file.read(IMAGE_BYTES + 1)
-            size = path.stat().st_size
+            size = max(len(data), path.stat().st_size)  # what is no file on a disk says 0
     except OSError as error:
         raise UsageError(f"The file {path} cannot be read: {error.strerror}.") from None
     if media := _media(data):

@@ -221,7 +221,7 @@ class Conversations(Driver):
             said["news"] = news
         if output is not None:
             said["output"] = dict(output.schema)
-        if shown := attached(files, self.pages):
+        if shown := attached(files, self.pages, self.workspace):
             if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
                 raise UsageError(
                     f"{backend.name} reads text only; leave {images[0]} out, or name another model."

@@ -194,7 +194,7 @@ def _added(name: str) -> Provider | None:
     try:
         found = point.load()
         provider = found if isinstance(found, Provider) else found()
-    except Exception as error:  # another's code: whatever it raises is told in a sentence
+    except (Exception, SystemExit) as error:  # another's code: whatever it raises is told in a sentence
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise UsageError(
             f"The provider {name}, of the package {_package(point)}, fails to load: {why}"

@@ -31,7 +31,7 @@ def choose_backend(
 ) -> Backend:
     """The backend named by ``spec``, the environment, the configuration or the installation. Raises
     UsageError."""
-    spec = spec or default_model(settings, environ, config)
+    spec = default_model(settings, environ, config) if spec is None else spec
     provider, model = provider_of(spec, config)
     if provider.backend is not None:
         return _on_server(spec, model, provider, settings, environ, config)
@@ -151,7 +151,15 @@ def _on_server(
     said = _said(settings, config)
     if "temperature" in said:
         given["extra"] = {**given.get("extra", {}), "temperature": said.pop("temperature")}
-    made: Backend = getattr(import_module(module), name)(model, **given, **said)
+    try:
+        made: Backend = getattr(import_module(module), name)(model, **given, **said)
+    except (
+        ImportError,
+        AttributeError,
+        TypeError,
+    ) as error:  # of another package; its words may hold the key
+        what = f"{module}.{name}, its back end, fails ({type(error).__name__})"
+        raise UsageError(f"{spec} cannot be opened: {what}.") from error
     return made
 
 

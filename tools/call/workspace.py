@@ -125,6 +125,10 @@ class Workspace:
         """A path inside the workspace as people and models see it: relative, with slashes."""
         return path.relative_to(self.root).as_posix() if path != self.root else "."
 
+    def is_secret(self, path: Path) -> bool:
+        """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
+        return path.expanduser().resolve() in self._secret
+
     def open_read(self, path: str) -> BinaryIO:
         """Open a regular file for reading. Raises ToolError with the reason."""
         real, path = self.resolve(path), written(path)

@@ -71,7 +71,7 @@ def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: s
 
 MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
-    ('(key "x")', "1:2: There is no setting key. There are model, dialect, temperature, timeout, "
+    ("(key)", "1:2: There is no setting key. There are model, dialect, temperature, timeout, "
      "instructions, max-reply-tokens, budget, provider."),
     ("model", '1:1: model is no setting; write such as (model "openai:gpt-5-mini").'),
     ('("model" "x")', '1:2: There is no setting "model". There are'),
@@ -131,10 +131,17 @@ def test_a_mistake_is_pointed_at(text: str, sentence: str) -> None:
         '(provider "w" :like "openai" :key "sk-proj-sec-ret0123456789ab")',
         '(key "sk-proj-sec-ret0123456789ab")',
         "(model sk-proj-sec-ret0123456789ab)",
+        "(model sk-sec-ret)",
+        '(api-key "sec-ret")',
     ],
 )
 def test_no_complaint_shows_a_secret(text: str) -> None:
     assert "sec-ret" not in complaint(UsageError, lambda: read_config(text, "config.hy"))
+
+
+def test_a_long_word_is_read_at_once_and_told_short() -> None:
+    said = complaint(UsageError, lambda: read_config(f"(model {'a-' * 400_000})", "config.hy"))
+    assert len(said) < 1_000
 
 
 # What counts
@@ -226,6 +233,9 @@ def test_no_tool_reads_the_settings_or_the_keys(tmp_path: Path) -> None:
             result = agent.call(f'(read-file :path "{file.relative_to(path.parent.parent)}")')
             assert not result.ok
             assert "sec-ret" not in str(result)
+        (tmp_path / "notes").symlink_to(keys_path())
+        said = complaint(UsageError, lambda: agent.run("Look.", files=[tmp_path / "notes"]))
+        assert said == f"{tmp_path / 'notes'} is a secret of quoth's, which no model is shown."
 
 
 def test_what_is_configured_shows_no_address() -> None:

@@ -693,6 +693,7 @@ async def test_a_sub_agent_thinks_with_its_own_model(office: Office) -> None:
             "error",
             "There is no model to ask. There is no model opnai:x. Did you mean openai? Choose ",
         ),
+        ("", "error", "There is no model to ask. There is no model . Choose "),
         ("scripted:", "error", "There is no model to ask. scripted: needs a name after the colon"),
         ("scripted:none.txt", "error", "There is no model to ask. There is no script file "),
         ("scripted:../secret.txt", "denied", "think was denied: ../secret.txt is outside the workspace"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         dist = None
 
         def load(self) -> Any:
-            if isinstance(given[self.name], Exception):
+            if isinstance(given[self.name], BaseException):
                 raise given[self.name]
             return given[self.name]
 
@@ -219,6 +220,7 @@ def test_another_package_adds_a_provider(packages: dict[str, Any]) -> None:
         ),
         (ZeroDivisionError(), "fails to load: ZeroDivisionError"),
         (42, "fails to load: TypeError: 'int' object is not callable"),
+        (SystemExit("no"), "fails to load: SystemExit: no"),
         (lambda: 1 / 0, "fails to load: ZeroDivisionError: division by zero"),
     ],
 )
@@ -228,6 +230,13 @@ def test_one_that_fails_to_load_is_a_sentence(packages: dict[str, Any], given: A
     assert complaint(UsageError, lambda: choose_backend("acme:anvil")) == sentence
     assert [str(one) for one in providers.added()] == [sentence]
     assert choose_backend("ollama:x", environ={}).name == "ollama:x"
+
+
+@pytest.mark.parametrize(("module", "name"), [("acme_none", "Backend"), ("os", "nothing"), ("os", "getcwd")])
+def test_one_whose_back_end_fails_is_a_sentence(packages: dict[str, Any], module: str, name: str) -> None:
+    packages["acme"] = replace(ACME, backend=(module, name))
+    said = complaint(UsageError, lambda: choose_backend("acme:x", environ={"ACME_KEY": "sec-ret"}))
+    assert said.startswith(f"acme:x cannot be opened: {module}.{name}, its back end, fails (")
 
 
 def test_one_of_another_name_is_a_sentence(packages: dict[str, Any]) -> None:
