@@ -115,6 +115,16 @@ async def test_a_usage_that_cannot_be_is_not_believed(server: Server, told: obje
     await backend.aclose()
 
 
+async def test_the_name_of_a_call_can_be_written_down(server: Server) -> None:
+    calls = [{"id": "c1", "type": "function", "function": {"name": "lo\ud800ok", "arguments": "{}"}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    server.answers = [status(200, {"choices": [{"message": message, "finish_reason": "stop"}]})]
+    backend = backend_for(server)
+    completion = await backend.complete(said("hi"))
+    assert [call["name"] for call in completion.calls] == ["lo?ok"]
+    await backend.aclose()
+
+
 async def test_a_streamed_reply_is_told_piece_by_piece(server: Server) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
     server.answers = [sse(piece(None), piece("hé"), piece("llo"), piece(None, "length"), usage, "[DONE]")]
