@@ -17,7 +17,6 @@ from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import user_config
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
-from quoth.neuro.backends.keys import keys_path
 from quoth.neuro.backends.settings import Settings
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
@@ -28,7 +27,7 @@ from quoth.tools.policy.places import policy_files
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.paths import cache_dir, state_dir
+from quoth.tools.storage.paths import cache_dir, keys_path, state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.run.remote_tools import RemoteTools

@@ -107,13 +107,11 @@ async def test_a_cut_or_empty_reply_is_handed_on(
     await backend.aclose()
 
 
-@pytest.mark.parametrize(
-    ("told", "tokens"), [(-1, 0), (10**30, 1_000_000_000), ("7", 0), (1.5, 0), (True, 0), ([7], 0)]
-)
-async def test_a_usage_that_cannot_be_is_not_believed(server: Server, told: object, tokens: int) -> None:
+@pytest.mark.parametrize("told", [-1, "7", 1.5, True, [7]])
+async def test_a_usage_that_cannot_be_is_not_believed(server: Server, told: object) -> None:
     server.answers = [reply("hello", usage={"prompt_tokens": told, "completion_tokens": 2})]
     backend = backend_for(server)
-    assert (await backend.complete(said("hi"))).usage.tokens == tokens + 2
+    assert (await backend.complete(said("hi"))).usage.tokens == 2
     await backend.aclose()
 
 
