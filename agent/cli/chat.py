@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from quoth.agent.cli import values
 from quoth.agent.cli.common import with_agent
 from quoth.agent.cli.options import (
     DONE,
@@ -17,7 +18,6 @@ from quoth.agent.cli.options import (
     INTERRUPTED,
     Commands,
     RunOptions,
-    at_least_one,
     option,
 )
 from quoth.tools.errors import UsageError
@@ -44,7 +44,7 @@ class ChatOptions(RunOptions):
         "--approvers", "NAMES", "the users who may decide requests, such as ann,ben (default: nobody)"
     )
     waiting: int | None = option(
-        "--waiting", "N", "at most so many messages of a chat wait (default: 20)", type=at_least_one
+        "--waiting", "N", "at most so many messages of a chat wait (default: 20)", type=values.at_least_one
     )
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
+from quoth.agent.cli import values
 from quoth.agent.terminal.output import print_line
 from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError, did_you_mean, nearest
@@ -42,54 +42,13 @@ def switch(flag: str, help: str, **more: Any) -> Any:
     return option(flag, None, help, default=False, action="store_true", **more)
 
 
-def at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {text}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number of seconds is needed, not {text}")
-    return float(text)
-
-
-def _dollars(text: str) -> float:
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"a number of US dollars above 0 is needed, as in 0.25, not {text}")
-    return float(text)
-
-
-def _temperature(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found <= 2:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 2 is needed, not {text}")
-    return found
-
-
-def _key_file(text: str) -> str:
-    if not text.startswith("@"):  # it is not repeated: it may be the key
-        raise argparse.ArgumentTypeError(
-            "a key that is typed can be seen by others; name a file that holds it, @FILE, or type:"
-            " quoth models login PROVIDER"
-        )
-    return text
-
-
 @dataclass(init=False, repr=False, eq=False)
 class Options:
     """The options that every command has. One that was not given is None, empty or False.
 
     All subclasses share one ``__init__``: generating one for each would double a command's start time."""
 
-    model: str | None = option(
-        "--model",
-        "SPEC",
-        f"{specs()} (default: see quoth models)",
-    )
+    model: str | None = option("--model", "SPEC", f"{specs()} (default: see quoth models)")
     dialect: str | None = option(
         "--dialect",
         "NAME",
@@ -109,19 +68,25 @@ class Options:
         "--instructions", "TEXT", "what the model is told before any task, or @FILE that holds it"
     )
     temperature: float | None = option(
-        "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=_temperature
+        "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=values.temperature
     )
     timeout: float | None = option(
-        "--timeout", "SECONDS", "how long the model's server may be silent (default: 120)", type=at_least_one
+        "--timeout",
+        "SECONDS",
+        "how long the model's server may be silent (default: 120)",
+        type=values.at_least_one,
     )
     api_key: str | None = option(
-        "--api-key", "@FILE", "the key of the model's server (default: see quoth models)", type=_key_file
+        "--api-key",
+        "@FILE",
+        "the key of the model's server (default: see quoth models)",
+        type=values.key_file,
     )
     reply_tokens: int | None = option(
         "--max-reply-tokens",
         "N",
         "tokens one reply of the model may have (default: by what it can read)",
-        type=at_least_one,
+        type=values.at_least_one,
     )
     workspace: str | None = option(
         "--workspace", "DIR", "the folder the file tools may touch (default: here)"
@@ -235,41 +200,46 @@ class RunOptions(Options):
     """Options for the limits of a run, named as in RunLimits. A test compares the defaults in the help."""
 
     steps: int | None = option(
-        "--max-steps", "N", "at most so many turns of the model (default: 25)", type=at_least_one
+        "--max-steps", "N", "at most so many turns of the model (default: 25)", type=values.at_least_one
     )
-    calls: int | None = option("--max-calls", "N", "at most so many calls (default: 100)", type=at_least_one)
+    calls: int | None = option(
+        "--max-calls", "N", "at most so many calls (default: 100)", type=values.at_least_one
+    )
     tokens: int | None = option(
         "--max-tokens",
         "N",
         "stop before a request that may take more tokens, in and out (default: no bound)",
-        type=at_least_one,
+        type=values.at_least_one,
     )
     cost: float | None = option(
         "--max-cost",
         "USD",
         "stop before a request that may cost more (default: no bound; needs quoth[prices])",
-        type=_dollars,
+        type=values.dollars,
     )
     seconds: float | None = option(
         "--max-seconds",
         "N",
         "stop after so many seconds, without those in which you are asked (default: no bound)",
-        type=at_least_one,
+        type=values.at_least_one,
     )
     repeats: int | None = option(
-        "--max-repeats", "N", "stop when one call has come back so often (default: 3)", type=at_least_one
+        "--max-repeats",
+        "N",
+        "stop when one call has come back so often (default: 3)",
+        type=values.at_least_one,
     )
     context: int | None = option(
         "--max-context",
         "N",
         "tokens the model can read at once (default: as known of the model)",
-        type=at_least_one,
+        type=values.at_least_one,
     )
     window: float | None = option(
         "--repeat-window",
         "SECONDS",
         "answer a call that comes back within it by its earlier result; 0: never (default: 300)",
-        type=_seconds,
+        type=values.seconds,
     )
 
 

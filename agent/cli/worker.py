@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli import values
 from quoth.agent.cli.common import policy_options
 from quoth.agent.cli.options import (
     DONE,
@@ -16,7 +17,6 @@ from quoth.agent.cli.options import (
     Commands,
     OfferOptions,
     Options,
-    at_least_one,
     option,
 )
 from quoth.agent.terminal.output import complain, print_json, results_only
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class WorkerOptions(OfferOptions):
-    jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
+    jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=values.at_least_one, default=10)
     memory: str | None = option(
         "--memory", "MB", "all the memory that the worker may use (default: no limit)"
     )
@@ -39,7 +39,7 @@ class WorkerOptions(OfferOptions):
         "--takeover",
         "SECONDS",
         "after so long others make the calls of a worker that is gone (default: 30)",
-        type=at_least_one,
+        type=values.at_least_one,
         default=30,
     )
 

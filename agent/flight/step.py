@@ -325,7 +325,7 @@ class _Attempt:
             must_act=must_act,
             may_force=may_force,
             instructions=agent.models.instructions if backend is not None else "",
-            options=agent.models.wishes,
+            options=agent.models.request_options,
             dialect=dialect,
             search=search,
             listener=None if agent.listener is None else self._heard,

@@ -58,14 +58,14 @@ class Conversations(Driver):
         replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
         wanted = None if output is None else self._output(output)
-        wishes = {
+        overrides = {
             "instructions": instructions,
             "temperature": temperature,
             "timeout": timeout,
             "api_key": api_key,
             "max_tokens": max_tokens,
         }
-        with self.free(wishes) as host:
+        with self.free(overrides) as host:
             await host.renew()
             reply, _ = await host._first(task, host._begin(), output=wanted, files=files)
         return reply
@@ -215,8 +215,8 @@ class Conversations(Driver):
             said["hidden"] = sorted(hidden)
         if instructions := self.models.instructions:
             said["instructions"] = instructions
-        if (wishes := self.models.wishes) is not None:
-            said["temperature"] = wishes.temperature
+        if (options := self.models.request_options) is not None:
+            said["temperature"] = options.temperature
         if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
             said["news"] = news
         if output is not None:

@@ -177,7 +177,7 @@ class Driver(SideBySide):
             must_act=told["must-act"],
             may_force=self.models.forces and "chat" not in told,
             instructions=told.get("instructions", ""),
-            options=_wishes(told),
+            options=_request_options(told),
             dialect=dialect,
             search=told["search"],
             listener=None if ends else self.listener,
@@ -227,6 +227,6 @@ class Driver(SideBySide):
         return table.hiding(told.get("hidden", ()))
 
 
-def _wishes(told: Mapping[str, Any]) -> RequestOptions | None:
+def _request_options(told: Mapping[str, Any]) -> RequestOptions | None:
     """What each request of a run with this stimulus wants beyond the conversation."""
     return RequestOptions(temperature=told["temperature"]) if "temperature" in told else None

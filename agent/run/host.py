@@ -24,17 +24,15 @@ from quoth.agent.run.models import Models
 from quoth.agent.run.offers import Offers
 from quoth.agent.run.options import (
     ModelChoice,
-    ModelOptions,
     PolicyChoice,
     PolicyOptions,
     ToolChoice,
-    ToolOptions,
     model_options,
     policy_options,
     run_limits,
-    secret_files,
     tool_options,
     with_longest,
+    workspace_of,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
 from quoth.agent.run.purse import Funds
@@ -48,7 +46,6 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
-from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
 from quoth.tools.door.door import Door
@@ -62,13 +59,12 @@ from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
-from quoth.tools.policy.places import policy_files
 from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.paths import cache_dir, state_dir, store_path
+from quoth.tools.storage.paths import store_path
 
 
 class Host(EventSource):
@@ -124,12 +120,12 @@ class Host(EventSource):
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         policies, tooling = policy_options(policy), tool_options(tools)
-        options = model_options(model).with_wishes(
+        options = model_options(model).overridden(
             instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
         )
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.workspace = _workspace(workspace, policies, tooling, options)
+        self.workspace = workspace_of(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
         self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
@@ -225,12 +221,12 @@ class Host(EventSource):
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
 
-    def wishing(self, wishes: Mapping[str, Any]) -> Self:
-        """This host, or for a run with ``wishes``, by the names of ``run``, one that shares the rest with
+    def overridden(self, overrides: Mapping[str, Any]) -> Self:
+        """This host, or for a run with ``overrides``, by the names of ``run``, one that shares the rest with
         it."""
-        said = {name: value for name, value in wishes.items() if value is not None}
+        said = {name: value for name, value in overrides.items() if value is not None}
         limits = with_longest(self.limits, said.pop("max_tokens", None))
-        models = self.models.wishing(said)
+        models = self.models.overridden(said)
         if models is self.models and limits is self.limits:
             return self
         made = copy.copy(self)
@@ -404,14 +400,3 @@ class Host(EventSource):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _workspace(
-    folder: str | Path, policies: PolicyOptions, tooling: ToolOptions, options: ModelOptions
-) -> Workspace:
-    root = Path(folder)
-    if not root.is_dir():
-        raise UsageError(f"The workspace {root} is not a folder.")
-    files = policy_files(root, policies.file, policies.gate_file)
-    secret = secret_files(tooling, policies, options)
-    return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)

@@ -37,7 +37,7 @@ class Models:
         self._given = given is not None
         self._own: Backend | None = None if given is None else as_backend(given)
         self._others: dict[str, Backend] = {}
-        self._variants: dict[Settings, Backend] = {}  # of its own, by the wishes of runs
+        self._variants: dict[Settings, Backend] = {}  # of its own, as runs override its options
         self._closed = False
 
     @property
@@ -83,28 +83,28 @@ class Models:
         return (self._config.instructions if said is None else said) or ""
 
     @property
-    def wishes(self) -> RequestOptions | None:
+    def request_options(self) -> RequestOptions | None:
         """What each request wants beyond the conversation."""
         said = self.options.temperature
         warm = self._config.temperature if said is None else said
         return None if warm is None else RequestOptions(temperature=warm)
 
-    def wishing(self, wished: Mapping[str, Any]) -> Models:
+    def overridden(self, overrides: Mapping[str, Any]) -> Models:
         """These models, for one run with other options. Another key or time-out needs a model of its own,
         which is closed with these."""
-        if not wished:
+        if not overrides:
             return self
         made = copy.copy(self)
-        made.options = replace(self.options, **wished)
-        if {"api_key", "timeout"} & wished.keys():
+        made.options = replace(self.options, **overrides)
+        if {"api_key", "timeout"} & overrides.keys():
             made._own = made._own_for(made.options)
         return made
 
     def _own_for(self, options: ModelOptions) -> Backend:
-        wished = options.settings
-        if wished not in self._variants:
-            self._variants[wished] = self._chosen(options)
-        return self._variants[wished]
+        settings = options.settings
+        if settings not in self._variants:
+            self._variants[settings] = self._chosen(options)
+        return self._variants[settings]
 
     def must_act(self, backend: Backend) -> bool:
         """Whether a run with this model has to call a tool before it answers."""

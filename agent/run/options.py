@@ -1,4 +1,5 @@
-"""The options of an agent that are more than simple values: its tools, model, policy and services.
+"""The options of an agent that are more than simple values: its tools, model, policy and limits. Its services
+are in host_services.py.
 
 Each keyword of Agent takes the simple value or one of these. Knows how each is checked; it must not know how
 an agent is put together from them.
@@ -16,15 +17,17 @@ from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import user_config
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
-from quoth.neuro.backends.keys import keys_path
 from quoth.neuro.backends.settings import Settings
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
+from quoth.tools.policy.places import policy_files
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.paths import cache_dir, keys_path, state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.run.remote_tools import RemoteTools
@@ -170,9 +173,9 @@ class ModelOptions:
             key = key_in_file(self.key_file)
         return Settings(self.base_url, key, self.timeout, self.temperature)
 
-    def with_wishes(self, **wishes: Any) -> ModelOptions:
-        """These options, with those of ``wishes`` that are not None."""
-        return replace(self, **{name: value for name, value in wishes.items() if value is not None})
+    def overridden(self, **overrides: Any) -> ModelOptions:
+        """These options, with those of ``overrides`` that are not None."""
+        return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
     @property
     def key_file(self) -> Path | None:
@@ -272,7 +275,19 @@ class PolicyOptions:
         return self.gate
 
 
-def secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
+def workspace_of(
+    folder: str | Path, policies: PolicyOptions, tools: ToolOptions, models: ModelOptions
+) -> Workspace:
+    """The one folder that file tools may touch, and the files that they may not. Raises UsageError."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise UsageError(f"The workspace {root} is not a folder.")
+    files = policy_files(root, policies.file, policies.gate_file)
+    secret = _secret_files(tools, policies, models)
+    return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)
+
+
+def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
     """The files that tell how to get to other machines, and that no tool may read: keys and URLs, also those
     of models."""
     from quoth.tools.catalog.signing import key_path

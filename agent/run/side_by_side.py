@@ -15,7 +15,7 @@ from quoth.agent.run.host import Host
 from quoth.agent.run.single_calls import SingleCalls
 from quoth.agent.session.index import new_session
 
-NO_WISHES: Mapping[str, Any] = {}
+NO_OVERRIDES: Mapping[str, Any] = {}
 
 H = TypeVar("H", bound="SideBySide")
 T = TypeVar("T")
@@ -38,10 +38,10 @@ class SideBySide(SingleCalls):
             self._at_work -= 1
 
     @contextlib.contextmanager
-    def free(self, wishes: Mapping[str, Any] = NO_WISHES) -> Iterator[Self]:
-        """Within this context the host for one more run: this one, unless the run has ``wishes`` of its own;
-        where its session is at work, one with the same parts and a session of its own."""
-        busy, made = bool(self._at_work or self.running), self.wishing(wishes)
+    def free(self, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Iterator[Self]:
+        """Within this context the host for one more run: this one, unless the run has ``overrides``; where
+        its session is at work, one with the same parts and a session of its own."""
+        busy, made = bool(self._at_work or self.running), self.overridden(overrides)
         if not busy and made is self:
             with self.at_work():
                 yield self

@@ -26,6 +26,7 @@ SHOWN_LINES = 6
 _CALL = re.compile(
     r'[(\[]\s*[\w?!*-]+\s*[:"(\[{=]|\(\s*:|[{<]\s*["/|\w]|```|^[ \t]*[A-Z_-]{2,}:', re.MULTILINE
 )
+_UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet become one
 IN_A_CALL = "writing"  # shown instead of its words
 _LAST = 400  # characters of a reply that are kept to be shown
 
@@ -122,7 +123,8 @@ class Progress:
         if (said := self._words.get(path, "")) != IN_A_CALL:
             said += piece
             self._words[path] = said = IN_A_CALL if _CALL.search(said) else said[-_LAST:]
-        words, room = visible(" ".join(said.split())), self._room()
+        shown_now = " ".join(_UNDECIDED.sub("", said).split()) or IN_A_CALL
+        words, room = visible(shown_now), self._room()
         while words and cell_len(words) > room:
             words = words[1:]
         self._wait(f"… {words}")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import httpx
 
 from quoth.neuro.backends.base import Completion, Usage
-from quoth.neuro.backends.messages import NativeCall
+from quoth.neuro.backends.messages import NativeCall, sendable
 from quoth.tools.storage.inflate import inflated
 
 LONGEST = 8_000_000  # bytes of a reply, decompressed
@@ -50,6 +50,7 @@ class Answer:
             self.calls, self.kept = [], None
         taken: set[str] = set()
         for place, call in enumerate(self.calls):
+            call["name"] = sendable(call["name"])
             if not call["id"] or call["id"] in taken:  # each needs one of its own; not every server gives it
                 call["id"] = f"call_{turn}_{place}"
             taken.add(call["id"])

@@ -27,7 +27,7 @@ class AnthropicBackend(HttpBackend):
     cached up to its end at each request."""
 
     kind = "Anthropic's Messages API"
-
+    holds = "content"
     thinking_tokens = THINKING
 
     def __init__(
@@ -84,10 +84,8 @@ class AnthropicBackend(HttpBackend):
                 return self._drop(option, request)
         return "tool_choice" in words and request.options.pop("tool_choice", None) is not None
 
-    def _whole(self, reply: Any) -> Answer:
-        if isinstance(reply, dict) and reply.get("error"):
-            self._failed(reply)
-        blocks = reply.get("content") if isinstance(reply, dict) else None
+    def _whole(self, reply: dict[str, Any]) -> Answer:
+        blocks = reply.get("content")
         if not isinstance(blocks, list):
             self._garbage("JSON without content")
         found = {index: block for index, block in enumerate(blocks) if isinstance(block, dict)}
@@ -96,15 +94,6 @@ class AnthropicBackend(HttpBackend):
 
     def _stream(self) -> _Stream:
         return _Stream(self)
-
-    def event(self, data: str) -> dict[str, Any]:
-        """The JSON of one event of a stream. Raises ModelError when the event reports an error."""
-        event = self._json(data)
-        if not isinstance(event, dict):
-            self._garbage("JSON without content")
-        if event.get("error"):
-            self._failed(event)
-        return event
 
 
 class _Stream:
@@ -120,7 +109,7 @@ class _Stream:
         self._ended: dict[str, Any] = {}
 
     def hear(self, data: str) -> str:
-        event = self._backend.event(data)
+        event = self._backend.object_of(data)
         index = event.get("index", 0)
         match event.get("type"):
             case "message_start":

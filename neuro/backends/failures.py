@@ -66,6 +66,7 @@ class Server:
 
     name = ""  # the spec it was chosen by
     kind = "a server of the right kind"
+    holds = ""  # the field of its replies that has the answer
     tool_view = ""
 
     def __init__(
@@ -89,6 +90,15 @@ class Server:
             text = _as_text(raw).strip()
             said = self._quote(_words_of(text)) or "a page without a title"
             self._garbage(f"text that is not JSON ({said})" if text else "nothing")
+        return reply
+
+    def object_of(self, raw: bytes | str) -> dict[str, Any]:
+        """The JSON object of a reply, or of one event of it; an error told in its place is raised."""
+        reply = self._json(raw)
+        if not isinstance(reply, dict):
+            self._garbage(f"JSON without {self.holds}")
+        if reply.get("error"):
+            self._failed(reply)
         return reply
 
     def _refused(

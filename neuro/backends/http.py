@@ -167,7 +167,7 @@ class HttpBackend(Server):
         """Drop an option that this model does not know; false if there is none."""
         raise NotImplementedError
 
-    def _whole(self, reply: Any) -> Answer:
+    def _whole(self, reply: dict[str, Any]) -> Answer:
         """The answer a reply in one piece holds."""
         raise NotImplementedError
 
@@ -259,7 +259,7 @@ class HttpBackend(Server):
             deadline.reschedule(None)  # from here on each silence is timed instead
             answer = await self._listen(response, on_text, request)
         else:
-            reply = self._json(await whole_of(response))
+            reply = self.object_of(await whole_of(response))
             with self._shaped():
                 answer = self._whole(reply)
         if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:

@@ -16,7 +16,7 @@ from typing import Any
 from quoth.neuro.backends.providers import Provider
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.paths import config_dir
+from quoth.tools.storage.paths import keys_path
 
 SERVICE = "quoth"  # under which the keyring has them, by the name of their variable
 LONGEST = 100_000  # bytes of the file
@@ -93,11 +93,6 @@ def forget_key(provider: Provider) -> list[str]:
         _write(path, kept)
         places.append(str(path))
     return places
-
-
-def keys_path() -> Path:
-    """The file of keys, where there is no keyring."""
-    return config_dir() / "keys"
 
 
 def is_set(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:

@@ -122,13 +122,13 @@ class Messages:
         calls: Iterable[NativeCall] = (),
         kept: Mapping[str, Any] | None = None,
     ) -> None:
-        message: Message = {"role": role, "content": _sendable(content)}
+        message: Message = {"role": role, "content": sendable(content)}
         if call_id:
             message["call_id"] = call_id
         if shown := list(images):
             message["images"] = shown
         if native := [
-            NativeCall(id=call["id"], name=_sendable(call["name"]), arguments=_sendable(call["arguments"]))
+            NativeCall(id=call["id"], name=sendable(call["name"]), arguments=sendable(call["arguments"]))
             for call in calls
         ]:
             message["calls"] = native
@@ -208,6 +208,6 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """A model may stop in the middle of a character; half of a surrogate pair cannot be sent back to it."""
     return text.encode("utf-8", "replace").decode("utf-8")

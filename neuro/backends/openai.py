@@ -28,6 +28,7 @@ class OpenAIBackend(HttpBackend):
     are nine letters and digits; with ``signed_calls`` the signatures of Gemini's calls go back with them."""
 
     kind = "an OpenAI-compatible server"
+    holds = "choices"
     path = "/chat/completions"
     provider = "openai"
 
@@ -105,8 +106,8 @@ class OpenAIBackend(HttpBackend):
             return True
         return False
 
-    def _whole(self, reply: Any) -> Answer:
-        choice = self._choice(reply)
+    def _whole(self, reply: dict[str, Any]) -> Answer:
+        choice = _choice(reply)
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
             self._garbage("JSON without choices")
@@ -123,17 +124,13 @@ class OpenAIBackend(HttpBackend):
 
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
         """The first choice in one event of a stream, and the token usage it reports, if any."""
-        chunk = self._json(data)
-        return self._choice(chunk) or {}, chunk.get("usage")
+        chunk = self.object_of(data)
+        return _choice(chunk) or {}, chunk.get("usage")
 
-    def _choice(self, reply: Any) -> dict[str, Any] | None:
-        """The first choice, or None; an error told in the place of an answer is raised."""
-        if not isinstance(reply, dict):
-            self._garbage("JSON without choices")
-        if reply.get("error"):
-            self._failed(reply)
-        choices = reply.get("choices")
-        return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+
+def _choice(reply: dict[str, Any]) -> dict[str, Any] | None:
+    choices = reply.get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
 
 
 def named_schema(schema: dict[str, Any]) -> dict[str, Any]:

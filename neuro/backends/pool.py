@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from urllib.request import getproxies, proxy_bypass
@@ -53,16 +54,17 @@ class Pool:
 
 class _Server:
     """The places at one server, given to whoever asked first, and its connections: those that are ``free``,
-    and all that were made."""
+    each since when, and all that were made."""
 
     def __init__(self) -> None:
         self.turns = asyncio.Semaphore(PLACES)
-        self.free: list[httpx.AsyncBaseTransport] = []
+        self.free: list[tuple[float, httpx.AsyncBaseTransport]] = []
         self.made: list[httpx.AsyncBaseTransport] = []
 
 
 class Place:
-    """The place of one request; the connection that was used last is used next."""
+    """The place of one request; the connection that was used last is used next. One that nobody has used for
+    long is closed."""
 
     def __init__(self, server: _Server, make: Callable[[], httpx.AsyncBaseTransport]) -> None:
         self._server = server
@@ -71,19 +73,25 @@ class Place:
     async def __aenter__(self) -> httpx.AsyncBaseTransport:
         server = self._server
         await server.turns.acquire()
-        if not server.free:
-            try:
-                server.made.append(self._make())
-            except BaseException:
-                server.turns.release()
-                raise
-            server.free.append(server.made[-1])
-        self._transport = server.free.pop()
+        if server.free:
+            _, self._transport = server.free.pop()
+            return self._transport
+        try:
+            self._transport = self._make()
+        except BaseException:
+            server.turns.release()
+            raise
+        server.made.append(self._transport)
         return self._transport
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.free.append(self._transport)
-        self._server.turns.release()
+        server, now = self._server, time.monotonic()
+        server.free.append((now, self._transport))
+        server.turns.release()
+        while server.free and now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
+            idle = server.free.pop(0)[1]
+            server.made.remove(idle)
+            await idle.aclose()
 
 
 # Connections belong to the loop that opened them.

@@ -25,6 +25,7 @@ class ResponsesBackend(OpenAIBackend):
     with its reply, and goes back as it came."""
 
     kind = "OpenAI's Responses API"
+    holds = "output"
     path = "/responses"
     provider = "openai-responses"
 
@@ -65,11 +66,7 @@ class ResponsesBackend(OpenAIBackend):
             request.options["max_output_tokens"] += THINKING
         return super()._adapt(error, request)
 
-    def _whole(self, reply: Any) -> Answer:
-        if not isinstance(reply, dict):
-            self._garbage("JSON without output")
-        if reply.get("error"):
-            self._failed(reply)
+    def _whole(self, reply: dict[str, Any]) -> Answer:
         if not isinstance(reply.get("output"), list):
             self._garbage("JSON without output")
         return _answer(reply["output"], reply)
@@ -79,11 +76,9 @@ class ResponsesBackend(OpenAIBackend):
 
     def event(self, data: str) -> dict[str, Any]:
         """The JSON of one event of a stream. Raises ModelError when the event reports an error."""
-        event = self._json(data)
-        if not isinstance(event, dict):
-            self._garbage("JSON without output")
-        if event.get("type") == "error":  # its fields stand in the event itself, or in an ``error`` there
-            self._failed({"error": event.get("error") or event})
+        event = self.object_of(data)
+        if event.get("type") == "error":  # its fields stand in the event itself
+            self._failed({"error": event})
         response = event.get("response")
         if isinstance(response, dict) and response.get("error"):
             self._failed(response)

@@ -258,6 +258,15 @@ def _name_of(model: Any) -> str:
     raise InvalidCallError(f"A name is expected where {show(model)} stands.")
 
 
+def halved(value: Any) -> bool:
+    """Whether a text inside a value cannot be written to any file or socket."""
+    if isinstance(value, str):
+        return not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, Mapping):
+        return any(halved(key) or halved(item) for key, item in value.items())
+    return isinstance(value, list) and any(halved(item) for item in value)
+
+
 def from_json(data: Any) -> CallForm:
     """The CallForm of ``{"tool", "args"}`` or OpenAI's ``{"name", "arguments"}``; or InvalidCallError."""
     if not isinstance(data, Mapping):
@@ -266,13 +275,15 @@ def from_json(data: Any) -> CallForm:
     if not isinstance(tool, str):
         raise InvalidCallError('A call in JSON names its tool: {"tool": "echo", "args": {…}}.')
     args = data.get("args", data.get("arguments", {}))
-    if isinstance(args, str):
-        try:
-            args = json.loads(args or "{}")
-        except ValueError as error:
-            raise InvalidCallError(f"The arguments of {tool} are not JSON: {error}.") from None
-        except RecursionError:
-            raise InvalidCallError(f"The arguments of {tool} are nested too deeply.") from None
+    try:
+        args = json.loads(args or "{}") if isinstance(args, str) else args
+        half = halved(tool) or halved(args)
+    except ValueError as error:
+        raise InvalidCallError(f"The arguments of {tool} are not JSON: {error}.") from None
+    except RecursionError:
+        raise InvalidCallError(f"The arguments of {tool} are nested too deeply.") from None
+    if half:  # it could be written down nowhere
+        raise InvalidCallError("A call holds half a character (a lone surrogate).")
     if not isinstance(args, Mapping):
         raise InvalidCallError(f"The arguments of {tool} are an object with a name for each value.")
     positional = data.get("positional", ())

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
-from quoth.tools.lisp.forms import CallForm, from_model, kebab, too_deep
+from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
 from quoth.tools.registry.param_types import UNIONS, WorkspacePath
 from quoth.tools.registry.parameters import Param
@@ -83,7 +83,7 @@ def validate(
         for name, value in data.items()
         if name in by_name and (code := code_in(value)) is not None
     ]
-    faults += [f":{name} holds half a character (a lone surrogate)" for name in data if _halved(data[name])]
+    faults += [f":{name} holds half a character (a lone surrogate)" for name in data if halved(data[name])]
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     try:
@@ -127,15 +127,6 @@ def plain_argument(value: Any, param: Param | None) -> Any:
     if isinstance(value, Mapping):
         return {key: plain_argument(item, param) for key, item in value.items()}
     return [plain_argument(item, param) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _halved(value: Any) -> bool:
-    """Whether a text inside a value cannot be written to any file or socket."""
-    if isinstance(value, str):
-        return not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
-    if isinstance(value, Mapping):
-        return any(_halved(key) or _halved(item) for key, item in value.items())
-    return isinstance(value, list) and any(_halved(item) for item in value)
 
 
 def _expression(code: str, param: Param) -> str:

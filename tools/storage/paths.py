@@ -25,6 +25,11 @@ def config_dir() -> Path:
     return _folder("QUOTH_CONFIG", "user_config_dir")
 
 
+def keys_path() -> Path:
+    """The file of the keys of model servers, where there is no keyring."""
+    return config_dir() / "keys"
+
+
 def store_path(workspace: Path) -> Path:
     """The path of a workspace's store; each real path has its own."""
     key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]

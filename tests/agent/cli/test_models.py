@@ -16,9 +16,9 @@ from words import Said, Terminal, files, quoth
 from quoth.agent.terminal.model_list import list_models
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.breaker import FAILURES, breaker_of
-from quoth.neuro.backends.keys import keys_path
 from quoth.neuro.backends.providers import ROWS
 from quoth.neuro.backends.settings import NO_DEFAULTS
+from quoth.tools.storage.paths import keys_path
 
 SECRET = "sk-very-secret-1234"
 MODELS = {"data": [{"id": "qwen3:8b"}, {"id": "gpt-oss\x1b[31m"}]}

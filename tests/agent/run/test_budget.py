@@ -24,7 +24,7 @@ from quoth.agent.run.prices import cost_of
 from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Purse
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, MovedError, Usage
-from quoth.neuro.backends.cascade import Cascade, Descent
+from quoth.neuro.backends.cascade import Cascade, CascadeRun
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -386,14 +386,10 @@ def test_no_more_is_read_from_a_cache_than_was_sent() -> None:
 async def test_a_reply_that_was_cut_off_on_its_way_is_paid_as_it_was_reserved() -> None:
     purse = Purse(Budget(9, 9, tokens=50_000))
     with claude(cut_off) as (_, model):
-        way = Descent([model, Asked("x")])
-
-        async def asks() -> None:
+        way = CascadeRun([model, Asked("x")])
+        with pytest.raises(MovedError):
             async with purse.paying(way, lambda: 100, 1_000):
                 await way.complete(said("Hello"), max_tokens=1_000)
-
-        with pytest.raises(MovedError):
-            await asks()
         await model.aclose()
     assert purse.budget.tokens_left == 50_000 - 100 - 1_000 - model.thinking_tokens
 

@@ -184,10 +184,12 @@ async def test_a_pause_before_the_next_try_is_told_and_shown_once(tmp_path: Path
     [
         (["It is ", "forty", "-two.\n", "\nI am sure"], "… It is forty-two. I am sure"),
         (["word " * 50, "end"], f"… {('word ' * 50 + 'end')[-77:]}"),
+        (["I look. (pro"], "… I look."),
+        (["(pro"], "… writing"),
         (["I look. (probe ", ':text "hu', 'sh"'], "… writing"),
         (['{"tool": ', '"hush'], "… writing"),
         (["<tool_call>", "hush"], "… writing"),
-        (["\x1b[2Jred"], "… \\x1b[2Jred"),
+        (["\x1b[2J is red"], "… \\x1b[2J is red"),
     ],
 )
 def test_the_words_of_a_reply_are_shown_as_they_come_and_no_argument_of_a_call(

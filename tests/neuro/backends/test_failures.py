@@ -74,7 +74,8 @@ async def test_every_failure_is_one_sentence_without_a_secret(
             shown.clear()
             forget_failures()  # else the breaker opens
             reply = await agent.run("hi")
-            *_, last = agent.transcript.events(agent.session, kind="reply")
+            last = agent.transcript.last(agent.session, "reply")
+            assert last is not None
             kept = {name: last.data.get(name) for name in ("raised", "finish") if last.data.get(name)}
             sent = len(server.requests) - before
             told[row.about] = (reply.status, reply.said, sent, "".join(shown), kept, last.data["text"])

@@ -12,9 +12,10 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 from words import complaint
 
-from quoth.neuro.backends.keys import first_with_key, forget_key, key_of, keys_path, store_key, stored_key
+from quoth.neuro.backends.keys import first_with_key, forget_key, key_of, store_key, stored_key
 from quoth.neuro.backends.providers import PROVIDERS, ROWS
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.paths import keys_path
 
 OPENAI, OLLAMA = PROVIDERS["openai"], PROVIDERS["ollama"]
 SECRET = "sk-very-secret-1234"

@@ -107,11 +107,21 @@ async def test_a_cut_or_empty_reply_is_handed_on(
     await backend.aclose()
 
 
-@pytest.mark.parametrize("told", [-1, 10**30, "7", 1.5, True, [7]])
+@pytest.mark.parametrize("told", [-1, "7", 1.5, True, [7]])
 async def test_a_usage_that_cannot_be_is_not_believed(server: Server, told: object) -> None:
     server.answers = [reply("hello", usage={"prompt_tokens": told, "completion_tokens": 2})]
     backend = backend_for(server)
     assert (await backend.complete(said("hi"))).usage.tokens == 2
+    await backend.aclose()
+
+
+async def test_the_name_of_a_call_can_be_written_down(server: Server) -> None:
+    calls = [{"id": "c1", "type": "function", "function": {"name": "lo\ud800ok", "arguments": "{}"}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    server.answers = [status(200, {"choices": [{"message": message, "finish_reason": "stop"}]})]
+    backend = backend_for(server)
+    completion = await backend.complete(said("hi"))
+    assert [call["name"] for call in completion.calls] == ["lo?ok"]
     await backend.aclose()
 
 

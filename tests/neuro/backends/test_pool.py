@@ -75,6 +75,28 @@ async def test_a_way_with_other_certificates_is_another(
     await second.aclose()
 
 
+async def test_a_connection_that_nobody_uses_is_closed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = backend_for(server)
+
+    async def two() -> int:
+        """How many connections there were once two more requests have been made at once."""
+        gate = Gate()
+        server.answers, before = [gate], len(server.requests)
+        asking = [asyncio.create_task(ask(backend)) for _ in range(2)]
+        await until_asked(server, before + 2)
+        gate.opened.set()
+        await asyncio.gather(*asking)
+        return len(set(server.callers))
+
+    assert (await two(), await two()) == (2, 2)
+    monkeypatch.setattr(pool, "KEPT", 0.0)
+    await ask(backend)
+    assert await two() == 3
+    await backend.aclose()
+
+
 async def test_places_are_given_in_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "PLACES", 2)
     gate = Gate()

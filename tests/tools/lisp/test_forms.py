@@ -329,6 +329,8 @@ def test_a_mark_of_trust_among_the_arguments_is_an_argument(mark: str) -> None:
             "The arguments of x are not JSON: Expecting value: line 1 column 2 (char 1).",
         ),
         ({"tool": "x", "args": "[" * 100_000}, "The arguments of x are nested too deeply."),
+        ({"tool": "x", "args": '{"a": ["\\ud800"]}'}, "A call holds half a character (a lone surrogate)."),
+        ({"tool": "x\ud800"}, "A call holds half a character (a lone surrogate)."),
         ({"tool": "x", "positional": "abc"}, "The positional arguments of x are a list."),
         ({"tool": "x", "args": {"a_b": 1, "a-b": 2}}, "In (x …) the argument :a-b stands twice."),
     ],

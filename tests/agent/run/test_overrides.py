@@ -167,7 +167,7 @@ def test_a_key_is_kept_in_no_record(tmp_path: Path, later: bool) -> None:
     assert not [text for text in events if "sk-in-a-file" in text]
 
 
-def test_an_interrupt_reaches_a_run_with_wishes(tmp_path: Path) -> None:
+def test_an_interrupt_reaches_a_run_with_options_of_its_own(tmp_path: Path) -> None:
     async def go() -> Reply:
         async with async_agent(tmp_path) as running:
 
@@ -194,7 +194,7 @@ def test_an_interrupt_reaches_a_run_with_wishes(tmp_path: Path) -> None:
         ({"api_key": "@none"}, "The key in none cannot be read: No such file or directory."),
     ],
 )
-def test_what_cannot_be_wished_is_refused(tmp_path: Path, said: dict[str, Any], message: str) -> None:
+def test_what_an_option_cannot_be_is_refused(tmp_path: Path, said: dict[str, Any], message: str) -> None:
     def go() -> None:
         with Agent(workspace=tmp_path, model="ollama:one", **said) as running:
             running.run("Hello")
