@@ -222,8 +222,7 @@ class Host(EventSource):
             self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
-        """This host, or for a run with ``overrides``, by the names of ``run``, one that shares the rest with
-        it."""
+        """This host, or for a run with ``overrides``, by the names of ``run``, one that shares the rest."""
         said = {name: value for name, value in overrides.items() if value is not None}
         limits = with_longest(self.limits, said.pop("max_tokens", None))
         models = self.models.overridden(said)
@@ -231,8 +230,7 @@ class Host(EventSource):
             return self
         made = copy.copy(self)
         made.models, made.limits = models, limits
-        if (file := models.options.key_file) is not None:
-            self.workspace.hide(file)
+        self.workspace.hide(models.options.key_file)
         return made
 
     def for_chat(self, chat: str, session: str = "") -> Self:
