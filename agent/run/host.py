@@ -231,6 +231,8 @@ class Host(EventSource):
             return self
         made = copy.copy(self)
         made.models, made.limits = models, limits
+        if (file := models.options.key_file) is not None:
+            self.workspace.hide(file)
         return made
 
     def for_chat(self, chat: str, session: str = "") -> Self:

@@ -125,6 +125,11 @@ class Workspace:
         """A path inside the workspace as people and models see it: relative, with slashes."""
         return path.relative_to(self.root).as_posix() if path != self.root else "."
 
+    def hide(self, file: Path) -> None:
+        """Let no tool read or write a file from now on."""
+        self._secret.add(real := file.expanduser().resolve())
+        self.protected = (*self.protected, real)
+
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
         return path.expanduser().resolve() in self._secret

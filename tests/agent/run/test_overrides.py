@@ -151,14 +151,15 @@ def test_a_slow_server_is_one_option(tmp_path: Path) -> None:
     assert "gave no answer for 0.1 s" in reply.error
 
 
-def test_a_key_is_kept_in_no_record(tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [False, True])
+def test_a_key_is_kept_in_no_record(tmp_path: Path, later: bool) -> None:
     key = tmp_path / "key"
     key.write_text("sk-in-a-file\n")
     key.chmod(0o600)
     with loopback(answer) as server:
-        options = ModelOptions("openai:one", base_url=server.base_url, api_key=f"@{key}")
+        options = ModelOptions("openai:one", base_url=server.base_url, api_key=None if later else f"@{key}")
         with Agent(workspace=tmp_path, model=options, session="one") as running:
-            running.run("Hello")
+            running.run("Hello", api_key=f"@{key}" if later else None)
             result = running.call('(read-file :path "key")')
             events = [event.text for event in running._agent.transcript.events("one")]
         assert server.requests[0][1]["authorization"] == "Bearer sk-in-a-file"
