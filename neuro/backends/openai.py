@@ -22,8 +22,8 @@ THINKING = 4096  # tokens a reasoning model may think, for its limit counts thou
 
 
 class OpenAIBackend(HttpBackend):
-    """One model on one server. ``tool_role`` sends the results of calls in text as ``tool`` messages; by
-    default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids.
+    """One model on one server. The results of calls in text are ``user`` messages, because OpenAI refuses
+    ``tool`` messages without call ids.
     ``stream_usage`` asks a stream for the usage, which some tell unasked; with ``short_ids`` the ids of calls
     are nine letters and digits; with ``signed_calls`` the signatures of Gemini's calls go back with them."""
 
@@ -43,7 +43,6 @@ class OpenAIBackend(HttpBackend):
         *,
         extra: Mapping[str, Any] | None = None,
         takes_grammar: bool = False,
-        tool_role: bool = False,
         key_variable: str = "OPENAI_API_KEY",
         stream_usage: bool = True,
         short_ids: bool = False,
@@ -65,7 +64,7 @@ class OpenAIBackend(HttpBackend):
         self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
         self._wire = wire.openai_short_ids if short_ids else wire.openai
         self._wire = wire.gemini if signed_calls else self._wire
-        self._text_wire = wire.text if tool_role else wire.text_as_user
+        self._text_wire = wire.text_as_user
 
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._key}"}

@@ -163,15 +163,6 @@ async def test_the_history_is_sent_as_a_prefix_and_tool_results_as_user(server: 
     await backend.aclose()
 
 
-async def test_tool_results_keep_their_role_when_the_server_takes_it(server: Server) -> None:
-    backend = backend_for(server, tool_role=True)
-    messages = said("hi")
-    messages.append("tool", "42")
-    await backend.complete(messages)
-    assert server.asked()["messages"][1] == {"role": "tool", "content": "42"}
-    await backend.aclose()
-
-
 @pytest.mark.parametrize("takes_grammar", [True, False])
 async def test_a_grammar_is_sent_only_to_servers_that_take_one(server: Server, takes_grammar: bool) -> None:
     backend = backend_for(server, takes_grammar=takes_grammar)
