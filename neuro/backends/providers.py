@@ -18,7 +18,7 @@ GROUP = "quoth.backends"  # of the entry points by which other packages add prov
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # the start of every command pays for each method that is made
 class Provider:
     """One row: ``Provider("groq", "Groq", "groq:openai/gpt-oss-20b", url="https://…", key="GROQ_API_KEY")``.
 

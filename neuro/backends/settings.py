@@ -6,20 +6,21 @@ Plain data. Must not know a provider, nor where configuration is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from quoth.neuro.backends.providers import Provider
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Settings:
     """What the caller says of a model's server. None leaves it to the configuration, then to the back end.
 
     ``timeout`` is how many seconds the server may be silent."""
 
-    base_url: str | None = field(default=None, repr=False)  # it may hold a password
-    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None  # it may hold a password: there is no repr
+    api_key: str | None = None
     timeout: float | None = None
     temperature: float | None = None
 
@@ -40,14 +41,11 @@ class Defaults(Protocol):
     def providers(self) -> Mapping[str, Provider]: ...
 
 
-@dataclass(frozen=True)
 class NoDefaults:
     """Nothing is configured."""
 
-    model: str | None = None
-    timeout: float | None = None
-    temperature: float | None = None
-    providers: Mapping[str, Provider] = field(default_factory=dict)
+    model = timeout = temperature = None
+    providers: Mapping[str, Provider] = MappingProxyType({})
 
 
 NO_SETTINGS = Settings()
