@@ -6,8 +6,7 @@ Plain data. Must not know a provider, nor where configuration is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from quoth.neuro.backends.providers import Provider
@@ -41,11 +40,14 @@ class Defaults(Protocol):
     def providers(self) -> Mapping[str, Provider]: ...
 
 
+@dataclass(frozen=True)
 class NoDefaults:
     """Nothing is configured."""
 
-    model = timeout = temperature = None
-    providers: Mapping[str, Provider] = MappingProxyType({})
+    model: str | None = None
+    timeout: float | None = None
+    temperature: float | None = None
+    providers: Mapping[str, Provider] = field(default_factory=dict)
 
 
 NO_SETTINGS = Settings()
