@@ -36,7 +36,7 @@ LIBRARIES = (
     "regex",
     "rich.live",
 )
-EXTRAS = ("redis", "taskiq", "taskiq_redis")  # an environment may be without them
+EXTRAS = ("opentelemetry", "redis", "taskiq", "taskiq_redis")  # an environment may be without them
 
 
 def serve(requests: socket.socket) -> None:
