@@ -5,6 +5,7 @@ Knows no particular provider. A reply that is too long is cut off at a limit, al
 
 from __future__ import annotations
 
+import codecs
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -99,6 +100,8 @@ async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
             lines = bytes(rest).splitlines(keepends=True)
             # A line feed may follow the return that a piece ends with.
             rest = bytearray(b"" if lines[-1].endswith(b"\n") else lines.pop())
+            if not events and lines:
+                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)  # a stream may begin with one
             for line in map(bytes.strip, lines):
                 if line.startswith(b"data:"):
                     data.append(line[5:].lstrip())

@@ -222,6 +222,10 @@ def _object(arguments: Any) -> str:
 
 def _text(message: Any, key: str = "content") -> str:
     content = message.get(key) if isinstance(message, dict) else None
+    if isinstance(
+        content, list
+    ):  # Mistral's thinking models: parts, of which those with a text are the reply
+        return "".join(_text(part, "text") for part in content)
     return content if isinstance(content, str) else ""
 
 

@@ -93,12 +93,25 @@ async def test_a_reply_comes_with_its_usage(server: Server) -> None:
     await backend.aclose()
 
 
+# As Mistral's thinking models reply: what was thought is no part of the text.
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "A dozen."}]},
+    {"type": "text", "text": "Twelve"},
+    {"type": "text", "text": "."},
+]
+
+
 @pytest.mark.parametrize(
     ("content", "finish", "expected"),
-    [("cut", "length", ("cut", "length")), ("", "stop", ("", "stop")), (None, "stop", ("", "stop"))],
+    [
+        ("cut", "length", ("cut", "length")),
+        ("", "stop", ("", "stop")),
+        (None, "stop", ("", "stop")),
+        (PARTS, "stop", ("Twelve.", "stop")),
+    ],
 )
 async def test_a_cut_or_empty_reply_is_handed_on(
-    server: Server, content: str | None, finish: str, expected: tuple[str, str]
+    server: Server, content: object, finish: str, expected: tuple[str, str]
 ) -> None:
     server.answers = [reply(content, finish, usage=None)]
     backend = backend_for(server)
@@ -137,6 +150,16 @@ async def test_a_streamed_reply_is_told_piece_by_piece(server: Server) -> None:
     assert (completion.usage.input_tokens, completion.usage.output_tokens) == (7, 2)
     assert server.asked()["stream"] is True
     assert server.asked()["stream_options"] == {"include_usage": True}
+    await backend.aclose()
+
+
+async def test_a_stream_may_begin_with_a_byte_order_mark(server: Server) -> None:
+    events = (
+        "".join(f"data: {json.dumps(piece(text))}\r\n\r\n" for text in ("he", "llo")) + "data: [DONE]\n\n"
+    )
+    server.answers = [lambda handler: handler.send(200, f"\ufeff{events}".encode(), "text/event-stream")]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"), on_text=lambda _: None)).text == "hello"
     await backend.aclose()
 
 
