@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from words import async_agent, complaint, files
 
+from quoth import RunLimits
 from quoth.agent.config.config import NO_CONFIG, Config, DailyBudget
 from quoth.agent.config.loading import OWN_NAME, TRUST, load_config, own_config, user_config
 from quoth.agent.config.reading import read_config
-from quoth.agent.public import RunLimits
 from quoth.neuro.backends.providers import PROVIDERS
 from quoth.tools.errors import UsageError
 
