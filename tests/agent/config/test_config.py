@@ -223,7 +223,7 @@ async def test_an_agent_has_the_limits_that_are_configured_where_none_are_given(
 
 
 def test_no_tool_reads_the_settings_or_the_keys(tmp_path: Path) -> None:
-    from quoth.agent.public import Agent
+    from quoth import Agent
     from quoth.tools.storage.paths import keys_path
 
     path = mine("")
