@@ -29,6 +29,12 @@ def main() -> int:
     from quoth.agent.cli import main as cli
 
     try:
-        return cli.main()
+        code = cli.main()
     finally:  # all is done and said: while Python puts itself away, an interrupt would end it by the signal
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    local = sys.modules.get("quoth.neuro.backends.local")
+    if local is not None and local.is_at_work():  # for nobody any more; a person does not wait for it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code

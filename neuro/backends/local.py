@@ -44,6 +44,11 @@ _working: dict[threading.Thread, threading.Event] = {}
 _loaded: weakref.WeakSet[LocalBackend] = weakref.WeakSet()
 
 
+def is_at_work() -> bool:
+    """Whether llama.cpp is in the middle of a batch, which may take it seconds."""
+    return bool(_working)
+
+
 @atexit.register
 def _stop_all() -> None:
     for worker, stop in list(_working.items()):
@@ -137,7 +142,9 @@ class LocalBackend:
             stop.set()
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self.let_go)
+        """Unload the model; one that still works for nobody ends by itself, and is not waited for."""
+        given_up = any(stop.is_set() for stop in list(_working.values()))
+        await asyncio.to_thread(self.let_go, 0.3 if given_up else -1)
 
     def let_go(self, seconds: float = -1) -> None:
         """Unload the model once no request uses it, waiting at most ``seconds`` (below 0: without limit); the
