@@ -269,7 +269,7 @@ def _asking() -> Iterator[None]:
     except NoPermissionError:  # an ACL may forbid the question
         pass
     except Lost as error:
-        if re.search("closed|reset|while reading", str(error)):
+        if re.search("closed|reset|while (reading|writing)|[Bb]roken pipe", str(error)):
             raise _Unfit("it hangs up at once; if it wants TLS, write rediss://") from None
         raise
 
