@@ -158,7 +158,8 @@ async def test_a_body_that_was_begun_for_other_arguments_is_not_taken() -> None:
     assert (result.value, early.running) == ("y", False)
 
 
-async def test_a_body_that_nobody_takes_is_stopped_and_leaves_a_row() -> None:
+async def begun_for_ever() -> tuple[Gateway, Call, EarlyBody]:
+    """A call whose body was begun early, runs now, and does not end by itself."""
     running = asyncio.Event()
 
     async def body(text: str) -> None:
@@ -168,6 +169,11 @@ async def test_a_body_that_nobody_takes_is_stopped_and_leaves_a_row() -> None:
     at = place(body)
     call, early = begin(at)
     await running.wait()
+    return at, call, early
+
+
+async def test_a_body_that_nobody_takes_is_stopped_and_leaves_a_row() -> None:
+    at, call, early = await begun_for_ever()
     await at.door.abandon(early)
     assert not early.running
     assert [(row["id"], row["status"], row["stage"], row["message"]) for row in at.rows] == [
@@ -176,15 +182,7 @@ async def test_a_body_that_nobody_takes_is_stopped_and_leaves_a_row() -> None:
 
 
 async def test_a_call_that_is_cancelled_in_its_turn_stops_its_body() -> None:
-    running = asyncio.Event()
-
-    async def body(text: str) -> None:
-        running.set()
-        await asyncio.Event().wait()
-
-    at = place(body)
-    call, early = begin(at)
-    await running.wait()
+    at, call, early = await begun_for_ever()
     turn = asyncio.create_task(taken(at, call, early))
     await asyncio.sleep(0)
     turn.cancel()
