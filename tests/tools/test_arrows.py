@@ -36,7 +36,7 @@ ORDER = {
         "events reply plan",
         "terminal",
         "session",
-        "config trace",
+        "config manual trace",
         "run",
         "chat flight worker",
         "replay",
