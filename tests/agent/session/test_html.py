@@ -1,4 +1,4 @@
-"""A session as a page: a tree of calls with verdicts, durations and tokens. Nothing that was said runs in it."""
+"""A session as a page: calls as a tree, with durations, verdicts and tokens. Nothing that was said runs in it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ REPLIES = f"""It is {EVIL}.
 Done."""
 
 
+def worked(folder: Path) -> Path:
+    files(folder, {"a.txt": EVIL, "r.txt": REPLIES})
+    task = ["run", f"Look at {EVIL}", "--model", "scripted:r.txt", "--session", "s1", "--no-input"]
+    assert quoth(*task, cwd=folder).code == 3
+    assert quoth("log", "s1", "--html", cwd=folder).out == "s1.html\n"
+    return folder
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tmp_path = files(tmp_path_factory.mktemp("shop"), {"a.txt": EVIL, "r.txt": REPLIES})
-    task = ["run", f"Look at {EVIL}", "--model", "scripted:r.txt", "--session", "s1", "--no-input"]
-    assert quoth(*task, cwd=tmp_path).code == 3
-    assert quoth("log", "s1", "--html", cwd=tmp_path).out == "s1.html\n"
-    return tmp_path
+    return worked(tmp_path_factory.mktemp("shop"))
 
 
 def page(folder: Path) -> str:
@@ -50,8 +54,8 @@ def test_no_word_of_a_session_is_markup(folder: Path) -> None:
     assert "default-src 'none'" in text
 
 
-def test_a_page_is_written_once_and_to_stdout_if_asked(folder: Path) -> None:
-    text = page(folder)
+def test_a_page_is_written_once_and_to_stdout_if_asked(tmp_path: Path) -> None:
+    text, folder = page(worked(tmp_path)), tmp_path
     again = quoth("log", "s1", "--html", cwd=folder)
     assert (again.code, again.err) == (2, "quoth: There is a file s1.html already.\n")
     assert quoth("log", "s1", "--html", "-", cwd=folder).out == text
