@@ -1,4 +1,4 @@
-"""A session as a page: calls as a tree, with durations, verdicts and tokens. Nothing that was said runs in it."""
+"""A session as a page: calls as a tree, durations, verdicts and tokens. Nothing that was said runs in it."""
 
 from __future__ import annotations
 
