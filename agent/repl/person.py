@@ -71,7 +71,9 @@ class Person:
     """The names, macros and tools of the prompt. ``show`` turns a value into text, in the thread of the
     form, so that Ctrl-C ends that too."""
 
-    def __init__(self, agent: AsyncAgent, loop: asyncio.AbstractEventLoop, show: Callable[[Any], str]) -> None:
+    def __init__(
+        self, agent: AsyncAgent, loop: asyncio.AbstractEventLoop, show: Callable[[Any], str]
+    ) -> None:
         self.agent = agent
         self.changed = False  # whether a tool was made that the agent's parts do not know of yet
         self._show = show
@@ -120,7 +122,9 @@ class Person:
         macros = getattr(self.module, "_hy_macros", {})
         every = {**macros, **self.names}
         return {
-            str(hy.unmangle(name)).replace("_", "-") if "_" in name.strip("_") else str(hy.unmangle(name)): value
+            str(hy.unmangle(name)).replace("_", "-")
+            if "_" in name.strip("_")
+            else str(hy.unmangle(name)): value
             for name, value in every.items()
             if not name.startswith(("__", "_hy_"))
         }
@@ -216,9 +220,7 @@ class Person:
 
         value = None
         for form in hy.read_many(text, filename=name):
-            value = hy_eval(
-                form, module.__dict__, module, filename=name, source=text, import_stdlib=False
-            )
+            value = hy_eval(form, module.__dict__, module, filename=name, source=text, import_stdlib=False)
         return value
 
     def _keep(self, name: str, text: str) -> None:
