@@ -15,6 +15,7 @@ from quoth.agent.cli import (
     catalog,
     chat,
     consent,
+    doctor,
     flight,
     knowledge,
     memory,
@@ -60,6 +61,7 @@ FILES = (
     resume,
     replay,
     worker,
+    doctor,
 )
 
 
