@@ -1,4 +1,4 @@
-"""The command ``quoth doctor``: looks at what quoth needs on this machine, and says how to cure what is wrong.
+"""The command ``quoth doctor``: looks at what quoth needs on this machine, and says how to cure what fails.
 
 Knows how findings are printed; the looking is in doctor_checks.py.
 """

@@ -14,12 +14,14 @@ from quoth.agent.cli import (
     call,
     catalog,
     chat,
+    completion,
     consent,
     doctor,
     flight,
     knowledge,
     memory,
     models,
+    new,
     policy,
     program,
     remind,
@@ -62,6 +64,8 @@ FILES = (
     replay,
     worker,
     doctor,
+    new,
+    completion,
 )
 
 

@@ -46,7 +46,7 @@ def no_command(what: str, word: str, program: str, known: Sequence[str]) -> Usag
 
 
 def no_option(word: str, program: str, known: Sequence[str], where: str) -> UsageError:
-    """The error for an option that ``program`` has not; ``where`` is said if none of the ``known`` is near."""
+    """The error for an option that ``program`` has not; ``where`` is said if none ``known`` is near."""
     near = nearest(word.lstrip("-"), [one.lstrip("-") for one in known if abs(len(one) - len(word)) < 4])
     return UsageError(
         f"{program} has no option {visible(word)}{where if near is None else f'. Did you mean --{near}?'}"
