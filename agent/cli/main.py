@@ -14,11 +14,14 @@ from quoth.agent.cli import (
     call,
     catalog,
     chat,
+    completion,
     consent,
+    doctor,
     flight,
     knowledge,
     memory,
     models,
+    new,
     policy,
     program,
     remind,
@@ -62,6 +65,9 @@ FILES = (
     resume,
     replay,
     worker,
+    doctor,
+    new,
+    completion,
 )
 
 
