@@ -187,6 +187,8 @@ def trust(options: TrustOptions) -> int:
     """Trust the workspace's own policy and settings as they are now, and print them; of what is not there any
     more, revoke the trust."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
+    from quoth.agent.run.surroundings import NOTES, notes_for_agents
+    from quoth.agent.run.surroundings import TRUST as TRUST_OF_NOTES
     from quoth.agent.terminal.person import require_person
     from quoth.tools.policy.files import own_policy
     from quoth.tools.policy.places import OWN_NAME as POLICY
@@ -194,16 +196,19 @@ def trust(options: TrustOptions) -> int:
 
     require_person()
     root = _root(Path(options.dir) if options.dir else options.folder)
-    policy, settings = own_policy(root), own_config(root)  # both are read before one is trusted
+    policy, settings = own_policy(root), own_config(root)  # all are read before one is trusted
+    notes = notes_for_agents(root)
     gone = policy is None and Trust().forget(root), settings is None and TRUST.forget(root)
-    if policy is None and settings is None and not any(gone):
+    gone += (notes is None and TRUST_OF_NOTES.forget(root),)
+    if policy is None and settings is None and notes is None and not any(gone):
         raise UsageError(f"There is no {POLICY} in {root}.")
     told: dict[str, Any] = {
-        "status": "trusted" if policy or settings else "forgotten",
+        "status": "trusted" if policy or settings or notes is not None else "forgotten",
         "workspace": str(root),
     }
     lines = [f"There is no policy in {root} any more, and none is trusted."] if gone[0] else []
     lines += [f"There are no settings in {root} any more, and none are trusted."] if gone[1] else []
+    lines += [f"There is no {NOTES} in {root} any more, and none is trusted."] if gone[2] else []
     if policy is not None:
         layer, data = policy
         digest, rules = Trust().trust(root, data), layer.orders.rules
@@ -219,6 +224,11 @@ def trust(options: TrustOptions) -> int:
         told["config"] = {"file": OWN_NAME, "sha256": digest}
         lines += [f"{OWN_NAME} is trusted as it is now, SHA-256 {digest}:"]
         lines += [f"  {visible(line)}" for line in settings.decode().splitlines() if line.strip()]
+    if notes is not None:
+        digest = TRUST_OF_NOTES.trust(root, notes)
+        told["notes"] = {"file": NOTES, "sha256": digest}
+        lines += [f"{NOTES} is trusted as it is now, and shown to models, SHA-256 {digest}:"]
+        lines += [f"  {visible(line)}" for line in notes.decode("utf-8", "replace").splitlines()]
     print_json(told) if options.json else print_line("\n".join(lines))
     return DONE
 

@@ -304,7 +304,9 @@ class _Attempt:
             if past.stimulus is None:
                 hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
                 seen = {"surroundings": here} if here else {}
-                said = stimulus(self._said() | hidden | seen, backend, vars(agent.limits), dialect, search, must_act)
+                said = stimulus(
+                    self._said() | hidden | seen, backend, vars(agent.limits), dialect, search, must_act
+                )
                 log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data

@@ -1,5 +1,5 @@
-"""What a run tells its model of the place where it works: date, folder, a bounded list of files, and AGENTS.md
-if a person trusts it.
+"""What a run tells its model of the place where it works: date, folder, a bounded list of files, and
+AGENTS.md if a person trusts it.
 
 It is computed once, where a conversation begins, and recorded with its stimulus, from which a run that is
 resumed or replayed is answered. Knows a workspace and its rules; it must not know models or the loop.
@@ -111,13 +111,15 @@ def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[l
         if made.entries:
             below.append(made)
     room = MOST_ENTRIES - len(files) - len(below)  # each folder has one line at least
-    entries = files
-    for made in below:
+    shown = set()
+    for made in sorted(below, key=lambda one: len(one.entries)):  # so that most folders are shown
         if len(made.entries) - 1 <= room:
             room -= len(made.entries) - 1
-            entries += made.entries
-        else:
-            entries.append(made.counted)
+            shown.add(made.name)
+    entries = [
+        *files,
+        *(line for one in below for line in (one.entries if one.name in shown else [one.counted])),
+    ]
     return entries[:MOST_ENTRIES], max(len(entries) - MOST_ENTRIES, 0)
 
 
@@ -172,7 +174,7 @@ def _notes(host: Place) -> str:
         trusted = TRUST.trusted(host.workspace.root)
         if trusted is None:
             return ""
-        data = read_notes(host.workspace)
+        data = _read_notes(host.workspace)
     except (ToolError, UsageError) as error:
         host._tell_note(f"The model is not shown {NOTES}. {error}")
         return ""
@@ -186,7 +188,17 @@ def _notes(host: Place) -> str:
     return text if len(text) <= MOST_NOTES else f"{text[:MOST_NOTES]}\n… (read-file shows the rest)"
 
 
-def read_notes(workspace: Workspace) -> bytes:
-    """AGENTS.md as it is. Raises ToolError."""
+def notes_for_agents(root: Path) -> bytes | None:
+    """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError for one that cannot be
+    shown."""
+    if not os.path.lexists(root / NOTES):
+        return None
+    try:
+        return _read_notes(Workspace(root))
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+
+
+def _read_notes(workspace: Workspace) -> bytes:
     with workspace.open_read(NOTES) as file:
         return file.read(1_000_000)

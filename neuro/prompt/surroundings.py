@@ -1,5 +1,5 @@
-"""Where a model is, as it is shown once behind its belt: the date, the folder, the names of its files, and what
-the project says of itself. All of it is data, every line of it marked, as in the memory (memory.py).
+"""Where a model is, as it is shown once behind its belt: the date, the folder, the names of its files, and
+what the project says of itself. All of it is data, every line of it marked, as in the memory (memory.py).
 
 Knows the wording only; it must not know how files are found, or which of them may be named.
 """
