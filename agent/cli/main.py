@@ -17,6 +17,7 @@ from quoth.agent.cli import (
     consent,
     flight,
     knowledge,
+    manual,
     memory,
     models,
     policy,
@@ -60,6 +61,7 @@ FILES = (
     resume,
     replay,
     worker,
+    manual,
 )
 
 
