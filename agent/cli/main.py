@@ -27,6 +27,7 @@ from quoth.agent.cli import (
     resume,
     run,
     session,
+    stats,
     tools,
     worker,
 )
@@ -58,6 +59,7 @@ FILES = (
     catalog,
     remind,
     session,
+    stats,
     resume,
     replay,
     worker,
