@@ -14,12 +14,15 @@ from quoth.agent.cli import (
     call,
     catalog,
     chat,
+    completion,
     consent,
+    doctor,
     flight,
     knowledge,
     manual,
     memory,
     models,
+    new,
     policy,
     program,
     remind,
@@ -64,6 +67,9 @@ FILES = (
     replay,
     worker,
     manual,
+    doctor,
+    new,
+    completion,
 )
 
 
