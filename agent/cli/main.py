@@ -26,6 +26,7 @@ from quoth.agent.cli import (
     resume,
     run,
     session,
+    stats,
     tools,
     worker,
 )
@@ -57,6 +58,7 @@ FILES = (
     catalog,
     remind,
     session,
+    stats,
     resume,
     replay,
     worker,

@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from quoth.agent.client import AsyncAgent
@@ -23,12 +23,9 @@ from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
 from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import ToolResult
-from quoth.tools.call.redaction import redact_line
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.lisp.reader import ReadError, read_all
-from quoth.tools.storage.database import private_file, private_folder
-from quoth.tools.storage.paths import state_dir
 
 T = TypeVar("T")
 
@@ -256,9 +253,10 @@ class Repl:
         if not self._edits:
             return await self._plain_line(prompt)
         if self._prompt is None:
-            self._prompt = _prompt_session(self.agent.table.secrets)
-        # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
-        return str(await self._prompt.prompt_async(prompt, handle_sigint=False))
+            from quoth.agent.repl.line import LineEditor
+
+            self._prompt = LineEditor(self.agent, dict, lambda: dict.fromkeys(COMMANDS, ""))
+        return str(await self._prompt.read(prompt))
 
     async def _plain_line(self, prompt: str) -> str:
         """A line that the terminal edits, or that comes from no terminal, and then without a prompt."""
@@ -297,22 +295,3 @@ def _approval(when: str, user: str) -> Decision:
     if word != "for":
         raise UsageError(f"It is ,approve ID, or ,approve ID for 30m; not {when}.")
     return Decision("duration", user, seconds=seconds_of(span))
-
-
-def _prompt_session(secrets: Collection[str]) -> Any:
-    """A prompt with the history of earlier days, where that can be kept: without declared secrets, and
-    without what looks like one. ``secrets`` are the parameters that tools have declared so."""
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import FileHistory, InMemoryHistory
-
-    class History(FileHistory):
-        def store_string(self, string: str) -> None:
-            super().store_string(redact_line(string, secrets))
-
-    file = state_dir() / "history"
-    try:
-        private_folder(file.parent)
-        private_file(file)
-    except OSError:
-        return PromptSession(history=InMemoryHistory())
-    return PromptSession(history=History(str(file)))

@@ -149,7 +149,7 @@ def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False)
     def line_of(event: Event, depth: int) -> Iterator[str]:
         if event.kind == "receipt" and event.key:
             depth -= 1  # beside its call
-        sign, text = _told(event)
+        sign, text = event_text(event)
         if not sign:
             return
         first, *rest = fold(shown(text) if color else text, full)
@@ -163,7 +163,7 @@ def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False)
     return lines(tree(events), 0)
 
 
-def _told(event: Event) -> tuple[str, str]:
+def event_text(event: Event) -> tuple[str, str]:
     """The sign of an event and what it says; no sign for one whose words stand elsewhere."""
     said = event.said
     match event.kind:
@@ -305,7 +305,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
                 yield from _call(node, within, full)
             case "request" | "spent":
                 pass
-            case "memory" | "tags" if not _told(event)[0]:  # its own calls have told it
+            case "memory" | "tags" if not event_text(event)[0]:  # its own calls have told it
                 pass
             case "end":
                 yield from _headline(inside, f"End: {event.status}", event)
@@ -313,7 +313,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
                     yield from _example(said["text"], full)
             case _:
                 yield from _headline(within, event.kind.capitalize(), event)
-                yield from _example(_told(event)[1], full)
+                yield from _example(event_text(event)[1], full)
 
 
 def _call(node: Node, level: int, full: bool) -> Iterator[str]:
@@ -325,7 +325,7 @@ def _call(node: Node, level: int, full: bool) -> Iterator[str]:
     yield from map(escape, call_text(event).split("\n"))
     yield "#+end_src"
     for one in own:
-        yield from _example(_told(one)[1], full)
+        yield from _example(event_text(one)[1], full)
     inner = [one for one in node.inside if one.event not in own]
     yield from _sections(inner, level + 1, full)
 
