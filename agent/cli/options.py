@@ -260,6 +260,13 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
 
 @dataclass(init=False, repr=False, eq=False)
+class StreamOptions(RunOptions):
+    """Also how a run is shown while it goes on."""
+
+    stream: bool = switch("--stream", "with --json: each event as a line of JSON, as it happens")
+
+
+@dataclass(init=False, repr=False, eq=False)
 class CatalogOptions(Options):
     redis: str | None = option(
         "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
