@@ -27,7 +27,7 @@ _USES = re.compile(r"^#\+USES: (\S+) of (\w+)$", re.MULTILINE)
 
 
 class Names:
-    """What is different in each run is always the same on a page: ids of requests and sessions, times, hashes.
+    """What is different in each run is always the same on a page: ids of requests, times, hashes.
     A command that is given such a name is run with the real one."""
 
     FIXED = (
