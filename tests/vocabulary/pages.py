@@ -1,5 +1,5 @@
 """The README and the pages of the manual, executed: a line after ``$`` is run, one after ``quoth>`` is typed
-at the REPL that the block begins with, and what follows must be what is shown then. Files are made and Python is
+at the REPL of that block, and what follows must be what is shown then. Files are made and Python is
 run on the way; each page has a folder and a store of its own.
 
 ``PYTHONPATH=tests/vocabulary python tests/vocabulary/pages.py [PAGE.org …]`` puts the real output in; read it
