@@ -21,7 +21,7 @@ from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
-# The options of a definition besides :parameters, :guard and :body, in the order they are documented.
+# The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
     "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "replace",
@@ -47,6 +47,7 @@ def define_tool(
     parameters: Mapping[str, Mapping[str, Any]],
     body: Callable[..., Any],
     guard: Callable[..., Any] | None = None,
+    changes: Callable[..., Any] | None = None,
     source: str = "",
     form: str = "",
     module: str = "",
@@ -78,6 +79,7 @@ def define_tool(
         module=module,
         code=_code_of(module),
         _guard=guard,
+        _changes=changes,
         _body=body,
         **options,
     )
@@ -103,6 +105,7 @@ def cognitive_tool(
     name: str | None = None,
     description: str | None = None,
     guard: Callable[..., Any] | None = None,
+    changes: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """A decorator, the Python twin of ``def-cognitive-tool``: the function is the body, its signature the
@@ -126,6 +129,7 @@ def cognitive_tool(
             parameters=_parameters_of(tool, function),
             body=function,
             guard=guard,
+            changes=changes,
             source=source,
             module=function.__module__,
             **options,

@@ -1,6 +1,6 @@
-"""A cognitive tool: what it is called, shows, takes and may do, and its guard and body.
+"""A cognitive tool: what it is called, shows, takes and may do, its guard and body, and what it would change.
 
-It never runs a guard or a body: only tools/door/door.py does. Must not know tables, doors or models.
+It never runs any of these: only tools/door does. Must not know tables, doors or models.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
+from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.tag import Tag, tag_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class CognitiveTool:
     the definition as written, ``form`` the same as one canonical form, ``code`` a hash of its files when it
     was defined (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its
     guard is there (``guarded_there``), and its body here waits ``patience`` seconds longer than the
-    ``timeout`` that it has there."""
+    ``timeout`` that it has there. ``_changes`` only reads: it gives ``[path, old text, new text]`` of each
+    file that a call would change, so that a person sees it before deciding (tools/door/changes.py)."""
 
     name: str
     description: str
@@ -67,6 +69,7 @@ class CognitiveTool:
     guarded_there: bool = False
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
+    _changes: Callable[..., Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for fine, what in self._rules():
@@ -108,6 +111,20 @@ class CognitiveTool:
     def ships(self) -> bool:
         """Whether it was defined in this package."""
         return is_ours(self.module)
+
+    @property
+    def origin(self) -> str:
+        """Who made it, as a clause about the tool: the file and the line where it was defined."""
+        if self.ships:
+            return "which ships with quoth"
+        if self.remote:
+            return f"of a worker of {self.remote}"
+        return f"defined at {self.place}" if self.place else "defined before"
+
+    @property
+    def place(self) -> str:
+        """The file and line of its body, as ``file:line``; empty if no file is known."""
+        return place_of_function(self._body)
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
