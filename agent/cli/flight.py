@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
-TEXT_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
 
 
@@ -147,15 +146,10 @@ def _wanted(options: FlyOptions) -> Wanted:
 
 
 def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str]) -> None:
-    from quoth.agent.terminal.text import shortened
-
     if options.json:
         print_json(report.to_json() | ({"messages": sent} if sent else {}))
     else:
-        for step in report.steps:
-            text = shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
-            print_line(f"{step.word:<8}{step.id}{': ' if text else ''}{text}")
-        print_line(str(report))
+        print_line(report.page())
     for note in report.notes:
         complain(note)
     if report.status == "pending":

@@ -92,6 +92,7 @@ def add(commands: Commands) -> None:
 def sessions(options: SessionsOptions) -> int:
     """Print the sessions, the latest last."""
     from quoth.agent.session.index import summaries
+    from quoth.agent.session.render import summary_line
 
     faults: dict[str, None] = {}
     with open_store(options) as store:
@@ -107,22 +108,8 @@ def sessions(options: SessionsOptions) -> int:
         complain(f"There is no session{' with a run' if every else ''} in this workspace.{more}")
     width = max((len(one.id) for one in found), default=0)
     for one in found:
-        print_line(_line(one, width))
+        print_line(summary_line(one, width))
     return 0
-
-
-def _line(one: Any, width: int) -> str:
-    from quoth.agent.session.render import minute, title
-
-    parts = [
-        f"{one.id:<{width}}",
-        minute(one.last),
-        f"{one.status:<11}",
-        number_of(one.runs, "run"),
-        number_of(one.calls, "call"),
-        title(one.task),
-    ]
-    return "  ".join(parts).rstrip()
 
 
 def log(options: LogOptions) -> int:

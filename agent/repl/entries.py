@@ -21,8 +21,8 @@ _DATUM = re.compile(r"['`\"\[{]|#[\[({^:*]|[bfr]{1,2}\"", re.IGNORECASE)
 def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
     """What an entry is. ``bound`` says whether a name, as it is written, has a value at the prompt.
 
-    Lisp begins with ``(``, or is one datum that is hardly prose: a number, a string, ``[…]``, ``{…}``, ``'x``,
-    a keyword, or a name with a value."""
+    Lisp begins with ``(``, or is one datum that is hardly prose: a number, a string, ``[…]``, ``{…}``,
+    ``'x``, a keyword, or a name with a value."""
     text = text.strip()
     if not text:
         return "nothing"

@@ -6,6 +6,7 @@ Knows tools and Hy's macros; it makes no call.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -27,11 +28,11 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
 
     def describe(what: Any) -> None:
         """Print what a tool, or a function, is for and how it is called."""
-        print(_described(what, tool_of(what)))
+        sys.stdout.write(_described(what, tool_of(what)) + "\n")
 
     def source(what: Any) -> None:
         """Print the form that a tool, or the text that a function, was made by."""
-        print(_source(what, tool_of(what)))
+        sys.stdout.write(_source(what, tool_of(what)) + "\n")
 
     def macroexpand(form: Any) -> Any:
         """Expand the macro that a quoted form begins with, until it is none: (macroexpand '(when a b))."""

@@ -10,19 +10,20 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
-import contextvars
 import ctypes
 import linecache
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.repl.loaded import Loaded, LoadedFiles
 from quoth.agent.repl.tool_functions import Caller, ToolFunction
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import UsageError
@@ -78,7 +79,6 @@ class Person:
         self.changed = False  # whether a tool was made that the agent's parts do not know of yet
         self._show = show
         self._caller = Caller(self._made, loop)
-        self._loop = loop
         self._placed: dict[str, ToolFunction] = {}
         self._worker = _Worker()
         self._count = 0
@@ -116,16 +116,11 @@ class Person:
 
     def bound(self) -> Mapping[str, Any]:
         """The names, as they are written, with their values: of tools, variables, functions and macros."""
-        import hy
-
         self.prepare()
         macros = getattr(self.module, "_hy_macros", {})
-        every = {**macros, **self.names}
         return {
-            str(hy.unmangle(name)).replace("_", "-")
-            if "_" in name.strip("_")
-            else str(hy.unmangle(name)): value
-            for name, value in every.items()
+            _written(name): value
+            for name, value in {**macros, **self.names}.items()
             if not name.startswith(("__", "_hy_"))
         }
 
@@ -163,14 +158,33 @@ class Person:
 
     # Evaluating
 
-    async def evaluate(self, text: str, name: str = "", *, module: ModuleType | None = None) -> Outcome:
+    async def evaluate(self, text: str, name: str = "") -> Outcome:
         """Evaluate all forms of an entry, or of a file that is called ``name``, and return what came of the
         last. Raises LeftBehind after Ctrl-C for one that does not end."""
         if not name:
             self._count += 1
             name = f"<entry {self._count}>"
         self._keep(name, text)
-        job = _Job(lambda: self._evaluated(text, name, module or self.module))
+        return await self.do(lambda: self._evaluated(text, name))
+
+    async def load(self, path: Path) -> Loaded:
+        """Load a file of tools, whose names and macros join those of the prompt. Raises UsageError."""
+        loaded: list[Loaded] = []
+
+        def work() -> Outcome:
+            loaded.append(self.files.load(path))
+            return Outcome()
+
+        outcome = await self.do(work)
+        if outcome.error is not None:
+            raise outcome.error
+        self.agent.use_tools(loaded[0].table)
+        self.place_tools()
+        return loaded[0]
+
+    async def do(self, work: Callable[[], Outcome]) -> Outcome:
+        """Have work done in the thread of the forms, where Ctrl-C ends it. Raises LeftBehind."""
+        job = _Job(work)
         done = self._worker.give(job)
         try:
             await asyncio.shield(done)
@@ -178,14 +192,16 @@ class Person:
             await self._break_off(job, done)
             raise
         finally:
-            await self._renewed()
+            if self.changed:
+                self.changed = False
+                self.agent.use_tools(self.agent.table)
         return job.outcome
 
-    async def _renewed(self) -> None:
-        """Tell the agent's parts of the tools that were made."""
-        if self.changed:
-            self.changed = False
-            self.agent.use_tools(self.agent.table)
+    @cached_property
+    def files(self) -> LoadedFiles:
+        """The files that tools and names came from."""
+        self.prepare()
+        return LoadedFiles(self.agent, self.names, self.module.__dict__.setdefault("_hy_macros", {}))
 
     async def _break_off(self, job: _Job, done: asyncio.Future[None]) -> None:
         if not self._caller.interrupt():
@@ -198,15 +214,21 @@ class Person:
                 "what it still does may show later."
             )
 
-    def _evaluated(self, text: str, name: str, module: ModuleType) -> Outcome:
-        """In the thread of the forms."""
-        self.prepare()
-        self._caller.results = outcome_results = []
-        outcome = Outcome(results=outcome_results)
+    def _evaluated(self, text: str, name: str) -> Outcome:
+        """In the thread of the forms: what came of an entry."""
+        import hy
+        from hy.compiler import hy_eval
+
+        outcome = Outcome()
+        self._caller.results = outcome.results
         try:
+            self.prepare()
             with registering_in(_PromptTable(self)):
-                outcome.value = self._value_of(text, name, module)
-            if module is self.module and outcome.value is not None:
+                for form in hy.read_many(text, filename=name):
+                    outcome.value = hy_eval(
+                        form, self.names, self.module, filename=name, source=text, import_stdlib=False
+                    )
+            if outcome.value is not None:
                 outcome.printed = self._show(outcome.value)
                 self.remember(outcome.value)
         except BaseException as error:  # also SystemExit, and KeyboardInterrupt of Ctrl-C
@@ -214,19 +236,18 @@ class Person:
             self.fail(error)
         return outcome
 
-    def _value_of(self, text: str, name: str, module: ModuleType) -> Any:
-        import hy
-        from hy.compiler import hy_eval
-
-        value = None
-        for form in hy.read_many(text, filename=name):
-            value = hy_eval(form, module.__dict__, module, filename=name, source=text, import_stdlib=False)
-        return value
-
     def _keep(self, name: str, text: str) -> None:
         """Let tracebacks show the lines of an entry."""
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         linecache.cache.pop(f"<entry {self._count - _KEPT}>", None)
+
+
+def _written(name: str) -> str:
+    """A name of Python as a person of Lisp writes it: ``read-file`` for ``read_file``."""
+    import hy
+
+    plain = str(hy.unmangle(name))
+    return plain[:1] + plain[1:].replace("_", "-")
 
 
 def _leave(code: int = 0) -> None:
@@ -279,7 +300,7 @@ class _Worker:
                     with self._lock:
                         self._now = job
                     job.outcome = job.work()
-                except KeyboardInterrupt as error:
+                except BaseException as error:  # what loading a file raises, or Ctrl-C
                     job.outcome = Outcome(error=error)
                 finally:
                     with self._lock:

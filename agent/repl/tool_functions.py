@@ -46,8 +46,9 @@ class Caller:
     def call(self, form: CallForm) -> Any:
         """The value of a call; on the event loop itself, something to await. Raises CallFailed."""
         inside = running_context()
-        work = self._make(form) if inside is None else inside.dispatch(form)
-        if asyncio._get_running_loop() is self._loop:  # the body of an async tool
+        make = self._make if inside is None or inside.dispatch is None else inside.dispatch
+        work = make(form)
+        if asyncio.events._get_running_loop() is self._loop:  # the body of an async tool
             return self._awaited(work)
         future = asyncio.run_coroutine_threadsafe(_result_of(work), self._loop)
         if inside is not None:

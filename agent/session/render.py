@@ -62,6 +62,19 @@ def title(text: str, chars: int = TITLE_CHARS) -> str:
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
+def summary_line(one: Any, width: int) -> str:
+    """The Summary of a session (index.py) as a line; its id takes ``width`` columns."""
+    parts = [
+        f"{one.id:<{width}}",
+        minute(one.last),
+        f"{one.status:<11}",
+        number_of(one.runs, "run"),
+        number_of(one.calls, "call"),
+        title(one.task),
+    ]
+    return "  ".join(parts).rstrip()
+
+
 def call_text(event: Event) -> str:
     """The form of an event's call; a program keeps its lines."""
     form = read_form(event.said["form"])
