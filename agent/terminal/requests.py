@@ -139,14 +139,7 @@ def _fate(request: Request, now: float) -> str:
             if over
             else f"not yet; open until {when(request.expires)}"
         )
-    said = {
-        "once": "approved once",
-        "duration": "approved for a while",
-        "scope": "granted a scope",
-        "edit": "approved with other arguments",
-        "deny": "denied",
-    }[request.decision]
-    fate = f"{said} by {request.decider or 'somebody'} at {when(request.decided or 0)}"
+    fate = f"{request.outcome} at {when(request.decided or 0)}"
     fate += f": {request.why}" if request.why else ""
     if request.decision not in ("once", "edit"):
         return fate

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans
@@ -26,6 +27,7 @@ from quoth.tools.consent.requests import (
     request_digest,
 )
 from quoth.tools.consent.rows import Row, Rows
+from quoth.tools.door.changes import changes_of
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
@@ -82,6 +84,24 @@ class Decisions(RequestStore):
         """The text of the plan that a request is about; empty for a request about one call."""
         row = self._rows.find(request)
         return row.plan if row else ""
+
+    def changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
+        """What a call would change, as the files are now; None where its tool does not tell."""
+        return changes_of(tool, call, self._workspace)
+
+    def changes(self, request: str) -> tuple[Changes | None, Redactor | None]:
+        """What the call of an open request would change, and what hides its secrets. Raises UsageError."""
+        row = self._find(request)
+        if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
+            return None, None
+        asked, form = self._require_open(request)
+        tool = self._table.get(asked.tool)
+        if plans.PLAN in form.args:
+            return None, None
+        if tool.version != row.version:
+            return Changes(trouble=f"{tool.name} has changed since this was asked."), None
+        call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
+        return self.changes_of(tool, call), Redactor(form, tool.params, by_looks=False)
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""

@@ -21,7 +21,7 @@ from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
-# The options of a definition besides :parameters, :guard, :changes and :body, in the order they are documented.
+# The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
     "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "replace",
