@@ -72,10 +72,13 @@ They know how a definition is written and nothing of what a tool does; values ar
               item)))
 
 (defn option-value [compiler tool key value]
-  "Examples are data; every other option is evaluated where the tool is defined, a tag's keys checked before."
+  "Examples are data, what is returned is a type as those of parameters are; every other option is evaluated
+  where the tool is defined, a tag's keys checked before."
   (cond
     (= key "examples")
       `(quote ~value)
+    (= key "returns")
+      (bound-type value)
     (and (= key "tag") (isinstance value hy.models.Dict))
       (do
         (setv pairs (option-table compiler value TAG-KEYS f"{tool}, :tag"

@@ -206,6 +206,7 @@ OPTIONS = [
     "ends-turn",
     "shown",
     "examples",
+    "returns",
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "body", *OPTIONS])
@@ -302,7 +303,7 @@ MISUSES: list[tuple[str, str, str]] = [
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :parameters :effects :cost :gate "
         ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background :ends-turn :shown "
-        ":examples :replace.",
+        ":examples :returns :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',
