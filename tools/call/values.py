@@ -68,8 +68,8 @@ class NoDataError(ToolError):
 
     def __init__(self, value: object) -> None:
         self.sentence = (
-            f"{a_kind(value)}, which is no data; a tool returns None, True or False, numbers, texts, paths, dates,"
-            " lists, sets, dictionaries, dataclasses or pydantic models."
+            f"{a_kind(value)}, which is no data; a tool returns None, True or False, numbers, texts, paths, "
+            "dates, lists, sets, dictionaries, dataclasses or pydantic models."
         )
         super().__init__(f"The value is {self.sentence}")
 

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass, field
 
 _SECTION = re.compile(
-    r"^(?:(?:Args|Arguments|Parameters|Params|Returns):[ \t]*$|(?:Parameters|Returns)[ \t]*\n-{3,}[ \t]*$|:param\s)",
+    r"^(?:(?:Args|Arguments|Parameters|Params|Returns):[ \t]*$"
+    r"|(?:Parameters|Returns)[ \t]*\n-{3,}[ \t]*$|:param\s)",
     re.M,
 )
 

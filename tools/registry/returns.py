@@ -18,6 +18,7 @@ from quoth.tools.text import a_kind, short
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+_ABSENT: Any = object()
 UNDECLARED = (Any, object, None, type(None))  # types that say nothing
 
 
@@ -89,13 +90,13 @@ def _data_places(value: Any, location: Sequence[int | str]) -> list[int | str]:
     """The places in the value that a location names; pydantic names the branches of unions too."""
     places: list[int | str] = []
     for part in location:
-        if isinstance(value, dict) and part in value:
-            value = value[part]
-        elif isinstance(value, (list, tuple)) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        elif isinstance(part, str) and hasattr(value, part):
-            value = getattr(value, part)
+        if isinstance(value, dict):
+            value = value.get(part, _ABSENT)
+        elif isinstance(value, (list, tuple)) and isinstance(part, int):
+            value = value[part] if part < len(value) else _ABSENT
         else:
+            value = getattr(value, str(part), _ABSENT)
+        if value is _ABSENT:
             break
         places.append(part)
     return places

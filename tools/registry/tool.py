@@ -36,12 +36,12 @@ class CognitiveTool:
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
-    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns`` is the
-    type that the value of its body must have. ``source`` is
-    the definition as written, ``form`` the same as one canonical form, ``place`` its file and line, ``code`` a
-    hash of its files when it was defined (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its
-    guard is there (``guarded_there``), and its body here waits ``patience`` seconds longer than the
-    ``timeout`` that it has there."""
+    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
+    is the type that the value of its body must have. ``source`` is the definition as written, ``form`` the
+    same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
+    (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
+    there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
+    it has there."""
 
     name: str
     description: str

@@ -352,7 +352,8 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :body 1)\n(def-cognitive-tool x "D." :body 2)',
         '(def-cognitive-tool x "D." :body 2)',
-        "There is already a tool named x, defined at {file}:5; write :replace True to put this one in its place.",
+        "There is already a tool named x, defined at {file}:5; "
+        "write :replace True to put this one in its place.",
     ),
     (
         '(def-cognitive-tool x "D." :tag "T" :body 1)\n(def-cognitive-tool y "D." :tag "T" :body 2)',
