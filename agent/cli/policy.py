@@ -198,8 +198,11 @@ def trust(options: TrustOptions) -> int:
     root = _root(Path(options.dir) if options.dir else options.folder)
     policy, settings = own_policy(root), own_config(root)  # all are read before one is trusted
     notes = notes_for_agents(root)
-    gone = policy is None and Trust().forget(root), settings is None and TRUST.forget(root)
-    gone += (notes is None and TRUST_OF_NOTES.forget(root),)
+    gone = (
+        policy is None and Trust().forget(root),
+        settings is None and TRUST.forget(root),
+        notes is None and TRUST_OF_NOTES.forget(root),
+    )
     if policy is None and settings is None and notes is None and not any(gone):
         raise UsageError(f"There is no {POLICY} in {root}.")
     told: dict[str, Any] = {
