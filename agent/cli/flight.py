@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -30,7 +31,7 @@ from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
-from quoth.tools.text import number_of
+from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
@@ -219,7 +220,21 @@ def _check(options: FlyOptions, file: PlanFile) -> int:
         if not faults:
             said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, nothing is wrong"
             print_line(f"{said}{chosen}.")
+            for note in _readings(options, file):
+                complain(note)
+            if file.advice:
+                complain(file.advice)
     return USAGE if faults else DONE
+
+
+def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
+    """What blocks of lisp are read as, if that is not what stands there: they may be of another Lisp."""
+    from quoth.agent.plan.check_forms import reading_of
+
+    table = tools_of(options)
+    for form in (*file.plan.library.values(), *(form for part in file.plan.parts for form in part.forms)):
+        if form.language == "lisp" and form.runs and not form.call and (read := reading_of(form.text, table)):
+            yield f"{form.place}: this block of lisp is read as Hy: {short(read, TEXT_CHARS)}"
 
 
 def _how_many(options: FlyOptions, file: PlanFile) -> str:
