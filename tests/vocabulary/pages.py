@@ -180,7 +180,8 @@ class Page:
 
     def _in_background(self, line: str, expected: str) -> str:
         """Start it, and wait until it has said as many lines as the page shows."""
-        with tempfile.TemporaryFile() as said:
+        heard = self.state.parent / "heard"
+        with heard.open("wb") as said:
             self.job = subprocess.Popen(
                 ["sh", "-c", f"exec {line}"], cwd=self.folder, env=_environment(self.state),
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
@@ -188,8 +189,7 @@ class Page:
             deadline, out = time.monotonic() + 20, ""
             while out.count("\n") < expected.count("\n") and time.monotonic() < deadline and self.job.poll() is None:
                 time.sleep(0.02)
-                said.seek(0)
-                out = self._told(said.read().decode())
+                out = self._told(heard.read_text())
         return out
 
     def _at_the_prompt(self, body: str) -> str:
