@@ -264,9 +264,12 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
 # Deciding
 
 
-def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: str = "") -> int:
+def decide_plan(
+    options: Options, path: str, named: str | None, kind: Any, why: str = "", *, resumes: bool = False
+) -> int:
     """Record a decision about all steps of a plan as they are now, or about those of the part ``named``.
-    Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny"."""
+    Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny". Where
+    it is flown on at once, ``resumes``, what it covers is printed beside the results."""
     from quoth.agent.flight.approval import coverage, record
     from quoth.agent.flight.approval_view import coverage_data, page
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
@@ -290,19 +293,19 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.write([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
-        if options.json:
+        if options.json and not resumes:
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):
                 one |= coverage_data(more)
             print_json(told)
         else:
             for step, more in zip_longest(steps, covered):
-                print_line(page(plan, step, word, more))
+                (complain if resumes else print_line)(page(plan, step, word, more))
         for note in [*notes, *file.notes]:
             complain(note)
         if is_held(flight_lock(file.path)):
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
-        if kind != "deny":
+        if kind != "deny" and not resumes:
             complain("That holds for each flight, until a step or a tool in it is changed.")
             tell_next("To fly it", own.typed("fly", path, also=_as_given(own)))
         return DONE
