@@ -44,7 +44,7 @@ class Lines(Progress):
             super().__call__(event)
             if event.kind == "said" and len(event.path) == 1:
                 self._turn_to(event.path)
-                self._line("‹", "none", str(event.data))
+                self._line("‹", "none", str(event.data), "  ")
                 self.spoken.add(event.path[0].task)
 
     @contextlib.contextmanager
@@ -104,11 +104,10 @@ class Tree:
         self.spoken.add(step.task)
         if self._live is None:
             return
+        head = "" if step == self._speaks else f"▷ {shown(step.task)}"
         words = Text.from_ansi(laid_out(text, columns_of(self._stream)))
-        if step != self._speaks:
-            words = Text.assemble((f"▷ {shown(step.task)}\n", "magenta"), words)
-            self._speaks = step
-        self._live.console.print(words, soft_wrap=True)
+        self._live.console.print(Text.assemble((head, "magenta"), "\n", words), soft_wrap=True)
+        self._speaks = step
 
     def _in_step(self, event: RunEvent) -> None:
         title, said, data = event.path[0].task, "", event.data
