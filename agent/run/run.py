@@ -142,6 +142,7 @@ class Run:
     depth: int = 0
     parent: str | None = None  # the id of the call a sub-agent works for
     instructions: str = ""  # in the opening of its conversation
+    surroundings: str = ""  # behind them, as data
     data: str = ""  # shown to the model once, behind the task
     images: tuple[Image, ...] = ()  # and these beside it
     spent: Callable[[Usage], None] | None = None  # told of every use of a model

@@ -7,6 +7,7 @@ screen is left out with a note, and ``complete`` then says that not all was show
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -118,6 +119,11 @@ def _broken(text: str, columns: int) -> list[str]:
 
     first, *rest = chop_cells(text, max(columns - 4, NARROWEST)) or [""]
     return [f"  {first}", *(f"    {row}" for row in chop_cells("".join(rest), max(columns - 6, NARROWEST)))]
+
+
+def columns() -> int:
+    """The columns of the screen that results are printed on; 80 where there is none."""
+    return max(shutil.get_terminal_size().columns, NARROWEST)
 
 
 def _screen() -> tuple[int, int]:
