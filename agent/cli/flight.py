@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -28,7 +28,7 @@ from quoth.agent.cli.options import (
 )
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, results
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of, short
@@ -118,7 +118,7 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
             raise
         finally:
             look.stop()
-        _show(options, agent, report, sent)
+        _show(options, agent, report, sent, look.spoken if is_terminal(results()) else ())
         if report.status == "interrupted":
             tell_next("To go on", again)
         return EXIT_OF_RUN[report.status]
@@ -164,11 +164,13 @@ def _wanted(options: FlyOptions) -> Wanted:
     return Wanted(options.start, options.only, options.until, options.parallel, options.again)
 
 
-def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str]) -> None:
+def _show(
+    options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str], spoken: Collection[str]
+) -> None:
     if options.json:
         print_json(report.to_json() | ({"messages": sent} if sent else {}))
     else:
-        print_line(report.page())
+        print_line(report.page(spoken))
     for note in report.notes:
         complain(note)
     if report.status == "pending":
