@@ -156,6 +156,8 @@ def trust(options: TrustOptions) -> int:
     from quoth.agent.repl.startup import OWN_NAME as INIT_NAME
     from quoth.agent.repl.startup import TRUST as INIT_TRUST
     from quoth.agent.repl.startup import own_init
+    from quoth.agent.run.surroundings import NOTES, notes_for_agents
+    from quoth.agent.run.surroundings import TRUST as TRUST_OF_NOTES
     from quoth.agent.terminal.person import require_person
     from quoth.tools.policy.files import own_policy
     from quoth.tools.policy.places import OWN_NAME as POLICY
@@ -164,12 +166,14 @@ def trust(options: TrustOptions) -> int:
     require_person()
     root = _root(Path(options.dir) if options.dir else options.folder)
     policy, settings, init = own_policy(root), own_config(root), own_init(root)  # all are read first
+    notes = notes_for_agents(root)
     gone = {
         "is no policy": policy is None and Trust().forget(root),
         "are no settings": settings is None and TRUST.forget(root),
         "is no startup file": init is None and INIT_TRUST.forget(root),
+        f"is no {NOTES}": notes is None and TRUST_OF_NOTES.forget(root),
     }
-    trusted = policy is not None or settings is not None or init is not None
+    trusted = any(one is not None for one in (policy, settings, init, notes))
     if not trusted and not any(gone.values()):
         raise UsageError(f"There is no {POLICY} in {root}.")
     told: dict[str, Any] = {"status": "trusted" if trusted else "forgotten", "workspace": str(root)}
@@ -189,14 +193,15 @@ def trust(options: TrustOptions) -> int:
         lines += [f"  {visible(text)}" for text in counted]
         lines += [f"  {visible(text)}  (passed over, for a workspace may only tighten)" for text in passed]
     own = (
-        ("config", OWN_NAME, settings, TRUST),
-        ("init", INIT_NAME, init, INIT_TRUST),
+        ("config", OWN_NAME, settings, TRUST, ""),
+        ("init", INIT_NAME, init, INIT_TRUST, ""),
+        ("notes", NOTES, notes, TRUST_OF_NOTES, ", and shown to models"),
     )
-    for key, name, text, record in own:
+    for key, name, text, record, more in own:
         if text is not None:
             digest = record.trust(root, text)
             told[key] = {"file": name, "sha256": digest}
-            lines += [f"{name} is trusted as it is now, SHA-256 {digest}:"]
+            lines += [f"{name} is trusted as it is now{more}, SHA-256 {digest}:"]
             shown = text.decode(errors="replace").splitlines()
             lines += [f"  {visible(line)}" for line in shown if line.strip()]
     print_json(told) if options.json else print_line("\n".join(lines))

@@ -85,7 +85,8 @@ class PromptCompleter(Completer):
         elif command == "model":
             from quoth.neuro.backends.providers import ROWS
 
-            words = ((row.spec.partition(":")[0] + ":" * (":" in row.spec), row.spec) for row in ROWS)
+            rows = (*self._agent.config.providers.values(), *ROWS)
+            words = ((row.name + ":" * row.spec.startswith(f"{row.name}:"), row.spec) for row in rows)
         return _fitting(typed, words)
 
     # Forms

@@ -258,6 +258,8 @@ class Conversations(Driver):
             said["hidden"] = sorted(hidden)
         if instructions := self.models.instructions:
             said["instructions"] = instructions
+        if not after and (here := self._session.talk_of(messages).surroundings):
+            said["surroundings"] = here
         if (options := self.models.request_options) is not None:
             said["temperature"] = options.temperature
         if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):

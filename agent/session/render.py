@@ -222,7 +222,9 @@ def event_text(event: Event) -> tuple[str, str]:
         case "approval":
             return "?", str(said["said"])
         case "interrupt":
-            return "!", "A person interrupted the run."
+            return "!", "A person interrupted the run" + (
+                f"; it had said so far:\n{said['text']}" if said.get("text") else "."
+            )
         case "flight" if event.status:
             return "■", f"{event.key}: {event.status}"
         case "flight":

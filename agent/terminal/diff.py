@@ -86,7 +86,7 @@ def _count(lines: list[str]) -> str:
 
 def _head(path: str, old: int, new: int, removed: int, added: int) -> str:
     if removed == old and old:
-        by = f" by {added}" if added else " and leaves it empty" if not new else ""
+        by = f" by {number_of(added, 'line')}" if added else " and leaves it empty" if not new else ""
         return f"replaces {'the only line' if old == 1 else f'all {old} lines'} of {path}{by}"
     if not removed:
         return f"adds {number_of(added, 'line')} to {path}, which has {old or 'none'}"
@@ -142,9 +142,16 @@ def _known(lines: list[str]) -> list[str]:
 def _told(kind: Kind, lines: Iterable[str], hide: Redactor | None) -> Iterator[Line]:
     for line in lines:
         text = line.removesuffix("\n")
-        yield Line(kind, visible((hide.text(text) if hide else text).expandtabs()))
+        yield Line(kind, _seen(hide.text(text) if hide else text, kind))
         if not line.endswith("\n"):
             yield Line("!", "\\ no line end at the end of the file")
+
+
+def _seen(text: str, kind: Kind) -> str:
+    """A line as it can be seen; in one that changes, tabs and blanks at the end are marked."""
+    if kind != " ":
+        text = re.sub(r" +(?=\r?\Z)", lambda blanks: "·" * len(blanks[0]), text.replace("\t", "⇥\t"))
+    return visible(text.expandtabs())
 
 
 # Drawing

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from everyday_more import MORE, Task, holds, says, says_any
 
-from quoth import ModelOptions
+from quoth import ModelOptions, RunLimits
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.progress import Progress
@@ -143,6 +143,8 @@ HALVES = {
     "held-out": range(32, 61, 2),
 }
 
+SECONDS, REPLY = 120.0, 300  # of a task, and tokens of a reply: a model that has lost its way writes for ever
+
 
 def tagged_table() -> ToolTable:
     """The tools that ship, each with its name as a tag; none of them has one of its own."""
@@ -184,6 +186,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                     workspace=root,
                     model=ModelOptions(backend, dialect=dialect),
                     tools=tagged_table() if dialect == "tags" else (),
+                    limits=RunLimits(seconds=SECONDS, reply_tokens=REPLY),
                     consent=person,
                     on_event=Progress() if show else None,
                 ) as agent:

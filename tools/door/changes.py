@@ -46,13 +46,14 @@ class ReadOnly(Workspace):
 def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes | None:
     """What a call would change as the files are now; None where its tool does not tell. What goes wrong is
     said in the Changes: this raises nothing."""
-    if tool._changes is None or PERMISSION in call.form.args:
+    find = tool._changes
+    if find is None or PERMISSION in call.form.args:
         return None
     try:
         args = arguments(tool, call.form, workspace)
         context = ToolContext(ReadOnly(workspace), user=call.user, session=call.session, tool=tool.name)
-        given = offered_to(tool._changes, {"call": call, "ctx": context}, args)
-        found = _within(SECONDS, lambda: list(_files(enter_context(context).run(tool._changes, **given))))
+        given = offered_to(find, {"call": call, "ctx": context}, args)
+        found = _within(SECONDS, lambda: list(_files(enter_context(context).run(lambda: find(**given)))))
     except TimeoutError:
         return Changes(trouble=f"What it would change was not found out within {SECONDS:g} s.")
     except _Shape as error:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Any
 
 import pytest
