@@ -139,13 +139,8 @@ def load_hy_file(path: Path) -> ModuleType:
     _ask_for_frames_only()
     from hy.errors import HyError
 
-    try:
-        source = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.") from None
-    name = "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    source = read_source(path)
+    name = module_name(path)
     loader = _FreshLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
@@ -156,10 +151,36 @@ def load_hy_file(path: Path) -> ModuleType:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        told = _language_error if isinstance(error, HyError | SyntaxError) else _run_error
+        told = _language_error if isinstance(error, HyError | SyntaxError) else run_error
         hint = _old_spelling(path, source, error) or _not_required(path, source, module, error)
-        raise UsageError(hint or told(path, source, error)) from None
+        raise UsageError(hint or told(path, source, error) + not_found(path, error)) from None
     return module
+
+
+def read_source(path: Path) -> str:
+    """The text of a user's file. Raises UsageError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+
+
+def module_name(path: Path) -> str:
+    """The name of the module that a user's file becomes, unlike any that could be imported."""
+    return "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+
+
+def not_found(path: Path, error: BaseException) -> str:
+    """What to add where a user's file imports one that lies beside it: a folder that a model may write to is
+    no place to import from."""
+    name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+    beside = (path.parent / f"{name.partition('.')[0]}{end}" for end in (".py", ".hy", ""))
+    if not name or not any(map(Path.exists, beside)):
+        return ""
+    folder = path.parent.resolve()
+    return f"\nThe folder of the file is not searched; to have that, say PYTHONPATH={folder} quoth …"
 
 
 def _language_error(path: Path, source: str, error: Any) -> str:
@@ -265,13 +286,14 @@ def _no_macro(message: str) -> str:
     return f"{module} has no macro {wanted}." + did_you_mean(wanted, shown)
 
 
-def _run_error(path: Path, source: str, error: BaseException) -> str:
-    """An error raised while the file ran: its last line inside the file, and what was raised."""
+def run_error(path: Path, source: str, error: BaseException, first_column: int = 1) -> str:
+    """An error raised while the file ran: its last line inside the file, and what was raised. Hy counts
+    columns from 1, Python from 0."""
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames and frames[-1].lineno else 1
-    column = (frames[-1].colno or 1) if frames else 1  # Hy counts columns from 1, Python from 0
+    column = 1 + (frames[-1].colno or first_column) - first_column if frames else 1
     return located(path, source, line, column, _plain(f"{type(error).__name__}: {error}"))
 
 

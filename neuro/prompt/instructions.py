@@ -22,16 +22,16 @@ When the results answer the task, reply in one plain sentence.
 
 EXAMPLE = """
 EXAMPLE:
-Task: Which colour does a.txt name, and how many lines of b.txt hold it?
+Task: Which colour does <file> name, and how many lines of <other> hold it?
 {read}
 Result: The colour is green.
 {grep}
 Result: 2 items
-The colour is green, and 2 lines of b.txt hold it.
+The colour is green, and 2 lines of <other> hold it.
 """
 
-READ = CallForm("read-file", {"path": "a.txt"})
-GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
+READ = CallForm("read-file", {"path": "<file>"})
+GREP = CallForm("grep-search", {"pattern": "green", "path": "<other>"})
 
 
 def text_rules(spell: Callable[[CallForm], str]) -> str:

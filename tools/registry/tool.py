@@ -18,6 +18,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
+from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.tag import Tag, tag_of
 
 if TYPE_CHECKING:
@@ -110,6 +111,20 @@ class CognitiveTool:
     def ships(self) -> bool:
         """Whether it was defined in this package."""
         return is_ours(self.module)
+
+    @property
+    def origin(self) -> str:
+        """Who made it, as a clause about the tool: the file and the line where it was defined."""
+        if self.ships:
+            return "which ships with quoth"
+        if self.remote:
+            return f"of a worker of {self.remote}"
+        return f"defined at {self.place}" if self.place else "defined before"
+
+    @property
+    def place(self) -> str:
+        """The file and line of its body, as ``file:line``; empty if no file is known."""
+        return place_of_function(self._body)
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:

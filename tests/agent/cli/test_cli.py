@@ -327,7 +327,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "--tools", "none.hy"], "There is no file none.hy."),
     (
         ["tools", "--tools", "notes.txt"],
-        "notes.txt is no tool file; tools are written in files that end in .hy.",
+        "notes.txt is no tool file; tools are written in files that end in .hy or .py.",
     ),
     (["run", " ", "--model", "scripted:replies.txt"], "The task is empty."),
     (["run", "x", "--model", "scripted:none.txt"], "There is no script file none.txt."),

@@ -41,6 +41,8 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "lift": (["lift", "s2"], 0, ""),
     "remind": (["remind"], 0, ""),
     "rm": (["rm", "s2", "--yes"], 0, ""),
+    "help": (["help"], 0, "start "),
+    "stats": (["stats"], 0, "day  "),
     "worker": (["worker", "--redis", "redis://127.0.0.1"], 2, ""),
 }
 

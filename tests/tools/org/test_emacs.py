@@ -18,6 +18,7 @@ from quoth.tools.org.edit import add_to_drawer, put_entry_results, put_results, 
 ROOT = Path(__file__).parents[3]
 MORNING = Path(__file__).parents[2] / "agent" / "data" / "morning.org"
 REAL = [MORNING, ROOT / "plans" / "self-test.org", ROOT / "README.org"]
+REAL += sorted((ROOT / "agent" / "manual").glob("*.org"))
 REAL += sorted(Path("/usr/share/emacs").glob("*/etc/ORG-NEWS"))
 
 SEEN = r"""

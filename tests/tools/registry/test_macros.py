@@ -351,7 +351,7 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :body 1)\n(def-cognitive-tool x "D." :body 2)',
         '(def-cognitive-tool x "D." :body 2)',
-        "There is already a tool named x; write :replace True to put this one in its place.",
+        "There is already a tool named x, defined at {file}:5; write :replace True to put this one in its place.",
     ),
     (
         '(def-cognitive-tool x "D." :tag "T" :body 1)\n(def-cognitive-tool y "D." :tag "T" :body 2)',
@@ -376,6 +376,7 @@ def told(path: Path, text: str, place: str, sentence: str) -> None:
     column = len(before) - (before.rfind("\n") + 1) + 1
     shown = whole.split("\n")[line - 1]
     said = complaint(UsageError, lambda: load(path))
+    sentence = sentence.replace("{file}", str(path))
     assert said == f"{path}:{line}:{column}: {sentence}\n  {shown}\n  {' ' * (column - 1)}^"
 
 
