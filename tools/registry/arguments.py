@@ -113,6 +113,19 @@ def validate(
     return values
 
 
+def built(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> BaseModel:
+    """The author's model of typed arguments. Raises InvalidCallError for what the model itself refuses."""
+    from pydantic import ValidationError
+
+    given = {kebab(name): value for name, value in args.items()}
+    names = {kebab(name): field.alias or name for name, field in model.model_fields.items()}
+    try:
+        return model.model_validate({name: given[own] for own, name in names.items() if own in given})
+    except ValidationError as error:
+        said = [one["msg"].partition(", ")[2] or one["msg"] for one in error.errors(include_url=False)]
+        raise InvalidCallError(_sentence(tool, [short(one.rstrip("."), 200) for one in said])) from None
+
+
 def _left_out(param: Param | None) -> bool:
     """Whether None can only mean that it is left out, as models and Common Lisp write it."""
     return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)

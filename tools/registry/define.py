@@ -12,7 +12,7 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
@@ -23,6 +23,9 @@ from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
 from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.
 OPTIONS = (
@@ -43,6 +46,11 @@ def registering_in(table: ToolTable) -> Iterator[ToolTable]:
         _target.reset(token)
 
 
+def current_table() -> ToolTable:
+    """The table in which definitions register now."""
+    return _target.get()
+
+
 def define_tool(
     name: str,
     description: str,
@@ -53,10 +61,12 @@ def define_tool(
     source: str = "",
     form: str = "",
     module: str = "",
+    input_model: type[BaseModel] | None = None,
     **options: Any,
 ) -> CognitiveTool:
     """Build a tool and register it in the current table. ``parameters`` maps each name to its spec;
-    ``options`` are OPTIONS with underscores. Raises DefinitionError that names the option at fault."""
+    ``options`` are OPTIONS with underscores. From ``input_model`` the body makes its one
+    argument. Raises DefinitionError that names the option at fault."""
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))
@@ -80,6 +90,7 @@ def define_tool(
         params=params,
         examples=examples,
         returns=returns,
+        input_model=input_model,
         source=source,
         form=form,
         module=module,

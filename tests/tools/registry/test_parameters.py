@@ -234,7 +234,7 @@ def test_a_type_that_contains_itself_is_refused() -> None:
 
 def test_every_input_model_is_a_strict_model() -> None:
     model = tool(params={"x": {"type": int}}).model
-    assert issubclass(model, strict_model())
+    assert issubclass(model, StrictModel)
     assert model.model_config["extra"] == "forbid"
     assert model.model_config["strict"] is True
 
