@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
-from quoth.tools.registry.param_types import UNIONS, WorkspacePath
+from quoth.tools.registry.param_types import UNIONS, WorkspacePath, fields_at
 from quoth.tools.registry.parameters import Param
 from quoth.tools.text import count, short
 
@@ -176,7 +176,7 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         elif detail["type"] == "extra_forbidden":
-            fault = f":{name}{inside} is unknown"
+            fault = f":{name}{inside} is unknown{_nearest_field(param, detail['loc'])}"
         else:
             secret = param is not None and param.secret  # is not repeated even to who gave it
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
@@ -193,6 +193,13 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
         if fault not in faults:
             faults.append(fault)
     return faults
+
+
+def _nearest_field(param: Param | None, location: Sequence[int | str]) -> str:
+    """The field of a class that comes nearest to the unknown one at this location, in brackets."""
+    known = fields_at(param.type, location[1:-1]) if param else []
+    close = nearest(str(location[-1]), known)
+    return f" (did you mean {print_value(close)}?)" if close else ""
 
 
 def _meant(detail: Any, param: Param | None) -> str:

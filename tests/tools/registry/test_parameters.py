@@ -16,7 +16,7 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.parameters import strict_model
+from quoth.tools.registry.strict_model import StrictModel
 
 
 def call(text: str | CallForm, **params: dict[str, Any]) -> ToolResult:
