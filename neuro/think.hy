@@ -25,12 +25,12 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 ;; * Asking
 
 (defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]
-                          [instructions ""]]
-  "A conversation that opens with the belt, if there is one, and INSTRUCTIONS; the task and all that follows
-  is appended."
+                          [instructions ""] [surroundings ""]]
+  "A conversation that opens with the belt, if there is one, INSTRUCTIONS, and the SURROUNDINGS as data; the
+  task and all that follows is appended."
   (setv messages (Messages)
         belt (.opening dialect table :search search :view view :rules rules)
-        opening (.join "\n\n" (filter None [belt instructions])))
+        opening (.join "\n\n" (filter None [belt instructions surroundings])))
   (when opening
     (.append messages "system" opening))
   messages)

@@ -14,11 +14,15 @@ from quoth.agent.cli import (
     call,
     catalog,
     chat,
+    completion,
     consent,
+    doctor,
     flight,
     knowledge,
+    manual,
     memory,
     models,
+    new,
     policy,
     program,
     remind,
@@ -26,6 +30,7 @@ from quoth.agent.cli import (
     resume,
     run,
     session,
+    stats,
     tools,
     worker,
 )
@@ -57,9 +62,14 @@ FILES = (
     catalog,
     remind,
     session,
+    stats,
     resume,
     replay,
     worker,
+    manual,
+    doctor,
+    new,
+    completion,
 )
 
 

@@ -29,6 +29,7 @@ from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.purse import Purse
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.run.subagents import Team, chosen, opening, services_for
+from quoth.agent.run.surroundings import surroundings_for
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
@@ -298,10 +299,14 @@ class _Attempt:
             looks = len(table.visible) > 0
             must_act, may_force = looks and agent.models.must_act(backend), looks and agent.models.forces
             told = agent.models.instructions
-            messages = opening(session, name, past, table, dialect, search, told)
+            here = surroundings_for(agent, past, table, session.user, "flight")
+            messages = opening(session, name, past, table, dialect, search, told, here)
             if past.stimulus is None:
                 hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
-                said = stimulus(self._said() | hidden, backend, vars(agent.limits), dialect, search, must_act)
+                seen = {"surroundings": here} if here else {}
+                said = stimulus(
+                    self._said() | hidden | seen, backend, vars(agent.limits), dialect, search, must_act
+                )
                 log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data
@@ -325,6 +330,7 @@ class _Attempt:
             must_act=must_act,
             may_force=may_force,
             instructions=agent.models.instructions if backend is not None else "",
+            surroundings=said.get("surroundings", ""),
             options=agent.models.request_options,
             dialect=dialect,
             search=search,

@@ -186,7 +186,7 @@ class _Replayed:
         agent = self._agent
         dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
-            return begin(agent.table_of(told), dialect, told["search"])
+            return begin(agent.table_of(told), dialect, told["search"], "", told.get("surroundings", ""))
         self._compare_dialect(stimulus, told)
         if told.get("after"):
             return await agent._brought_back(told["after"], stimulus.parent)

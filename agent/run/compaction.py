@@ -120,7 +120,7 @@ def go_on_with_next(run: Run) -> None:
         run.messages.append("user", opening)
         return
     new = Messages(run.messages.before)  # nothing was said yet: it begins as this model likes it
-    new.append("system", "\n\n".join(filter(None, [opening, run.instructions])))
+    new.append("system", "\n\n".join(filter(None, [opening, run.instructions, run.surroundings])))
     for message in run.messages:
         if message["role"] != "system":
             new.add(message)

@@ -17,6 +17,7 @@ from quoth.agent.run.messages import send_follow_ups
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.side_by_side import SideBySide
 from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Differs, Past
 from quoth.agent.session.run_log import RunLog
@@ -45,7 +46,15 @@ class Driver(SideBySide):
         dialect = replace(self.dialect(), stops=stops)
         table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
         instructions = self.models.instructions if told is None else told.get("instructions", "")
-        return begin(table, dialect, self.models.search, instructions)
+        here = self._surroundings(table) if told is None else told.get("surroundings", "")
+        messages = begin(table, dialect, self.models.search, instructions, here)
+        if told is None:
+            self._session.talk_of(messages).surroundings = here
+        return messages
+
+    def _surroundings(self, table: ToolTable) -> str:
+        """What the model of a new conversation is told of the place; people in a chat are elsewhere."""
+        return "" if self.chat else surroundings_of(self, table)
 
     def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
         """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
@@ -177,6 +186,7 @@ class Driver(SideBySide):
             must_act=told["must-act"],
             may_force=self.models.forces and "chat" not in told,
             instructions=told.get("instructions", ""),
+            surroundings=told.get("surroundings", ""),
             options=_request_options(told),
             dialect=dialect,
             search=told["search"],

@@ -25,6 +25,7 @@ from quoth.agent.run.models import Models
 from quoth.agent.run.offers import Offers
 from quoth.agent.run.purse import Funds, Purse
 from quoth.agent.run.run import Run, RunDoor, RunLimits
+from quoth.agent.run.surroundings import Place, surroundings_for
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, read_messages
@@ -54,7 +55,7 @@ EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
 
-class TeamHost(Protocol):
+class TeamHost(Place, Protocol):
     """The parts of agent/run/host.py that a team needs."""
 
     services: Services
@@ -235,6 +236,7 @@ class Team:
             return self._agent.offers.table(table, dialect, call.user, "agent", before)
 
         table = offers(table)
+        here = surroundings_for(self._agent, past, table, call.user, "agent") if looks else ""
         run = build_run(
             log,
             past.without_failures(),
@@ -250,7 +252,8 @@ class Team:
                 catalog=self._agent.catalog.of(table),
             ),
             services=lambda run: services_for(self._agent, run),
-            messages=opening(session, name, past, table, dialect, search),
+            messages=opening(session, name, past, table, dialect, search, surroundings=here),
+            surroundings=here,
             limits=self._agent.limits,
             pages=self._agent.pages,
             data=data,
@@ -284,6 +287,8 @@ class Team:
             said["speaker"] = run.user
         if table.hidden:
             said["hidden"] = sorted(table.hidden)
+        if run.surroundings:
+            said["surroundings"] = run.surroundings
         limits = {**vars(run.limits), **run.budget.bounds}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
@@ -316,10 +321,12 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
     return kept
 
 
-def begin(table: ToolTable, dialect: Dialect, search: bool, instructions: str = "") -> Messages:
+def begin(
+    table: ToolTable, dialect: Dialect, search: bool, instructions: str = "", surroundings: str = ""
+) -> Messages:
     """A new conversation with the opening message for these tools."""
     messages: Messages = import_module("quoth.neuro.think").begin_conversation(
-        table, dialect=dialect, search=search, instructions=instructions
+        table, dialect=dialect, search=search, instructions=instructions, surroundings=surroundings
     )
     return messages
 
@@ -332,7 +339,8 @@ def opening(
     dialect: Dialect,
     search: bool,
     instructions: str = "",
+    surroundings: str = "",
 ) -> Messages:
     """The conversation with which a run begins, or began if it is being resumed."""
     before = session.messages_before(name) if past.exchanges else []
-    return read_messages(before) if before else begin(table, dialect, search, instructions)
+    return read_messages(before) if before else begin(table, dialect, search, instructions, surroundings)

@@ -50,6 +50,7 @@ class Talk:
     messages: Messages
     count: int = 0
     reply: str | None = None
+    surroundings: str = ""  # where its model was told that it is, if it has just begun
     known: dict[str, Any] | None = None  # the memory blocks it holds; None: as the transcript tells
     table: ToolTable | None = None  # the agent's tools as its model knows them; None: as they are
 

@@ -118,7 +118,11 @@ class Sources:
             if kind == "receipt":
                 told = [data.get("value"), data.get("message")]
             else:
-                told = [data.get("data"), *(file.get("text") for file in data.get("files", ()))]
+                told = [
+                    data.get("surroundings"),
+                    data.get("data"),
+                    *(file.get("text") for file in data.get("files", ())),
+                ]
             texts = [one if isinstance(one, str) else print_value(one) for one in told if one]
             if texts:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))

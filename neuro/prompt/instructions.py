@@ -22,16 +22,16 @@ When the results answer the task, reply in one plain sentence.
 
 EXAMPLE = """
 EXAMPLE:
-Task: Which colour does a.txt name, and how many lines of b.txt hold it?
+Task: Which colour does <file> name, and how many lines of <other> hold it?
 {read}
 Result: The colour is green.
 {grep}
 Result: 2 items
-The colour is green, and 2 lines of b.txt hold it.
+The colour is green, and 2 lines of <other> hold it.
 """
 
-READ = CallForm("read-file", {"path": "a.txt"})
-GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
+READ = CallForm("read-file", {"path": "<file>"})
+GREP = CallForm("grep-search", {"pattern": "green", "path": "<other>"})
 
 
 def text_rules(spell: Callable[[CallForm], str]) -> str:
@@ -78,10 +78,10 @@ you with the next message: do not tell of a result that you have not seen."""
 TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
     (
         "read-file",
-        "How many doors does a.txt name?",
-        "a.txt",
+        "How many doors does <file> name?",
+        "<file>",
         "A green house with 2 doors.",
-        "The file a.txt names 2 doors.",
+        "The file <file> names 2 doors.",
     ),
     (
         "grep-search",
@@ -124,18 +124,18 @@ RUN = """\
 HOW TO WORK:
 You know nothing of the files here: look before you answer, and never guess.
 Everything you do is a Lisp program (Hy), whose last value is the result:
-- (read-file :path "a.txt") looks into a file, (+ 2 (* 3 4)) computes.
-- (len (grep-search :pattern "green" :path "src")) counts, and one program may do several things in a do.
+- (read-file :path "<file>") looks into a file, (+ 2 (* 3 4)) computes.
+- (len (grep-search :pattern "green" :path "<folder>")) counts, and one program may do several things in a do.
 {how}
 When the results answer the task, reply in plain words, briefly.
 """
 RUN_NATIVE = RUN.format(how="Give the program to the tool run.")
 RUN_TEXT = RUN.format(
-    how='Reply with one program and nothing else, so: (run :program (read-file :path "a.txt"))\n'
+    how='Reply with one program and nothing else, so: (run :program (read-file :path "<file>"))\n'
     "Its result is the next message. Then run the next, or answer."
 )
 RUN_TOOL = (
     "Run a Lisp program (Hy) and get its last value. The tools you were told of are functions in it, called "
-    'with keywords, as in (read-file :path "a.txt"). The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)).'
+    'with keywords, as in (read-file :path "<file>"). The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)).'
 )
 RUN_PROGRAM = "The program, as Lisp text"

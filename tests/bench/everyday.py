@@ -1,22 +1,25 @@
-"""Thirty everyday tasks on a real model: share solved, steps, repeated calls, tokens. Not a test; it prints
-an Org table. The prompt was tuned on the first ten only; the others were written afterwards.
+"""Sixty everyday tasks on a real model: share solved, steps, repeated calls, tokens, files changed by a task
+that only asks. Not a test; it prints an Org table. The prompt was tuned on the first thirty, and on those of
+the others (everyday_more.py) with an odd number; the even ones of these are held out.
 
-python tests/bench/everyday.py [local|local-small|any --model spec] [--dialect D] [--task N] [--show]
+python tests/bench/everyday.py [local|local-small|any --model spec] [--dialect D]
+                               [--half older|tuned|held-out] [--task N] [--show]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from quoth import ModelOptions
+from everyday_more import MORE, Task, holds, says, says_any
+
+from quoth import ModelOptions, RunLimits
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.progress import Progress
@@ -46,37 +49,6 @@ WORKSPACE = {
 }
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is asked, and how to see that it is done."""
-
-    kind: str
-    text: str
-    solved: Callable[[Reply, Path], bool]
-
-
-def says(*wanted: str) -> Callable[[Reply, Path], bool]:
-    """The answer holds every wanted word, as a whole word."""
-    return lambda reply, root: (
-        reply.status == "done"
-        and bool(reply.calls)
-        and all(
-            re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", reply.text.replace(",", "")) for word in wanted
-        )
-    )
-
-
-def says_any(*wanted: str) -> Callable[[Reply, Path], bool]:
-    """The answer holds one of the wanted words, in any case."""
-    return lambda reply, root: (
-        reply.status == "done"
-        and bool(reply.calls)
-        and any(
-            re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", reply.text, re.IGNORECASE) for word in wanted
-        )
-    )
-
-
 def repeated(reply: Reply) -> int:
     """How many of its calls were answered by the receipt of an earlier one."""
     return sum(call.result.audit.get("stage") == "receipt" for call in reply.calls)
@@ -94,89 +66,84 @@ class CountsQuoted(SayYes):
         return await super().request(tool, call, reason)
 
 
-def holds(name: str, text: str, lacks: str = "\0") -> Callable[[Reply, Path], bool]:
-    """The run ended well and the file holds the text."""
-
-    def check(reply: Reply, root: Path) -> bool:
-        file = root / name
-        content = file.read_text() if file.is_file() else ""
-        return reply.status == "done" and text in content and lacks not in content
-
-    return check
-
-
-TASKS = (
-    Task("find", "Which file defines the function parse_date?", says("src/util.py")),
-    Task("read", "Which port is set in config/settings.ini?", says("8472")),
-    Task("count", "How many TODO comments are there in the files under src?", says("5")),
-    Task("count", "How many lines of logs/server.log contain ERROR?", says("3")),
-    Task("compute", "What is 37 * 43 + 58?", says("1649")),
-    Task("compute", "What is the sum of the numbers in docs/stock.txt?", says("137")),
-    Task(
+OLDER: tuple[tuple[str, str, Callable[[Reply, Path], bool]], ...] = (
+    ("find", "Which file defines the function parse_date?", says("src/util.py")),
+    ("read", "Which port is set in config/settings.ini?", says("8472")),
+    ("count", "How many TODO comments are there in the files under src?", says("5")),
+    ("count", "How many lines of logs/server.log contain ERROR?", says("3")),
+    ("compute", "What is 37 * 43 + 58?", says("1649")),
+    ("compute", "What is the sum of the numbers in docs/stock.txt?", says("137")),
+    (
         "write",
         "Write the text hello quoth into the file out/greeting.txt.",
         holds("out/greeting.txt", "hello quoth"),
     ),
-    Task(
+    (
         "edit",
         "Change the port in config/settings.ini from 8472 to 9000.",
         holds("config/settings.ini", "port = 9000\nworkers = 3", "8472"),
     ),
-    Task(
+    (
         "two-step",
         "docs/start.txt names another file. What is the code word in that other file?",
         says("heron"),
     ),
-    Task(
+    (
         "two-step",
         "Who leads the Test team according to docs/team.org, "
         "and what is the phone number of that person in docs/phones.txt?",
         says("522"),
     ),
     # Written after the prompt was tuned.
-    Task("find", "Which file under docs mentions coal?", says("cellar.txt")),
-    Task("find", "In which file is the function close defined?", says("db.py")),
-    Task("find", "Which Python file under src imports datetime?", says("util.py")),
-    Task("read", "What does notes.md say to buy?", says("milk")),
-    Task("read", "How many workers are set in config/settings.ini?", says("3")),
-    Task("read", "What is the phone number of Ada Brandt in docs/phones.txt?", says("301")),
-    Task("read", "Who leads the Build team according to docs/team.org?", says("Okafor")),
-    Task("read", "What is the code word in docs/rooms/cellar.txt?", says("badger")),
-    Task("list", "How many files are in the folder docs/rooms?", says("2")),
-    Task(
-        "list", "Is there a file named db.py in the folder src? Answer yes or no.", says_any("yes", "db.py")
-    ),
-    Task("count", "How many TODO comments are in src/db.py?", says("2")),
-    Task("count", "How many lines of logs/server.log contain 2026-03-02?", says("8")),
-    Task("compute", "What is 144 divided by 12, plus 7?", says("19")),
-    Task("compute", "How many apples and pears are there together according to docs/stock.txt?", says("42")),
-    Task("compute", "What is 2 to the power of 16?", says("65536")),
-    Task(
+    ("find", "Which file under docs mentions coal?", says("cellar.txt")),
+    ("find", "In which file is the function close defined?", says("db.py")),
+    ("find", "Which Python file under src imports datetime?", says("util.py")),
+    ("read", "What does notes.md say to buy?", says("milk")),
+    ("read", "How many workers are set in config/settings.ini?", says("3")),
+    ("read", "What is the phone number of Ada Brandt in docs/phones.txt?", says("301")),
+    ("read", "Who leads the Build team according to docs/team.org?", says("Okafor")),
+    ("read", "What is the code word in docs/rooms/cellar.txt?", says("badger")),
+    ("list", "How many files are in the folder docs/rooms?", says("2")),
+    ("list", "Is there a file named db.py in the folder src? Answer yes or no.", says_any("yes", "db.py")),
+    ("count", "How many TODO comments are in src/db.py?", says("2")),
+    ("count", "How many lines of logs/server.log contain 2026-03-02?", says("8")),
+    ("compute", "What is 144 divided by 12, plus 7?", says("19")),
+    ("compute", "How many apples and pears are there together according to docs/stock.txt?", says("42")),
+    ("compute", "What is 2 to the power of 16?", says("65536")),
+    (
         "write",
         "Make a file named todo.txt that holds the text: call Paul",
         holds("todo.txt", "call Paul"),
     ),
-    Task(
+    (
         "write",
         "Write the number 42 into the file out/answer.txt.",
         holds("out/answer.txt", "42"),
     ),
-    Task(
+    (
         "edit",
         "In notes.md, change the word milk to bread.",
         holds("notes.md", "Buy bread.", "milk"),
     ),
-    Task(
+    (
         "edit",
         "In docs/phones.txt the number of Paul Lindgren is wrong. Change 522 to 533.",
         holds("docs/phones.txt", "Paul Lindgren 533", "522"),
     ),
-    Task(
+    (
         "two-step",
         "Which port is set in config/settings.ini? Write just that number into the file out/port.txt.",
         holds("out/port.txt", "8472"),
     ),
 )
+TASKS = (*(Task(*one, WORKSPACE) for one in OLDER), *MORE)
+HALVES = {
+    "older": range(1, 31),
+    "tuned": range(31, 61, 2),
+    "held-out": range(32, 61, 2),
+}
+
+SECONDS, REPLY = 120.0, 300  # of a task, and tokens of a reply: a model that has lost its way writes for ever
 
 
 def tagged_table() -> ToolTable:
@@ -186,18 +153,30 @@ def tagged_table() -> ToolTable:
     return ToolTable(tuple(replace(tool, tag=tags.get(tool.name, "")) for tool in table))
 
 
+def now_in(root: Path) -> dict[str, str]:
+    """The files that are there, but for quoth's own."""
+    return {
+        str(file.relative_to(root)): file.read_text()
+        for file in root.rglob("*")
+        if file.is_file() and ".quoth" not in file.parts
+    }
+
+
 async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) -> int:
     backend = choose_backend(model)
-    solved = calls = again = turns = tokens = stopped = quoted = 0
+    solved = calls = again = turns = tokens = stopped = quoted = spoilt = tokens_in = 0
     spoken = f"{model}, {dialect}" if dialect else model
-    print(f"| # | kind | {spoken} | calls | repeated | quoted | turns | tokens out | s | answer |")
-    print("|---+---+---+---+---+---+---+---+---+---|")
+    print(
+        f"| # | kind | {spoken} | calls | repeated | quoted | turns "
+        "| tokens in | tokens out | s | changed | answer |"
+    )
+    print("|---+---+---+---+---+---+---+---+---+---+---+---|")
     try:
         for number in chosen:
             task = TASKS[number - 1]
             with tempfile.TemporaryDirectory(prefix="quoth-everyday-") as folder:
                 root = Path(folder)
-                for name, content in WORKSPACE.items():
+                for name, content in task.files.items():
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     (root / name).write_text(content)
                 if show:
@@ -207,21 +186,26 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                     workspace=root,
                     model=ModelOptions(backend, dialect=dialect),
                     tools=tagged_table() if dialect == "tags" else (),
+                    limits=RunLimits(seconds=SECONDS, reply_tokens=REPLY),
                     consent=person,
                     on_event=Progress() if show else None,
                 ) as agent:
                     reply = await agent.run(task.text)
                 good = task.solved(reply, root)
+                changed = task.only_asks and now_in(root) != task.files
             solved += good
             calls, again = calls + len(reply.calls), again + repeated(reply)
             turns, tokens = turns + reply.steps, tokens + reply.usage.output_tokens
             quoted += person.count
             stopped += "again and again" in reply.error
+            spoilt, tokens_in = spoilt + changed, tokens_in + reply.usage.input_tokens
             answer = reply.said.replace("\n", " ").replace("|", "/")[:60]
             print(
                 f"| {number} | {task.kind} | {'yes' if good else 'no'} | {len(reply.calls)} "
                 f"| {repeated(reply)} | {person.count} | {reply.steps} "
-                f"| {reply.usage.output_tokens} | {time.monotonic() - started:.1f} | {answer} |",
+                f"| {reply.usage.input_tokens} | {reply.usage.output_tokens} "
+                f"| {time.monotonic() - started:.1f} "
+                f"| {'CHANGED' if changed else ''} | {answer} |",
                 flush=True,
             )
     finally:
@@ -229,7 +213,8 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
     print(
         f"\nsolved {solved} of {len(chosen)} on {spoken}: {calls} calls, {again} of them repeated, "
         f"{quoted} asked as quoted, "
-        f"{turns} turns, {tokens} tokens out, {stopped} stopped by the repeat brake"
+        f"{turns} turns, {tokens_in} tokens in, {tokens} out, {stopped} stopped by the repeat brake, "
+        f"{spoilt} changed a file though the task only asks"
     )
     return solved
 
@@ -238,10 +223,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("model", nargs="?", default="local")
     options.add_argument("--dialect", help="how the model calls tools (default: the model's own)")
+    options.add_argument("--half", choices=HALVES, action="append", help="only these; may be repeated")
     options.add_argument("--task", type=int, action="append", help="only this one; may be repeated")
     options.add_argument("--show", action="store_true", help="print the calls and results on stderr")
     asked = options.parse_args()
-    asyncio.run(bench(asked.model, asked.dialect, asked.task or list(range(1, len(TASKS) + 1)), asked.show))
+    chosen = asked.task or sorted(number for half in asked.half or HALVES for number in HALVES[half])
+    asyncio.run(bench(asked.model, asked.dialect, chosen, asked.show))
 
 
 if __name__ == "__main__":

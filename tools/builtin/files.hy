@@ -6,7 +6,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   fnmatch [fnmatch]
   quoth.tools.errors [ToolError]
   quoth.tools.text [count number-of]
-  quoth.tools.call.guards [inside-workspace])
+  quoth.tools.lisp.printer [print-string]
+  quoth.tools.call.guards [inside-workspace]
+  quoth.tools.call.workspace [written])
 
 ;; * Bounds
 
@@ -15,15 +17,39 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (setv MAX-FILE 5_000_000)
   ; Bytes of a file that is edited, and of a text that is written.
 
+(setv MODEL-ROUTES #{"reply" "chat" "agent"})
+  ; The ways of a call that a model of our own loop makes.
+
 ;; * Helpers
 
 (defn reader [ctx]
   "Who reads and writes: what one agent has read says nothing of what another knows."
   f"{ctx.session} {ctx.user} {ctx.agent-id}")
 
+(defn opened [ctx path]
+  "A file opened for reading; of one that is not there, where a file of that name is."
+  (try
+    (.open-read ctx.workspace path)
+    (except [error ToolError]
+      (when (not (.startswith (str error) "There is no file"))
+        (raise))
+      (import quoth.tools.builtin.nearby [near-file])  ; here: most files are there
+      (raise (ToolError f"{error}{(near-file ctx (written path))}") :from None))))
+
+(defn known? [ctx path]
+  "Whether a file may be changed: the model of a loop has to have read it before, for it changed files blindly
+  that it had only been asked about. A person, or a program of theirs, knows what they change."
+  (or (not-in ctx.route MODEL-ROUTES)
+      (.has-seen ctx.workspace (reader ctx) path)
+      (not (.exists (.resolve ctx.workspace path)))))
+
+(defn require-known [ctx path]
+  (when (not (known? ctx path))
+    (raise (ToolError f"Read it first: (read-file :path {(print-string (written path))})"))))
+
 (defn text-of [ctx path]
   "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
-  (with [file (.open-read ctx.workspace path)]
+  (with [file (opened ctx path)]
     (setv data (.read file (+ MAX-FILE 1))))
   (when (> (len data) MAX-FILE)
     (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
@@ -73,6 +99,11 @@ Must not open a path by itself: every file is reached through ctx.workspace."
           (+= left-out 1))))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be listed."))
+  (when (not found)
+    (import quoth.tools.builtin.nearby [near-list])  ; here: most lists are not empty
+    (setv near (near-list ctx path pattern))
+    (when near
+      (.say ctx near)))
   found)
 
 (defn replaced [path text old new everywhere]
@@ -90,6 +121,16 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     True
       (.replace text old new)))
 
+(defn standing [ctx path]
+  "What a file holds, for a person who is asked: its text, the bytes of one that is no text, None without one."
+  (if (.exists (.resolve ctx.workspace path))
+      (with [file (.open-read ctx.workspace path)]
+        (setv data (.read file (+ MAX-FILE 1)))
+        (when (> (len data) MAX-FILE)
+          (raise (ToolError f"{path} is larger than {MAX-FILE} bytes, too large to compare.")))
+        data)
+      None))
+
 ;; * Tools
 
 (def-cognitive-tool read-file
@@ -99,7 +140,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
   :effects    [:reads]
   :guard      (inside-workspace path)
-  :examples   [(read-file :path "README.org")]
+  :examples   [(read-file :path "<folder>/<file>")]
   :body       (some-lines ctx path (text-of ctx path) start limit))
 
 (def-cognitive-tool list-files
@@ -109,7 +150,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                limit   {:type int  :doc "At most so many"  :default 500  :min 1}]
   :effects    [:reads]
   :guard      (inside-workspace path)
-  :examples   [(list-files :path "src" :pattern "*.py")]
+  :examples   [(list-files :path "<folder>" :pattern "*.py")]
   :body       (listed ctx path pattern limit))
 
 (def-cognitive-tool write-file
@@ -118,11 +159,13 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                content {:type str  :doc "The whole new text"}]
   :effects    [:writes]
   :guard      (inside-workspace path)
-  :examples   [(write-file :path "notes.txt" :content "one\ntwo\n")]
+  :changes    [[path (standing ctx path) content]]
+  :examples   [(write-file :path "<file>" :content "one\ntwo\n")]
   :body       (do
                 (setv data (.encode content "utf-8"))
                 (when (> (len data) MAX-FILE)
                   (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
+                (require-known ctx path)
                 (setv new (.write ctx.workspace path data :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"{(if new "created" "wrote")}:{path}")
                 f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
@@ -135,8 +178,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                all  {:type bool  :doc "Replace every occurrence"  :default False}]
   :effects    [:reads :writes]
   :guard      (inside-workspace path)
-  :examples   [(edit-file :path "setup.cfg" :old "version = 1" :new "version = 2")]
+  :changes    (do
+                (setv text (text-of ctx path))
+                [[path text (replaced path text old new all)]])
+  :examples   [(edit-file :path "<file>" :old "version = 1" :new "version = 2")]
   :body       (do
+                (require-known ctx path)
                 (with [_ (.alone ctx.workspace path)]
                   (setv text (text-of ctx path))
                   (.write ctx.workspace path (.encode (replaced path text old new all))

@@ -89,6 +89,11 @@ Must not open a path by itself: every file is reached through ctx.workspace."
              :from None)))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be read."))
+  (when (not hits)
+    (import quoth.tools.builtin.nearby [near-search])  ; here: most searches find something
+    (setv near (near-search ctx pattern path glob))
+    (when near
+      (.say ctx near)))
   (cut hits 0 limit))
 
 ;; * Tools
@@ -101,5 +106,5 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                limit   {:type int  :doc "At most so many hits"  :default 50  :min 1}]
   :effects    [:reads]
   :guard      (inside-workspace path)
-  :examples   [(grep-search :pattern "def main" :path "src")]
+  :examples   [(grep-search :pattern "def main" :path "<folder>")]
   :body       (search ctx pattern path glob limit))

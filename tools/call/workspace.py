@@ -157,6 +157,10 @@ class Workspace:
         """Remember the content that ``reader`` has read, so that its next write may replace it."""
         self._saw((reader, self.resolve(path)), data)
 
+    def has_seen(self, reader: str, path: str) -> bool:
+        """Whether ``reader`` has read this file, or written it."""
+        return (reader, self.resolve(path)) in self._seen
+
     def _saw(self, key: tuple[str, Path], data: bytes) -> None:
         self._seen.pop(key, None)
         self._seen[key] = hashlib.sha256(data).digest()

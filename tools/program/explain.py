@@ -7,7 +7,7 @@ names), or doors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import hy
@@ -114,6 +114,9 @@ def misused(text: str, line: int, column: int) -> str | None:
 
 # ---- programs that fail
 
+READER: Final = "read-file"
+_PATH = re.compile(r"[\w./-]*(?:/[\w.-]+|[\w-]\.[A-Za-z]\w{0,4})")
+
 
 def undefined(name: str, text: str, names: Iterable[str]) -> str:
     """A message for a NameError, with the corrected form if one is likely. ``names`` are the tools'."""
@@ -148,7 +151,21 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
                 if len(fixed) <= MAX_FIXED:
                     return f"{said} Set it first; a text stands in quotes: {fixed}."
         pending.extend(node[::-1])
-    return said + hint
+    return said + hint + _reading(text, known)
+
+
+def _reading(text: str, names: Collection[str]) -> str:
+    """How a file is read, for a program that names one in a text."""
+    if READER not in names:
+        return ""
+    pending: list[Any] = list(read_all(text, LIMITS))
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, m.String) and _PATH.fullmatch(str(node)):
+            return f" A file is read by ({READER} :path {print_string(str(node))})."
+        if isinstance(node, m.Sequence):
+            pending += node
+    return ""
 
 
 def _same(spelt: str, name: str) -> bool:

@@ -27,11 +27,13 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-# The options of a definition besides :parameters, :guard and :body, in the order they are documented.
+# The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
     "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns", "replace",
 )  # fmt: skip
+
+BOUNDING = ("pydantic", "annotated_types")  # whose notes in an annotation bound a value
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
 
@@ -58,6 +60,7 @@ def define_tool(
     parameters: Mapping[str, Mapping[str, Any]],
     body: Callable[..., Any],
     guard: Callable[..., Any] | None = None,
+    changes: Callable[..., Any] | None = None,
     source: str = "",
     form: str = "",
     module: str = "",
@@ -97,6 +100,7 @@ def define_tool(
         code=_code_of(module),
         place="" if is_ours(module) else place_of_function(body),
         _guard=guard,
+        _changes=changes,
         _body=body,
         **options,
     )
@@ -122,6 +126,7 @@ def cognitive_tool(
     name: str | None = None,
     description: str | None = None,
     guard: Callable[..., Any] | None = None,
+    changes: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """A decorator, the Python twin of ``def-cognitive-tool``: the function is the body, its signature the
@@ -137,16 +142,17 @@ def cognitive_tool(
         tool = name or kebab(function.__name__)
         said = read_docstring(inspect.getdoc(function) or "")
         hints = hints_of(tool, function)
-        options.setdefault("returns", declared_returns(tool, hints.get("return", Any), said.returns))
+        returns = declared_returns(tool, hints.get("return", Any), said.returns)
         return define_tool(
             tool,
             description or said.description,
             parameters=_parameters_of(tool, function, hints, said),
             body=function,
             guard=guard,
+            changes=changes,
             source=source_of(function),
             module=function.__module__,
-            **options,
+            **{"returns": returns, **options},
         )
 
     return define if function is None else define(function)
@@ -196,7 +202,12 @@ def _parameters_of(
         hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
-            doc = next((note for note in notes if isinstance(note, str)), doc)
+            said_here = (
+                note if isinstance(note, str) else getattr(note, "description", None) for note in notes
+            )
+            doc = next(filter(None, said_here), doc)
+            bounds = [note for note in notes if type(note).__module__.partition(".")[0] in BOUNDING]
+            hint = typing.Annotated[(hint, *bounds)] if bounds else hint
         default = REQUIRED if param.default is param.empty else param.default
         spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
         found[kebab(param.name)] = spec

@@ -15,7 +15,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 
 ;; * Reading a definition
 
-(setv TOOL-KEYS #("parameters" "guard" "body" #* OPTIONS))
+(setv TOOL-KEYS #("parameters" "guard" "changes" "body" #* OPTIONS))
 
 (defn option-table [compiler items known owner [kinds hy.models.Keyword]]
   "The options of a definition as a dictionary of models; a key that is not KNOWN is an error at that key."
@@ -67,6 +67,9 @@ They know how a definition is written and nothing of what a tool does; values ar
                            item)}
      :guard ~(if (in "guard" options) (function (get options "guard") (+ '[call ctx deny ask] names)) 'None)
      :body ~(function (get options "body") (+ '[call ctx] names))
+     ~@(if (in "changes" options)
+           [:changes (reading-function compiler name (get options "changes") (+ '[call ctx] names))]
+           [])
      :source ~(source-text compiler)
      :form ~(show compiler.this)
      :module __name__
@@ -137,6 +140,12 @@ They know how a definition is written and nothing of what a tool does; values ar
       `(fn :async [~@names] ~form)
       `(fn [~@names] ~form)))
 
+(defn reading-function [compiler tool form names]
+  "The function of :changes, which runs while a person waits for the question and so does not await."
+  (when (awaits? form)
+    (fail compiler form f"{tool}: :changes only reads files and awaits nothing."))
+  (function form names))
+
 (defn awaits? [form]
   "Whether FORM awaits by itself (or has an :async clause), not in a function defined inside it."
   (and (isinstance form hy.models.Sequence)
@@ -181,7 +190,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 (defn expand-shell-tool [compiler name description items]
   "A tool whose body runs one program, without a shell; parameters that stand in :argv are filled in."
   (must-describe compiler name description)
-  (setv options (option-table compiler items #("argv" "cwd" "guard" "parameters" #* OPTIONS) (str name)))
+  (setv options (option-table compiler items #("argv" "cwd" "guard" "changes" "parameters" #* OPTIONS) (str name)))
   (when (not (isinstance (.get options "argv") hy.models.List))
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
@@ -192,7 +201,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
   (must-describe compiler name description)
   (setv options (option-table compiler items
-                              #("url" "method" "query" "json" "headers" "guard" "parameters" #* OPTIONS)
+                              #("url" "method" "query" "json" "headers" "guard" "changes" "parameters"
+                                #* OPTIONS)
                               (str name)))
   (when (not-in "url" options)
     (fail compiler name f"{name} needs :url."))

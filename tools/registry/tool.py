@@ -1,6 +1,6 @@
-"""A cognitive tool: what it is called, shows, takes and may do, and its guard and body.
+"""A cognitive tool: what it is called, shows, takes and may do, its guard and body, and what it would change.
 
-It never runs a guard or a body: only tools/door/door.py does. Must not know tables, doors or models.
+It never runs any of these: only tools/door does. Must not know tables, doors or models.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class CognitiveTool:
     same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
     (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
     there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
-    it has there."""
+    it has there. ``_changes`` only reads: it gives ``[path, old text, new text]`` of each file that a call
+    would change, so that a person sees it before deciding (tools/door/changes.py)."""
 
     name: str
     description: str
@@ -73,6 +74,7 @@ class CognitiveTool:
     guarded_there: bool = False
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
+    _changes: Callable[..., Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for fine, what in self._rules():

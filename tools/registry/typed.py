@@ -42,7 +42,7 @@ def register(
     def define(function: Callable[..., Any]) -> CognitiveTool:
         said = read_docstring(inspect.getdoc(function) or inspect.cleandoc(input_model.__doc__ or ""))
         hints = hints_of(name, function)
-        options.setdefault("returns", declared_returns(name, hints.get("return", Any), said.returns))
+        returns = declared_returns(name, hints.get("return", Any), said.returns)
         return define_tool(
             name,
             description or said.description,
@@ -54,7 +54,7 @@ def register(
             source=source_of(function),
             module=function.__module__,
             input_model=input_model,
-            **options,
+            **{"returns": returns, **options},
         )
 
     return define

@@ -209,7 +209,7 @@ OPTIONS = [
     "returns",
     "replace",
 ]
-KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "body", *OPTIONS])
+KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "changes", "body", *OPTIONS])
 SPEC = ":type :doc :default :choices :min :max :secret :hidden"
 
 MISUSES: list[tuple[str, str, str]] = [
@@ -301,7 +301,7 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-shell-tool x "D." :body 1)',
         ":body",
-        "x: there is no option :body; the options are :argv :cwd :guard :parameters :effects :cost :gate "
+        "x: there is no option :body; the options are :argv :cwd :guard :changes :parameters :effects :cost :gate "
         ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background :ends-turn :shown "
         ":examples :returns :replace.",
     ),

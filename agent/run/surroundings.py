@@ -1,0 +1,204 @@
+"""What a run tells its model of the place where it works: date, folder, a bounded list of files, and
+AGENTS.md if a person trusts it.
+
+It is computed once, where a conversation begins, and recorded with its stimulus, from which a run that is
+resumed or replayed is answered. Knows a workspace and its rules; it must not know models or the loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from quoth.agent.session.past import Past
+from quoth.neuro.prompt.surroundings import surroundings_text
+from quoth.tools.call.call import Route, new_call
+from quoth.tools.call.workspace import SKIPPED, Workspace
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.trust import Trust, digest_of
+from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.tools.call.context import ToolContext
+
+FILE_TOOLS = ("read-file", "list-files", "grep-search", "write-file", "edit-file")
+LISTER, READER = "list-files", "read-file"
+MOST_ENTRIES = 40
+MOST_LOOKED_AT = 5_000  # names in folders, of which most are only counted
+NOTES = "AGENTS.md"
+MOST_NOTES = 6_000  # characters of it
+TRUST = Trust(kind=".agents")
+
+
+class Place(Protocol):
+    """The parts of agent/run/host.py that are needed."""
+
+    workspace: Workspace
+    policy: RulesPolicy
+    user: str
+    session: str
+
+    def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext: ...
+
+    def _tell_note(self, text: str) -> None: ...
+
+
+def surroundings_of(host: Place, table: ToolTable, user: str = "", route: Route = "reply") -> str:
+    """What the model of a run with these tools is told; nothing where it has no tools for files."""
+    if not any(name in table and table.get(name).shown for name in FILE_TOOLS):
+        return ""
+    may_list = _listable(host, user or host.user, route)
+    found = None if may_list is None else list_files(host.workspace, may_list)
+    names, more = (None, 0) if found is None else found
+    return surroundings_text(date.today(), host.workspace.root.name or "/", names, more, _notes(host))
+
+
+def surroundings_for(host: Place, past: Past, table: ToolTable, user: str, route: Route) -> str:
+    """The same for a run that may have begun: then it is what was recorded."""
+    if past.stimulus is not None:
+        return str(past.stimulus.data.get("surroundings", ""))
+    return surroundings_of(host, table, user, route)
+
+
+# Files
+
+
+@dataclass
+class _Folder:
+    """A folder of the first level: the files in it, and how many are in each folder below."""
+
+    name: str
+    files: list[str]
+    below: list[tuple[str, int]]
+
+    @property
+    def entries(self) -> list[str]:
+        return [*self.files, *(f"{name}/ ({number_of(many, 'file')})" for name, many in self.below)]
+
+    @property
+    def counted(self) -> str:
+        many = len(self.files) + sum(many for _, many in self.below)
+        return f"{self.name}/ ({number_of(many, 'file')})"
+
+
+def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[list[str], int]:
+    """The files of the first two levels, and how many are in folders below; of a folder for which there is no
+    room only how many it holds. At most MOST_ENTRIES, and how many more there are."""
+    left = iter(range(MOST_LOOKED_AT))
+
+    def listable(folder: Path) -> tuple[list[str], list[Path]]:
+        files, folders = _inside(workspace, folder, left)
+        return [file for file in files if may_list(file)], folders
+
+    def count(folder: Path) -> int:
+        files, folders = listable(folder)
+        return len(files) + sum(map(count, folders))
+
+    files, folders = listable(workspace.root)
+    below = []
+    for folder in folders:
+        inside, deeper = listable(folder)
+        counts = [(workspace.shown(one), count(one)) for one in deeper]
+        made = _Folder(workspace.shown(folder), inside, [one for one in counts if one[1]])
+        if made.entries:
+            below.append(made)
+    room = MOST_ENTRIES - len(files) - len(below)  # each folder has one line at least
+    shown = set()
+    for made in sorted(below, key=lambda one: len(one.entries)):  # so that most folders are shown
+        if len(made.entries) - 1 <= room:
+            room -= len(made.entries) - 1
+            shown.add(made.name)
+    entries = [
+        *files,
+        *(line for one in below for line in (one.entries if one.name in shown else [one.counted])),
+    ]
+    return entries[:MOST_ENTRIES], max(len(entries) - MOST_ENTRIES, 0)
+
+
+def _inside(workspace: Workspace, folder: Path, left: Iterator[int]) -> tuple[list[str], list[Path]]:
+    """The files and the folders in a folder, without hidden ones, links and secrets."""
+    files, folders = [], []
+    try:
+        with os.scandir(folder) as found:
+            for entry, _ in zip(found, left, strict=False):
+                if entry.name.startswith(".") or entry.is_symlink():
+                    continue
+                path = folder / entry.name
+                if entry.is_dir() and entry.name not in SKIPPED:
+                    folders.append(path)
+                elif entry.is_file() and not workspace.is_secret(path):
+                    files.append(workspace.spelling(path))
+    except OSError:
+        return [], []
+    return sorted(files), sorted(folders)
+
+
+def _listable(host: Place, user: str, route: Route) -> Callable[[str], bool] | None:
+    """Whether a file may be named to this user's model: what list-files would name. None where it may not be
+    called unasked."""
+    tool = _shipped(LISTER)
+    if tool is None:
+        return None
+    reader = _shipped(READER)
+    if not host.policy.strict(tool) and (reader is None or not host.policy.strict(reader)):
+        return lambda path: True
+    from quoth.tools.policy.walking import Walk  # here: where there are no rules nothing is judged
+
+    args = {"path": WorkspacePath("."), "pattern": "*", "limit": MOST_ENTRIES}
+    call = new_call(CallForm(LISTER, {"path": "."}), route=route, user=user, session=host.session)
+    if host.policy.judge(tool, call, args, host.context(user=user)).kind != "allow":
+        return None
+    walk = Walk(host.policy, tool, call, args, host.workspace, reader)
+    return walk.may_list
+
+
+def _shipped(name: str) -> CognitiveTool | None:
+    """A tool that ships: the rules about it hold where it is not offered, too."""
+    return cognitive_tools.get(name) if name in cognitive_tools else None
+
+
+# What the project says
+
+
+def _notes(host: Place) -> str:
+    """The text of AGENTS.md, if it is as a person trusted it; they are told when it is not so any more."""
+    try:
+        trusted = TRUST.trusted(host.workspace.root)
+        if trusted is None:
+            return ""
+        data = _read_notes(host.workspace)
+    except (ToolError, UsageError) as error:
+        host._tell_note(f"The model is not shown {NOTES}. {error}")
+        return ""
+    if digest_of(data) != trusted:
+        host._tell_note(
+            f"{NOTES} has changed since it was trusted, so the model is not shown it; "
+            "read it, then run: quoth trust"
+        )
+        return ""
+    text = data.decode("utf-8", "replace")
+    return text if len(text) <= MOST_NOTES else f"{text[:MOST_NOTES]}\n… (read-file shows the rest)"
+
+
+def notes_for_agents(root: Path) -> bytes | None:
+    """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError for one that cannot be
+    shown."""
+    if not os.path.lexists(root / NOTES):
+        return None
+    try:
+        return _read_notes(Workspace(root))
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+
+
+def _read_notes(workspace: Workspace) -> bytes:
+    with workspace.open_read(NOTES) as file:
+        return file.read(1_000_000)
