@@ -199,7 +199,11 @@ thousand turns use no more stack than ten."
 (defn conclude [turn run]
   "Conclude a turn: results or faults give a Bounce, an answer gives the Reply."
   (setv records turn.records
-        repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
+        ; One that has changed something now was no repetition: it had failed before.
+        repeats (lfor  record (unique records run)
+                       :if (and (in (call-digest record.form run) turn.old)
+                                (not record.result.side-effects))
+                       record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
   (setv stuck (note-repeats repeats run)
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
