@@ -162,8 +162,11 @@ thousand turns use no more stack than ten."
       (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
 
 (defn telling? [record]
-  "Whether a result is informative: it is ok and not empty."
-  (and record.result.ok (not-in record.result.value [None "" [] {}])))
+  "Whether a result is informative: it is ok and not empty, nor a search without hits."
+  (setv value record.result.value)
+  (and record.result.ok
+       (not-in value [None "" [] {}])
+       (not (and (isinstance value dict) (= (.get value "hits") [])))))
 
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."

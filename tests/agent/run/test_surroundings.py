@@ -78,7 +78,9 @@ def test_where_nothing_may_be_listed_no_file_is_named(home: Path, rule: str) -> 
 
 
 def test_a_model_without_tools_for_files_is_told_nothing(home: Path) -> None:
-    rule = " ".join(f"(deny ({name}))" for name in "read-file list-files grep-search write-file edit-file".split())
+    rule = " ".join(
+        f"(deny ({name}))" for name in "read-file list-files grep-search write-file edit-file".split()
+    )
     told = story(home, "Well.", policy=files(home.parent, {"rules.hy": rule}) / "rules.hy")
     assert here(told.requests[0]) == []
 
@@ -126,7 +128,9 @@ def test_what_was_told_stays_so_when_the_session_goes_on(home: Path) -> None:
 
 def opening_of_next(made: Any) -> str:
     made.run("Third.")
-    *_, last = made.transcript.events(made.session, kind="stimulus") if hasattr(made, "transcript") else [None]
+    *_, last = (
+        made.transcript.events(made.session, kind="stimulus") if hasattr(made, "transcript") else [None]
+    )
     return str(last.data["surroundings"])
 
 
