@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 EventKind = Literal[
     "turn",  # int: the model is asked for the so-manieth reply
     "text",  # str: a piece of its reply, as it comes
+    "said",  # str: a block of its words that is complete (a paragraph, a list, a fence), without its calls
     "written",  # str: a call that is complete in what has come; it is not made yet
     "thought",  # Thought (neuro/think.hy): the whole reply, read
     "call",  # CallForm: a call that is made, without declared secrets

@@ -18,6 +18,7 @@ thousand turns use no more stack than ten."
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
+  quoth.neuro.reading.words [Words]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
@@ -89,6 +90,7 @@ thousand turns use no more stack than ten."
     (setv run.dialect thought.dialect)
     (when thought.note
       (.tell run "note" thought.note))
+    (tell-words thought run)
     (.tell run "thought" thought)
     (if (= thought.finish "refused")
         (Ending "failed" (refused run.backend.name thought.text))
@@ -96,6 +98,8 @@ thousand turns use no more stack than ten."
     (except [error ModelError]
       (Ending "failed" (str error)))
     (except [RunStoppedError]
+      (when (and run.words (setx tail (.tail run.words)))
+        (.tell run "said" tail))
       (Ending "interrupted" "The run was interrupted."))))
 
 (defn :async perceive-and-think [stimulus run]
@@ -116,21 +120,36 @@ thousand turns use no more stack than ten."
            :schema (when run.output run.output.schema))))))
 
 (defn hearing [run]
-  "A function for the pieces of a streamed reply: it tells the listener of each piece, and of each call as
-  soon as it is complete. A call that only reads is begun then, unless one before it has to wait."
-  (setv calls (.stream run.dialect run.door.table)
+  "A function for the pieces of a streamed reply: it tells the listener of each piece, of each block of words
+  that is complete, and of each call as soon as it is. A call that only reads is begun then, unless one before
+  it has to wait."
+  (setv run.words (Words (fn [text] (.read-text run.dialect text run.door.table)))
+        calls (.stream run.dialect run.door.table)
         place 0
         ; Only the end of a reply tells how sure it is; until then it is not surer than anybody.
         begins (is run.context.confidence None))
   (fn [piece]
     (nonlocal place begins)
     (.tell run "text" piece)
+    (for [block (.feed run.words piece)]
+      (.tell run "said" block))
     (for [form (calls piece)]
       (.tell run "written" (str (shown-form form run)))
       (setv begins (and begins
                         (< place run.budget.calls-left)
                         (.begin run.early-calls place (new-call form #** (marks place run)) run.context)))
       (+= place 1))))
+
+(defn tell-words [thought run]
+  "Tell the listener the words of a reply that it has not been told; those that the transcript has answered
+  were told when they came."
+  (setv recalled (and run.log run.log.recalled)
+        words (when (not recalled) run.words)
+        run.words None)
+  (when (and words (!= thought.finish "refused"))
+    (setv rest (.rest words (if run.chats  thought.reading.display  thought.reading.text)))
+    (when rest
+      (.tell run "said" rest))))
 
 (defn must-look? [run]
   "Whether the model may not answer yet: no result has told it anything, and it has tries left."

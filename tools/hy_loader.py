@@ -139,13 +139,8 @@ def load_hy_file(path: Path) -> ModuleType:
     _ask_for_frames_only()
     from hy.errors import HyError
 
-    try:
-        source = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.") from None
-    name = "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    source = read_source(path)
+    name = module_name(path)
     loader = _FreshLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
@@ -156,10 +151,36 @@ def load_hy_file(path: Path) -> ModuleType:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        told = _language_error if isinstance(error, HyError | SyntaxError) else _run_error
+        told = _language_error if isinstance(error, HyError | SyntaxError) else run_error
         hint = _old_spelling(path, source, error) or _not_required(path, source, module, error)
-        raise UsageError(hint or told(path, source, error)) from None
+        raise UsageError(hint or told(path, source, error) + not_found(path, error)) from None
     return module
+
+
+def read_source(path: Path) -> str:
+    """The text of a user's file. Raises UsageError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+
+
+def module_name(path: Path) -> str:
+    """The name of the module that a user's file becomes, unlike any that could be imported."""
+    return "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+
+
+def not_found(path: Path, error: BaseException) -> str:
+    """What to add where a user's file imports one that lies beside it: a folder that a model may write to is
+    no place to import from."""
+    name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+    beside = (path.parent / f"{name.partition('.')[0]}{end}" for end in (".py", ".hy", ""))
+    if not name or not any(map(Path.exists, beside)):
+        return ""
+    folder = path.parent.resolve()
+    return f"\nThe folder of the file is not searched; to have that, say PYTHONPATH={folder} quoth …"
 
 
 def _language_error(path: Path, source: str, error: Any) -> str:
@@ -182,7 +203,21 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     if lines and lines[0].startswith("expanding macro"):
         lines = [_plain(lines[-1])] if len(lines) > 1 else lines
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    if message.startswith("Keyword argument") and (hint := _plist_read(source, line, column)):
+        lines = [hint]
     return located(path, source, line, column, " ".join(lines) or type(error).__name__)
+
+
+def _plist_read(source: str, line: int, column: int) -> str:
+    """What is said of (getf x :k), which Hy takes for a call with an argument k; empty if there is none."""
+    import hy
+
+    for form in _expressions(source):
+        read = len(form) > 2 and form[0] == hy.models.Symbol("getf") and isinstance(form[2], hy.models.Keyword)
+        if read and (form[2].start_line, form[2].start_column) == (line, column):
+            written = hy.repr(form[1]).removeprefix("'")
+            return f'getf is of Common Lisp; write (get {written} "{form[2].name}").'
+    return ""
 
 
 def _expressions(source: str) -> Iterator[Any]:
@@ -221,15 +256,16 @@ def _old_spelling(path: Path, source: str, error: BaseException) -> str:
 
 
 def _not_required(path: Path, source: str, module: ModuleType, error: BaseException) -> str:
-    """What is said of a file that uses our macro without requiring it; empty for other errors. Hy takes the
-    definition for a call, and complains of a name inside it."""
-    macro = "def_cognitive_tool"
-    if not isinstance(error, NameError) or macro in getattr(module, "_hy_macros", {}):
+    """What is said of a file that uses a macro of ours without requiring it; empty for other errors. Hy takes
+    the definition for a call, and complains of a name inside it."""
+    if not isinstance(error, NameError):
         return ""
     import hy
 
+    ours = importlib.import_module(f"{PACKAGE}.tools.macros")._hy_macros.keys()
+    missing = ours - getattr(module, "_hy_macros", {}).keys()
     for form in _expressions(source):
-        if form and isinstance(form[0], hy.models.Symbol) and hy.mangle(form[0]) == macro:
+        if form and isinstance(form[0], hy.models.Symbol) and hy.mangle(form[0]) in missing:
             told = f"{form[0]} is a macro: begin the file with (require quoth [{form[0]}])."
             return located(path, source, form.start_line, form.start_column, told)
     return ""
@@ -265,13 +301,14 @@ def _no_macro(message: str) -> str:
     return f"{module} has no macro {wanted}." + did_you_mean(wanted, shown)
 
 
-def _run_error(path: Path, source: str, error: BaseException) -> str:
-    """An error raised while the file ran: its last line inside the file, and what was raised."""
+def run_error(path: Path, source: str, error: BaseException, first_column: int = 1) -> str:
+    """An error raised while the file ran: its last line inside the file, and what was raised. Hy counts
+    columns from 1, Python from 0."""
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames and frames[-1].lineno else 1
-    column = (frames[-1].colno or 1) if frames else 1  # Hy counts columns from 1, Python from 0
+    column = 1 + (frames[-1].colno or first_column) - first_column if frames else 1
     return located(path, source, line, column, _plain(f"{type(error).__name__}: {error}"))
 
 

@@ -1,4 +1,4 @@
-"""Loads the tool table of an agent: the tools that ship, and those of a user's files.
+"""Loads the tool table of an agent: the tools that ship, and those of a user's files and functions.
 
 It knows how tools are loaded and nothing of what runs them, so that listing tools stays quick.
 """
@@ -12,11 +12,13 @@ from pathlib import Path
 
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.hy_loader import load_hy_file
+from quoth.tools.py_loader import load_py_file
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.text import short
 
 ToolSource = str | Path | CognitiveTool
+LOADERS = {".hy": load_hy_file, ".py": load_py_file}
 KNOWLEDGE_RULES = Path(__file__).parent / "knowledge" / "chat_rules.hy"  # a policy for the knowledge tools
 
 
@@ -28,11 +30,11 @@ def load_tools(
     knowledge: bool = False,
 ) -> ToolTable:
     """``table``, or a new one of the tools that ship, with those of ``sources`` added; with ``knowledge``
-    also those of a knowledge base. Tools named in ``without`` are left out first, so that one of the sources
-    may have the name. Raises UsageError."""
+    also those of a knowledge base. Tools that the process has defined elsewhere are not in it. Tools named in
+    ``without`` are left out first, so that one of the sources may have the name. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
-        table = cognitive_tools.copy()
+        table = ToolTable(tool for tool in cognitive_tools if tool.ships)
     if knowledge:
         table = with_knowledge(table)
     if without:
@@ -42,13 +44,21 @@ def load_tools(
             table.register(source, replace=source.name in table and table.get(source.name) is source)
             continue
         if not isinstance(source, str | Path):
-            raise UsageError(f"{source!r} is no tool; tools are .hy files, or tools made in Python.")
+            raise UsageError(_no_tool(source))
         path = Path(source)
-        if path.suffix != ".hy":
-            raise UsageError(f"{path} is no tool file; tools are written in files that end in .hy.")
+        load = LOADERS.get(path.suffix)
+        if load is None:
+            raise UsageError(f"{path} is no tool file; tools are written in files that end in .hy or .py.")
         with registering_in(table):
-            load_hy_file(path)
+            load(path)
     return table
+
+
+def _no_tool(source: object) -> str:
+    """What is said of a source that is neither a file nor a tool."""
+    if callable(source) and (name := getattr(source, "__name__", "")):
+        return f"{name} is a function, and no tool yet; write @cognitive_tool in the line above it."
+    return f"{source!r} is no tool; tools are .hy and .py files, or tools made in Python."
 
 
 def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:

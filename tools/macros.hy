@@ -11,10 +11,12 @@ tools/registry. This file must not know what a door, a model or a loop is."
         :parameters [who {:type str  :doc \"Whom\"}]
         :body       (+ \"Hello, \" who))
 
-  Options are closed: :parameters :guard :body, and OPTIONS of tools/registry/define.py. In :guard and :body
-  the parameters are bound by name, and `call` and `ctx` too; a guard returns True, False, (deny \"why\") or
-  (ask \"why\"). With :ends-turn True a call that is ok ends the run, and what it says is the reply;
-  with :no-background True a call on another machine is stopped when nobody waits for it any more."
+  Options are closed: :parameters :guard :changes :body, and OPTIONS of tools/registry/define.py. In :guard,
+  :changes and :body the parameters are bound by name, and `call` and `ctx` too. A guard returns True, False,
+  (deny \"why\") or (ask \"why\"). :changes tells a person who is asked what a call would change: it only
+  reads, and gives [[path old-text new-text] …], None for a file that is not there. With :ends-turn True a
+  call that is ok ends the run, and what it says is the reply; with :no-background True a call on another
+  machine is stopped when nobody waits for it any more."
   (import quoth.tools.registry.expand [expand-tool])
   (expand-tool _hy-compiler name description options))
 

@@ -88,7 +88,7 @@ def _filters(options: AuditOptions) -> dict[str, str]:
             raise UsageError(f"There is no status {options.status}.{hint}")
         filters["status"] = options.status
     if options.since is not None:
-        filters["since"] = _since(options.since, datetime.now(UTC))
+        filters["since"] = time_since(options.since)
     more = {"session": options.session, "user": options.user}
     return filters | {name: value for name, value in more.items() if value}
 
@@ -101,8 +101,9 @@ def _last(text: str | None) -> int | None:
     return int(text)
 
 
-def _since(text: str, now: datetime) -> str:
-    """Return the time of ``--since`` in the format of the rows: UTC, ISO 8601."""
+def time_since(text: str) -> str:
+    """Return the time of ``--since`` in the format of the rows: UTC, ISO 8601. Raises UsageError."""
+    now = datetime.now(UTC)
     ago = re.fullmatch(r"(\d{1,6})([smhdw])", text)
     try:
         if ago:

@@ -12,7 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.options import DONE, FAILED, INTERRUPTED, PENDING, USAGE, Options, limits_of
+from quoth.agent.cli.options import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    PENDING,
+    USAGE,
+    Options,
+    StreamOptions,
+    limits_of,
+)
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.agent.terminal.person import can_be_asked, require_person
 from quoth.tools.errors import UsageError
@@ -21,6 +30,8 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import PolicyOptions, ToolOptions
+    from quoth.agent.terminal.event_lines import EventLines
+    from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
     from quoth.tools.knowledge.base import FileKnowledge
@@ -279,10 +290,31 @@ def messages_of(agent: AsyncAgent, as_json: bool) -> list[str]:
     return sent
 
 
-def show_result(result: ToolResult, as_json: bool, messages: Sequence[str] = ()) -> int:
+def listener_for(options: StreamOptions) -> Speech | EventLines:
+    """What shows a run while it goes on: its words and calls to a person, or each event as a line of JSON."""
+    if not options.stream:
+        from quoth.agent.terminal.speech import Speech
+
+        return Speech(aloud=not options.json)
+    if not options.json:
+        raise UsageError("--stream prints each event as a line of JSON; it goes with --json.")
+    from quoth.agent.terminal.event_lines import EventLines
+
+    return EventLines()
+
+
+def show_result(
+    result: ToolResult, as_json: bool, messages: Sequence[str] = (), by: Speech | EventLines | None = None
+) -> int:
     """Print the result of a call and return the exit code. ``messages`` become a part of the JSON."""
     if as_json:
-        print_json(result.to_json() | ({"messages": list(messages)} if messages else {}))
+        more = {"messages": list(messages)} if messages else {}
+        from quoth.agent.terminal.event_lines import EventLines
+
+        if isinstance(by, EventLines):
+            by.finish(result, more)
+        else:
+            print_json(result.to_json() | more)
         return EXIT_OF.get(result.status, FAILED)
     from quoth.agent.terminal.text import failure_text, show_value
 
@@ -296,14 +328,19 @@ def show_result(result: ToolResult, as_json: bool, messages: Sequence[str] = ())
     return DONE
 
 
-def show_reply(reply: Reply, as_json: bool) -> int:
-    """Print the reply of a run, without what was printed as a message, and return the exit code."""
+def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
+    """Print the reply of a run, without what was printed as a message or as it came, and return the exit
+    code."""
     from quoth.agent.cli.options import EXIT_OF_RUN
+    from quoth.agent.terminal.speech import Speech
 
-    if as_json:
+    by.stop()
+    if not isinstance(by, Speech):
+        by.finish(reply, {})
+    elif as_json:
         print_json(reply.to_json())
-    elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
-        print_line(text)
+    elif reply.status == "done" and (reply.text if reply.unsent is None else reply.unsent):
+        by.finish(reply)
     elif reply.status == "done" and reply.follow_ups:
         pass  # they are all there is to say
     elif reply.status == "done" and not reply.messages:

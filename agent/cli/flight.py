@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
-TEXT_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
 
 
@@ -60,6 +59,7 @@ class FlyOptions(Options):
     until: str = option("--until", "PHASE", "stop after this phase or step", default="", type=_name)
     parallel: bool = switch("--parallel", "run steps without order between them at once")
     again: bool = switch("--again", "fly all of it anew")
+    copy: bool = switch("--copy", "fly a copy of it in a new folder, and leave the file as it is")
 
 
 def add(commands: Commands) -> None:
@@ -80,6 +80,8 @@ def fly(options: FlyOptions) -> int:
     from quoth.agent.flight.plan_file import PlanFile
 
     _refuse_together(options)
+    if options.copy:
+        options = replace(options, plan=_copied(options.plan))
     file = PlanFile(options.plan)
     with open_store(options) as store:
         begun = options if options.again else _as_begun(options, store, file)
@@ -133,11 +135,26 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
 def _refuse_together(options: FlyOptions) -> None:
     """Raise UsageError for options of which one would say nothing."""
     looks = [word for word, given in (("--check", options.check), ("--dry-run", options.dry_run)) if given]
-    flies = [word for word, given in (("--parallel", options.parallel), ("--again", options.again)) if given]
+    given = {"--parallel": options.parallel, "--again": options.again, "--copy": options.copy}
+    flies = [word for word, is_given in given.items() if is_given]
     if len(looks) > 1:
         raise UsageError("--check and --dry-run are two ways to look at a plan; take one of them.")
     if looks and flies:
         raise UsageError(f"{looks[0]} flies nothing, and {flies[0]} says how to fly; leave one out.")
+
+
+def _copied(plan: str) -> str:
+    """The path of a copy of the plan in a new folder, after saying where it is."""
+    import tempfile
+    from pathlib import Path
+
+    from quoth.agent.flight.plan_file import PlanFile
+
+    file = PlanFile(plan)
+    copy = Path(tempfile.mkdtemp(prefix="quoth-")) / file.path.name
+    copy.write_bytes(file.data)
+    complain(f"{plan} stays as it is; this flies a copy: {copy}")
+    return str(copy)
 
 
 def _wanted(options: FlyOptions) -> Wanted:
@@ -147,15 +164,10 @@ def _wanted(options: FlyOptions) -> Wanted:
 
 
 def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str]) -> None:
-    from quoth.agent.terminal.text import shortened
-
     if options.json:
         print_json(report.to_json() | ({"messages": sent} if sent else {}))
     else:
-        for step in report.steps:
-            text = shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
-            print_line(f"{step.word:<8}{step.id}{': ' if text else ''}{text}")
-        print_line(str(report))
+        print_line(report.page())
     for note in report.notes:
         complain(note)
     if report.status == "pending":
@@ -252,9 +264,12 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
 # Deciding
 
 
-def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: str = "") -> int:
+def decide_plan(
+    options: Options, path: str, named: str | None, kind: Any, why: str = "", *, resumes: bool = False
+) -> int:
     """Record a decision about all steps of a plan as they are now, or about those of the part ``named``.
-    Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny"."""
+    Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny". Where
+    it is flown on at once, ``resumes``, what it covers is printed beside the results."""
     from quoth.agent.flight.approval import coverage, record
     from quoth.agent.flight.approval_view import coverage_data, page
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
@@ -278,19 +293,19 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.write([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
-        if options.json:
+        if options.json and not resumes:
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):
                 one |= coverage_data(more)
             print_json(told)
         else:
             for step, more in zip_longest(steps, covered):
-                print_line(page(plan, step, word, more))
+                (complain if resumes else print_line)(page(plan, step, word, more))
         for note in [*notes, *file.notes]:
             complain(note)
         if is_held(flight_lock(file.path)):
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
-        if kind != "deny":
+        if kind != "deny" and not resumes:
             complain("That holds for each flight, until a step or a tool in it is changed.")
             tell_next("To fly it", own.typed("fly", path, also=_as_given(own)))
         return DONE

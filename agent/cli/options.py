@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.cli import values
+from quoth.agent.cli.mistakes import no_command, no_option
 from quoth.agent.terminal.output import print_line
 from quoth.neuro.backends.providers import specs
-from quoth.tools.errors import UsageError, did_you_mean, nearest
+from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import RunLimits
@@ -92,7 +93,7 @@ class Options:
         "--workspace", "DIR", "the folder the file tools may touch (default: here)"
     )
     tools: Sequence[str] = option(
-        "--tools", "FILE.hy", "a file of tools; may be repeated", action="append", default=()
+        "--tools", "FILE", "a .hy or .py file of tools; may be repeated", action="append", default=()
     )
     without: Sequence[str] = option(
         "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
@@ -152,6 +153,7 @@ class Options:
     json: bool = switch("--json", "machine-readable, on stdout alone")
     yes: bool = switch("--yes", "allow what would be asked")
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
+    debug: bool = switch("--debug", "show the traceback of each error on stderr")
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
 
     def __init__(self, **given: Any) -> None:
@@ -259,6 +261,13 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
 
 @dataclass(init=False, repr=False, eq=False)
+class StreamOptions(RunOptions):
+    """Also how a run is shown while it goes on."""
+
+    stream: bool = switch("--stream", "with --json: each event as a line of JSON, as it happens")
+
+
+@dataclass(init=False, repr=False, eq=False)
 class CatalogOptions(Options):
     redis: str | None = option(
         "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
@@ -305,6 +314,14 @@ class Parser(argparse.ArgumentParser):
         self.words = list(words[0] or ()) if words else []
         return super().parse_known_args(*words, **more)
 
+    def format_help(self) -> str:
+        """The help, and below it examples of the command, if it has any."""
+        from quoth.agent.cli.examples import EXAMPLES  # here: one reads help seldom
+
+        if not (lines := EXAMPLES.get(self.prog.removeprefix("quoth").strip())):
+            return super().format_help()
+        return "\n".join([super().format_help(), "examples:", *(f"  {line}" for line in lines), ""])
+
     def error(self, message: str) -> NoReturn:
         message = message[:1].upper() + message[1:].rstrip(".")
         raise UsageError(f"{message}. See: {self.prog} --help")
@@ -315,13 +332,13 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = list(action.choices or ())
         if action.dest in ("command", "action") and value not in known:
-            what, whole = ("command", "") if action.dest == "command" else ("action", f" of {self.prog}")
+            what = str(action.dest)
             before = self.words[: self.words.index(value)] if value in self.words else ()
             options = (word.partition("=")[0] for word in before if word.startswith("--"))
             if wrong := next((one for one in options if one not in self._option_string_actions), ""):
-                raise UsageError(f"{self.prog} has no option {wrong}; those of each {what} stand behind it.")
-            hint = did_you_mean(value, known) or f" The {what}s{whole} are {', '.join(known)}."
-            raise UsageError(f"There is no {what} {value}{whole}.{hint}")
+                ours = [one for one in self._option_string_actions if one.startswith("--")]
+                raise no_option(wrong, self.prog, ours, f"; those of each {what} stand behind it.")
+            raise no_command(what, str(value), self.prog, known)
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Options], place: str) -> None:
@@ -393,6 +410,4 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
         )
     name = word.partition("=")[0]
     known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
-    near = nearest(name.lstrip("-"), [one.lstrip("-") for one in known if abs(len(one) - len(name)) < 4])
-    hint = f"Did you mean --{near}?" if near else f"See: {command} --help"
-    raise UsageError(f"{command} has no option {name}. {hint}")
+    raise no_option(name, command, known, f". See: {command} --help")

@@ -62,6 +62,7 @@ def _actions(policy: Commands) -> None:
 
 def check(options: CheckOptions) -> int:
     """Print the findings about policy files; the exit code is 1 if there are any."""
+    from quoth.agent.terminal.policy_page import layer_contents
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.policy.policy import RulesPolicy
@@ -76,7 +77,7 @@ def check(options: CheckOptions) -> int:
             print_line(str(finding))
         for layer in layers:
             if not any(finding.place.source.name == layer.name for finding in findings):
-                print_line(f"{layer.name}: {_contents(layer)}; nothing to complain of.")
+                print_line(f"{layer.name}: {layer_contents(layer)}; nothing to complain of.")
         if not layers:
             print_line("There is no policy file; calls are judged by their tools' effects.")
     return FAILED if findings else DONE
@@ -100,10 +101,9 @@ def _layers(options: CheckOptions) -> list[Layer]:
 
 def explain(options: ExplainOptions) -> int:
     """Print every rule that matches a call, the one that decides, and the default without rules."""
-    from quoth.tools.call.call import ROUTES, new_call
-    from quoth.tools.lisp.forms import canonical, from_model
-    from quoth.tools.lisp.reader import ReadError, read_one
-    from quoth.tools.policy.scope import as_written, checked
+    from quoth.agent.terminal.policy_page import explanation_lines, judged
+    from quoth.tools.call.call import ROUTES
+    from quoth.tools.lisp.forms import canonical
 
     if options.route not in ROUTES:
         hint = did_you_mean(options.route, ROUTES) or f" There are {', '.join(ROUTES)}."
@@ -111,50 +111,16 @@ def explain(options: ExplainOptions) -> int:
     agent = agent_of(options)
     for note in agent.policy.notes:
         complain(note)
-    try:
-        form = from_model(read_one(text_of(options.form)))
-    except ReadError as error:
-        raise UsageError(f"{error}\n{error.caret()}") from None
-    tool = agent.table.get(form.tool)
-    form, args = checked(tool, form, agent.workspace)
     marks: dict[str, Any] = {"route": options.route, "confidence": options.confidence}
     if options.nested:
         marks |= {"route": "program", "depth": 1, "parent": "a program"}
-    written = as_written(tool, args)
-    call = new_call(form, user=agent.user, session=agent.session, written=written, **marks)
-    why = agent.policy.explain(tool, call, args, agent.context())
-    limits = agent.policy.limits_of(tool)
+    call, why, limits = judged(agent, text_of(options.form), **marks)
     if options.json:
-        print_json(_as_json(why, limits) | {"form": canonical(call.form), "written": list(written)})
+        print_json(_as_json(why, limits) | {"form": canonical(call.form), "written": list(call.written)})
     else:
-        if written:
-            print_line(f"It is judged as {canonical(call.form)}, for {'; '.join(written)}.")
-        _show(why, limits)
+        for line in explanation_lines(call, why, limits):
+            print_line(line)
     return DONE
-
-
-def _show(why: Explanation, limits: list[Limit]) -> None:
-    print_line(f"{why.verdict.kind}: {visible(why.verdict.reason)}.")
-    for match in why.matches:
-        print_line(f"  {match.rule.place}  {visible(match.rule.text)}{_standing(match, why)}")
-    for limit in limits:
-        print_line(f"  {limit.place}  {limit.text}  (a limit)")
-    if why.decided is not None:
-        print_line(f"Without rules: {why.default.kind}, for {why.default.reason}.")
-    elif not why.matches and not limits:
-        print_line("No rule matches.")
-
-
-def _standing(match: Match, why: Explanation) -> str:
-    notes = []
-    if match == why.decided:
-        notes.append("decides")
-    if match.layer.ignores(match.rule):
-        notes.append("passed over, for a workspace may only tighten")
-    elif match.truth is None:
-        counts = "counts" if match.counts else "does not count"
-        notes.append(f"cannot be decided, so it {counts}")
-    return f"  ({'; '.join(notes)})" if notes else ""
 
 
 def _as_json(why: Explanation, limits: list[Limit]) -> dict[str, Any]:
@@ -187,6 +153,9 @@ def trust(options: TrustOptions) -> int:
     """Trust the workspace's own policy and settings as they are now, and print them; of what is not there any
     more, revoke the trust."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
+    from quoth.agent.repl.startup import OWN_NAME as INIT_NAME
+    from quoth.agent.repl.startup import TRUST as INIT_TRUST
+    from quoth.agent.repl.startup import own_init
     from quoth.agent.run.surroundings import NOTES, notes_for_agents
     from quoth.agent.run.surroundings import TRUST as TRUST_OF_NOTES
     from quoth.agent.terminal.person import require_person
@@ -196,22 +165,23 @@ def trust(options: TrustOptions) -> int:
 
     require_person()
     root = _root(Path(options.dir) if options.dir else options.folder)
-    policy, settings = own_policy(root), own_config(root)  # all are read before one is trusted
+    policy, settings, init = own_policy(root), own_config(root), own_init(root)  # all are read first
     notes = notes_for_agents(root)
-    gone = (
-        policy is None and Trust().forget(root),
-        settings is None and TRUST.forget(root),
-        notes is None and TRUST_OF_NOTES.forget(root),
-    )
-    if policy is None and settings is None and notes is None and not any(gone):
-        raise UsageError(f"There is no {POLICY} in {root}.")
-    told: dict[str, Any] = {
-        "status": "trusted" if policy or settings or notes is not None else "forgotten",
-        "workspace": str(root),
+    gone = {
+        "is no policy": policy is None and Trust().forget(root),
+        "are no settings": settings is None and TRUST.forget(root),
+        "is no startup file": init is None and INIT_TRUST.forget(root),
+        f"is no {NOTES}": notes is None and TRUST_OF_NOTES.forget(root),
     }
-    lines = [f"There is no policy in {root} any more, and none is trusted."] if gone[0] else []
-    lines += [f"There are no settings in {root} any more, and none are trusted."] if gone[1] else []
-    lines += [f"There is no {NOTES} in {root} any more, and none is trusted."] if gone[2] else []
+    trusted = any(one is not None for one in (policy, settings, init, notes))
+    if not trusted and not any(gone.values()):
+        raise UsageError(f"There is no {POLICY} in {root}.")
+    told: dict[str, Any] = {"status": "trusted" if trusted else "forgotten", "workspace": str(root)}
+    lines = [
+        f"There {what} in {root} any more, and none {what.partition(' ')[0]} trusted."
+        for what in gone
+        if gone[what]
+    ]
     if policy is not None:
         layer, data = policy
         digest, rules = Trust().trust(root, data), layer.orders.rules
@@ -222,27 +192,20 @@ def trust(options: TrustOptions) -> int:
         lines += [f"{layer.name} is trusted as it is now, SHA-256 {digest}:"]
         lines += [f"  {visible(text)}" for text in counted]
         lines += [f"  {visible(text)}  (passed over, for a workspace may only tighten)" for text in passed]
-    if settings is not None:
-        digest = TRUST.trust(root, settings)
-        told["config"] = {"file": OWN_NAME, "sha256": digest}
-        lines += [f"{OWN_NAME} is trusted as it is now, SHA-256 {digest}:"]
-        lines += [f"  {visible(line)}" for line in settings.decode().splitlines() if line.strip()]
-    if notes is not None:
-        digest = TRUST_OF_NOTES.trust(root, notes)
-        told["notes"] = {"file": NOTES, "sha256": digest}
-        lines += [f"{NOTES} is trusted as it is now, and shown to models, SHA-256 {digest}:"]
-        lines += [f"  {visible(line)}" for line in notes.decode("utf-8", "replace").splitlines()]
+    own = (
+        ("config", OWN_NAME, settings, TRUST, ""),
+        ("init", INIT_NAME, init, INIT_TRUST, ""),
+        ("notes", NOTES, notes, TRUST_OF_NOTES, ", and shown to models"),
+    )
+    for key, name, text, record, more in own:
+        if text is not None:
+            digest = record.trust(root, text)
+            told[key] = {"file": name, "sha256": digest}
+            lines += [f"{name} is trusted as it is now{more}, SHA-256 {digest}:"]
+            shown = text.decode(errors="replace").splitlines()
+            lines += [f"  {visible(line)}" for line in shown if line.strip()]
     print_json(told) if options.json else print_line("\n".join(lines))
     return DONE
-
-
-def _contents(layer: Layer) -> str:
-    from quoth.tools.text import count
-
-    orders = layer.orders
-    return count(len(orders.rules), "rule") + (
-        f", {count(len(orders.limits), 'limit')}" if orders.limits else ""
-    )
 
 
 def _root(root: Path) -> Path:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import (
+    listener_for,
     messages_of,
     open_store,
     show_reply,
@@ -17,7 +18,7 @@ from quoth.agent.cli.common import (
     tell_what_waits,
     with_agent,
 )
-from quoth.agent.cli.options import DONE, Commands, Options, RunOptions, argument, limits_of, switch
+from quoth.agent.cli.options import DONE, Commands, Options, StreamOptions, argument, limits_of, switch
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
@@ -25,12 +26,14 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
+    from quoth.agent.terminal.event_lines import EventLines
+    from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
     from quoth.tools.storage.database import Store
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ResumeOptions(RunOptions):
+class ResumeOptions(StreamOptions):
     of: str | None = argument("ID", "the session (default: the only one that waits)", nargs="?")
     text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())
     last: bool = switch("--last", "the session that came to wait last")
@@ -47,13 +50,12 @@ def resume(options: ResumeOptions) -> int:
     if of is not None and (options.last or options.session not in (None, of)):
         words.insert(0, of)  # the session is named otherwise
         of = None
-    from quoth.agent.terminal.progress import Progress
-
+    listener = listener_for(options)
     with open_store(options) as store:
         session, user, runs = _waiting_session(options, of or options.session, store)
         own = take_over(options, store, session, user)
-        work = _Continuation(own, session, " ".join(words), runs)
-        return with_agent(own, work.done, on_event=Progress(), limits=limits_of(own, own.limits), store=store)
+        work = _Continuation(own, session, " ".join(words), runs, listener)
+        return with_agent(own, work.done, on_event=listener, limits=limits_of(own, own.limits), store=store)
 
 
 @dataclass
@@ -61,13 +63,21 @@ class _Continuation:
     """Continues a session: resumes what waits in it, then gives the model ``text``, if there is any. ``runs``
     says whether the session has runs."""
 
-    options: Options
+    options: ResumeOptions
     session: str
     text: str
     runs: bool
+    listener: Speech | EventLines
     code: int = DONE
 
     async def done(self, agent: AsyncAgent) -> int:
+        self.listener.watch(agent)
+        try:
+            return await self._done(agent)
+        finally:
+            self.listener.stop()
+
+    async def _done(self, agent: AsyncAgent) -> int:
         for change in agent.changes():
             complain(change)
         unfinished = agent.unfinished()
@@ -93,10 +103,10 @@ class _Continuation:
 
         as_json = self.options.json
         if isinstance(one, ToolResult):
-            code = show_result(one, as_json, sent)
+            code = show_result(one, as_json, sent, self.listener)
             sent.clear()
         else:
-            code = show_reply(one, as_json)
+            code = show_reply(one, as_json, self.listener)
         self.code = max(self.code, code)
 
     def _refuse(self, agent: AsyncAgent) -> None:

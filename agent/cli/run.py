@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import open_store, show_reply, tell_what_waits, text_of, with_agent
-from quoth.agent.cli.options import Commands, Options, RunOptions, argument, limits_of, option
+from quoth.agent.cli.common import (
+    listener_for,
+    open_store,
+    show_reply,
+    tell_what_waits,
+    text_of,
+    with_agent,
+)
+from quoth.agent.cli.options import Commands, Options, StreamOptions, argument, limits_of, option
 from quoth.agent.cli.taking_over import take_over
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class TaskOptions(RunOptions):
+class TaskOptions(StreamOptions):
     task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
     files: Sequence[str] = option(
         "--file", "PATH", "a text or an image to show the model; may be repeated", action="append", default=()
@@ -37,16 +44,18 @@ def add(commands: Commands) -> None:
 
 
 def run(options: TaskOptions) -> int:
-    from quoth.agent.terminal.progress import Progress
-
-    task = text_of(" ".join(options.task))
+    task, listener = text_of(" ".join(options.task)), listener_for(options)
 
     async def work(agent: AsyncAgent) -> int:
-        code = show_reply(await agent.run(task, files=options.files), options.json)
+        listener.watch(agent)
+        try:
+            code = show_reply(await agent.run(task, files=options.files), options.json, listener)
+        finally:
+            listener.stop()
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, work, on_event=Progress())
+    return with_agent(options, work, on_event=listener)
 
 
 def repl(options: Options) -> int:

@@ -7,7 +7,7 @@ tools/history/transfer.py. Commands that only read create no store.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,10 @@ from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
+    from quoth.tools.history.event import Event
     from quoth.tools.storage.database import Store
+
+    Row = Mapping[str, Any]
 
 ID = "the session, or the beginning of its id"
 
@@ -38,6 +41,13 @@ class LogOptions(Options):
     full: bool = switch("--full", "fold nothing")
     org: bool = switch("--org", "as an Org document", rivals="view")
     hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
+    html: str | None = option(
+        "--html",
+        "FILE",
+        "as one HTML page with durations, verdicts and tokens (default: ID.html)",
+        nargs="?",
+        const="",
+    )
     tags: bool = switch(
         "--tags", "only response tags: what became of each, or why it was no call", rivals="view"
     )
@@ -82,6 +92,7 @@ def add(commands: Commands) -> None:
 def sessions(options: SessionsOptions) -> int:
     """Print the sessions, the latest last."""
     from quoth.agent.session.index import summaries
+    from quoth.agent.session.render import summary_line
 
     faults: dict[str, None] = {}
     with open_store(options) as store:
@@ -97,28 +108,15 @@ def sessions(options: SessionsOptions) -> int:
         complain(f"There is no session{' with a run' if every else ''} in this workspace.{more}")
     width = max((len(one.id) for one in found), default=0)
     for one in found:
-        print_line(_line(one, width))
+        print_line(summary_line(one, width))
     return 0
-
-
-def _line(one: Any, width: int) -> str:
-    from quoth.agent.session.render import minute, title
-
-    parts = [
-        f"{one.id:<{width}}",
-        minute(one.last),
-        f"{one.status:<11}",
-        number_of(one.runs, "run"),
-        number_of(one.calls, "call"),
-        title(one.task),
-    ]
-    return "  ".join(parts).rstrip()
 
 
 def log(options: LogOptions) -> int:
     """Print a session, or one event of it."""
     from quoth.agent.session.index import find_event, last_session
     from quoth.agent.session.render import as_org, as_text, fault_of, one_event
+    from quoth.tools.history.audit import StoreAudit
     from quoth.tools.history.transcript import Transcript
 
     wanted = options.of or options.session
@@ -130,6 +128,7 @@ def log(options: LogOptions) -> int:
         transcript = Transcript(lambda: store)
         every = events = list(transcript.events(session))
         tampered = list(transcript.faults(session))
+        rows = list(StoreAudit(lambda: store).select(session=session)) if options.html is not None else []
     if place is not None:
         events = [event for event in events if event.seq == place] or _no_event(session, place, len(events))
     unread = {event.seq: fault for event in events if (fault := fault_of(event))}
@@ -147,6 +146,8 @@ def log(options: LogOptions) -> int:
             print_line(shown(str(one)))
         if not told:
             complain(f"There is no response tag in session {session}.")
+    elif options.html is not None:
+        _write_html(options, events, session, rows)
     elif options.json:
         found = [event.to_json() for event in events]
         print_json(found if place is None else found[0])
@@ -168,6 +169,19 @@ def log(options: LogOptions) -> int:
         more = f" and {len(tampered) - 1} more" if len(tampered) > 1 else ""
         complain(f"Session {session} is not as it was written. {tampered[0].rstrip('.')}{more}.")
     return 0
+
+
+def _write_html(options: LogOptions, events: Sequence[Event], session: str, rows: Sequence[Row]) -> None:
+    """Write the page into a new file; ``-`` is stdout."""
+    from quoth.agent.session.html import as_html
+
+    file = options.html or f"{session}.html"
+    page = "".join(as_html(events, session, {row["id"]: row for row in rows}))
+    if file == "-":
+        print_line(page.rstrip("\n"))
+        return
+    write_new(Path(file), page)
+    print_json({"session": session, "file": file}) if options.json else print_line(file)
 
 
 def _no_event(session: str, place: int, count: int) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quoth.agent.cli.common import tools_of
 from quoth.agent.cli.options import DONE, Commands, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.tools.registry.table import ToolTable
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class ToolsOptions(Options):
-    name: str | None = argument("NAME", "the tool to show", nargs="?")
+    name: str | None = argument("NAME", "the tool to show; test makes the examples of a FILE", nargs="?")
+    file: str | None = argument("FILE", "test: the file of tools", nargs="?")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -33,12 +35,25 @@ class BeltOptions(Options):
 
 
 def add(commands: Commands) -> None:
-    commands.add("tools", "List the tools, or show one: schema, source form, expansion.", ToolsOptions, tools)
+    commands.add(
+        "tools",
+        "List the tools, show one (schema, source form, expansion), or test the examples of a file.",
+        ToolsOptions,
+        tools,
+    )
     commands.add("belt", "Show what a model is told of the tools.", BeltOptions, belt)
 
 
 def tools(options: ToolsOptions) -> int:
+    if options.file is not None:
+        if options.name != "test":
+            raise UsageError(f"quoth tools shows one tool; to test a file: quoth tools test {options.file}")
+        from quoth.agent.cli.tool_tests import test_tools
+
+        return test_tools(options, options.file)
     table = _for_user(options, tools_of(options))
+    if options.name == "test" and "test" not in table:
+        raise UsageError("Name the file whose examples are to be tested: quoth tools test FILE.hy")
     if options.name:
         from quoth.agent.terminal.tool_page import expansions, tool_page
 

@@ -60,6 +60,11 @@ class PlanFile:
         self._org: OrgParts | None = None
         self.plan = self._taken(self._bytes())
 
+    @property
+    def data(self) -> bytes:
+        """The text of the file as last read."""
+        return self._data
+
     def _bytes(self) -> bytes:
         try:
             if not stat.S_ISREG(mode := self.path.stat().st_mode) and not stat.S_ISDIR(mode):

@@ -180,6 +180,12 @@ class AskWhilePaused:
     def interrupt(self) -> None:
         self._person.interrupt()
 
+    def show_changes_by(self, find: Any) -> None:
+        self._person.show_changes_by(find)
+
+    def withdraw(self, *what: Any) -> None:
+        self._person.withdraw(*what)
+
 
 def flight_display() -> Lines | Tree:
     """Return the listener that shows a flight on stderr, which may be closed."""

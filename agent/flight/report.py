@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from quoth.agent.terminal.text import shortened
 from quoth.neuro.backends.base import Usage
 
 FlightStatus = Literal["done", "failed", "pending", "interrupted"]
-
+TEXT_CHARS = 300  # of what came of a step are shown
 
 WORDS = {
     "": "PLAN",
@@ -77,6 +78,14 @@ class FlightReport:
         counts = {word: sum(step.word == word for step in self.steps) for word in words}
         said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
         return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
+
+    def page(self) -> str:
+        """Return a line for each step with the beginning of its text, and one about them all."""
+        lines = []
+        for step in self.steps:
+            text = shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
+            lines.append(f"{step.word:<8}{step.id}{': ' if text else ''}{text}")
+        return "\n".join([*lines, str(self)])
 
     def to_json(self) -> dict[str, Any]:
         return {

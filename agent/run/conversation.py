@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.driver import Driver
+from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.observation import waited
 from quoth.agent.run.side_by_side import working
 from quoth.agent.run.subagents import purse_of
@@ -24,6 +26,7 @@ from quoth.tools.call.services import NO_KNOWLEDGE
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import read_form
 from quoth.tools.history.transfer import is_word
+from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.run.output import Output
@@ -172,6 +175,46 @@ class Conversations(Driver):
         if self._conversation is not None:
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
+
+    def use_tools(self, table: ToolTable) -> None:
+        super().use_tools(table)
+        self._go_on_anew()
+
+    def use_model(self, spec: str) -> None:
+        """Have another model from now on. Raises UsageError for a spec of none, and keeps the old."""
+        models = self.models.with_model(spec)
+        models.dialect()
+        self.models = models
+        self._options |= models.options.kept
+        if isinstance(self.services.model, OwnModel):
+            self.services = replace(self.services, model=OwnModel(models.backend, tracer=self.tracer))
+        self._session.open_again(self.given())
+        self._go_on_anew()
+
+    def _go_on_anew(self) -> None:
+        """Let the next ``say`` bring the conversation back from the transcript, with what is new in it."""
+        if self._conversation is not None:
+            talk = self._talk
+            self.forget()
+            self._talk = talk
+
+    @property
+    def said(self) -> int:
+        """The number of messages in the conversation that ``say`` continues."""
+        return (
+            self._session.said() if self._talk is None and self.named else self._session.said_in(self._talk)
+        )
+
+    def take_back(self) -> str:
+        """Let the next ``say`` go on from before the last message; its text. What its calls have done stays.
+        Raises UsageError where there is none."""
+        last = (self._session.last_talk() if self.named else "") if self._talk is None else self._talk
+        told = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        if told is None:
+            raise UsageError("The conversation has no message that could be taken back.")
+        self.forget()
+        self._talk = str(told.data.get("after", ""))
+        return str(told.data["text"])
 
     def _output(self, wanted: Any) -> Output:
         """The output of a run. Raises UsageError."""

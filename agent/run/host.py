@@ -343,12 +343,16 @@ class Host(EventSource):
             if trouble:
                 self._tell_note(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
-            self.table, self.door = table, self.door.with_tools(table)
-            self.catalog = self.catalog.of(self.listed())
-            self.broker.use(table)
-            self.call_log.also_hide(table.secrets)
-            self._session.open_again(self.given())
+            self.use_tools(table)
         return table
+
+    def use_tools(self, table: ToolTable) -> None:
+        """Have these tools from here on, or those of the table as it has become."""
+        self.table, self.door = table, self.door.with_tools(table)
+        self.catalog = self.catalog.of(self.listed())
+        self.broker.use(table)
+        self.call_log.also_hide(table.secrets)
+        self._session.open_again(self.given())
 
     def interrupt(self) -> bool:
         """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says

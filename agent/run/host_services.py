@@ -48,7 +48,7 @@ class HostServices(Services):
     None is the one that is installed, or that QUOTH_EMBEDDER names.
 
     ``trace="run.jsonl"`` appends a line to that file for each run, turn, request and call, ``trace="otel"``
-    gives them to OpenTelemetry (README, "Traces"); with ``trace_content=True`` also prompts, replies,
+    gives them to OpenTelemetry (``quoth help traces``); with ``trace_content=True`` also prompts, replies,
     arguments and results, without secrets.
     """
 

@@ -39,6 +39,7 @@ class Models:
         self._others: dict[str, Backend] = {}
         self._variants: dict[Settings, Backend] = {}  # of its own, as runs override its options
         self._closed = False
+        self._before: Models | None = None  # whose place these have taken, and which is closed with them
 
     @property
     def name(self) -> str:
@@ -98,6 +99,16 @@ class Models:
         made.options = replace(self.options, **overrides)
         if {"api_key", "timeout"} & overrides.keys():
             made._own = made._own_for(made.options)
+        return made
+
+    def with_model(self, spec: str) -> Models:
+        """The models of an agent whose own is from now on that of ``spec``. The server and the key of the
+        options are kept only for the provider that they were said of."""
+        options = replace(self.options, model=spec, dialect=None)
+        if spec.partition(":")[0] != self.name.partition(":")[0]:
+            options = replace(options, base_url=None, api_key=None)
+        made = Models(options, self._config, search=self.search)
+        made._before = self
         return made
 
     def _own_for(self, options: ModelOptions) -> Backend:
@@ -160,6 +171,8 @@ class Models:
         opened = [*self._others.values(), *self._variants.values()]
         if self._own is not None and not self._given:
             opened.append(self._own)
+        if self._before is not None:
+            await self._before.aclose()
         for ended in await asyncio.gather(*(one.aclose() for one in opened), return_exceptions=True):
             if isinstance(ended, BaseException):
                 raise ended

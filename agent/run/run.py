@@ -23,6 +23,7 @@ from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall, Reading
+from quoth.neuro.reading.words import Words
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
@@ -160,6 +161,7 @@ class Run:
     past: Past | None = None  # what the transcript answers
     log: RunLog | None = None  # what is written there; None where nothing is
     calls: list[CallRecord] = field(default_factory=list)
+    words: Words | None = None  # of the reply that comes, for the listener
     calling: str = ""  # the key of the call that the loop is making
     sent: list[Sent] = field(default_factory=list)
     last_words: list[Sent] = field(default_factory=list)  # those the reply consists of
@@ -250,7 +252,7 @@ class Run:
         self.interrupted = True
         if self.log is not None:
             with contextlib.suppress(Exception):  # the end of the run will tell
-                self.log.add("interrupt", {}, parent=self.log.reply)
+                self.log.add("interrupt", self._broken_off(), parent=self.log.reply)
         for task, patience in list(self.doing.items()):
             if not patience:
                 task.cancel()
@@ -258,6 +260,12 @@ class Run:
                 task.get_loop().call_later(patience, task.cancel)
         for child in self.children:
             child.interrupt(asking)
+
+    def _broken_off(self) -> dict[str, str]:
+        """The data of an ``interrupt`` event: what the model has said of the reply that will not be read. Its
+        calls are left out where a tool has secret parameters: half a call does not tell which they are."""
+        text = self.words.so_far(calls=not self.door.table.secrets) if self.words is not None else ""
+        return {"text": text} if text else {}
 
     async def stoppably(self, work: Coroutine[Any, Any, T], patience: float = 0.0) -> T:
         """Do ``work``, which an interrupt stops after so many seconds of patience. Raises RunStoppedError

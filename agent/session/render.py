@@ -62,6 +62,19 @@ def title(text: str, chars: int = TITLE_CHARS) -> str:
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
+def summary_line(one: Any, width: int) -> str:
+    """The Summary of a session (index.py) as a line; its id takes ``width`` columns."""
+    parts = [
+        f"{one.id:<{width}}",
+        minute(one.last),
+        f"{one.status:<11}",
+        number_of(one.runs, "run"),
+        number_of(one.calls, "call"),
+        title(one.task),
+    ]
+    return "  ".join(parts).rstrip()
+
+
 def call_text(event: Event) -> str:
     """The form of an event's call; a program keeps its lines."""
     form = read_form(event.said["form"])
@@ -149,7 +162,7 @@ def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False)
     def line_of(event: Event, depth: int) -> Iterator[str]:
         if event.kind == "receipt" and event.key:
             depth -= 1  # beside its call
-        sign, text = _told(event)
+        sign, text = event_text(event)
         if not sign:
             return
         first, *rest = fold(shown(text) if color else text, full)
@@ -163,7 +176,7 @@ def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False)
     return lines(tree(events), 0)
 
 
-def _told(event: Event) -> tuple[str, str]:
+def event_text(event: Event) -> tuple[str, str]:
     """The sign of an event and what it says; no sign for one whose words stand elsewhere."""
     said = event.said
     match event.kind:
@@ -209,7 +222,9 @@ def _told(event: Event) -> tuple[str, str]:
         case "approval":
             return "?", str(said["said"])
         case "interrupt":
-            return "!", "A person interrupted the run."
+            return "!", "A person interrupted the run" + (
+                f"; it had said so far:\n{said['text']}" if said.get("text") else "."
+            )
         case "flight" if event.status:
             return "■", f"{event.key}: {event.status}"
         case "flight":
@@ -303,7 +318,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
                 yield from _call(node, within, full)
             case "request" | "spent":
                 pass
-            case "memory" | "tags" if not _told(event)[0]:  # its own calls have told it
+            case "memory" | "tags" if not event_text(event)[0]:  # its own calls have told it
                 pass
             case "end":
                 yield from _headline(inside, f"End: {event.status}", event)
@@ -311,7 +326,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
                     yield from _example(said["text"], full)
             case _:
                 yield from _headline(within, event.kind.capitalize(), event)
-                yield from _example(_told(event)[1], full)
+                yield from _example(event_text(event)[1], full)
 
 
 def _call(node: Node, level: int, full: bool) -> Iterator[str]:
@@ -323,7 +338,7 @@ def _call(node: Node, level: int, full: bool) -> Iterator[str]:
     yield from map(escape, call_text(event).split("\n"))
     yield "#+end_src"
     for one in own:
-        yield from _example(_told(one)[1], full)
+        yield from _example(event_text(one)[1], full)
     inner = [one for one in node.inside if one.event not in own]
     yield from _sections(inner, level + 1, full)
 

@@ -179,7 +179,11 @@ class Session:
 
     def said(self) -> int:
         """The number of runs in the conversation that ``AsyncAgent.say`` continues."""
-        count, name = 0, self.last_talk()
+        return self.said_in(self.last_talk())
+
+    def said_in(self, run: str | None) -> int:
+        """The number of runs in the conversation that ends with this one."""
+        count, name = 0, run or ""
         while name:
             count, name = count + 1, self._before(name)[0]
         return count

@@ -7,15 +7,20 @@ it.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from quoth.agent.terminal.editor import edited, named_editor
+from quoth.agent.terminal.forms import laid_out
 from quoth.agent.terminal.input import Answers, answers
 from quoth.agent.terminal.output import is_terminal, shown
+from quoth.agent.terminal.question import question
 from quoth.tools.call.call import Call
-from quoth.tools.call.redaction import Redactor
+from quoth.tools.call.change import Changes
+from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS
 from quoth.tools.consent.requests import Decision
@@ -25,7 +30,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import SECONDS
-from quoth.tools.visible import mixed, visible
+from quoth.tools.visible import visible
 
 ANSWER_SECONDS = 600.0
 UNITS = {unit[0]: float(SECONDS[unit]) for unit in ("second", "minute", "hour", "day")}
@@ -33,14 +38,13 @@ HELP = """\
   y          once, this very call
   y 30m      this very call, as often as it comes in the next 30 minutes (s, m, h, d)
   s          every call of a kind: the rule is shown before it counts
-  e          another call of the same tool in its place
-  v          show the whole form again
+  e          change the form, in $EDITOR if it is set; that call is made in its place
+  v          show all of it: the whole form, and all that would change
   n          no; any other words are a no with that reason, which the caller is told
   Ctrl-C     not now: the call waits"""
-ROOM = 10  # lines of the screen for what stands around the form
-NARROWEST, LOWEST = 20, 6
 WHOLE = "  Allow it? [y/N/s/e/? for help, or why not] "
 CUT = "  Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] "
+CHANGED = "What it would change is not as it was shown:"
 
 
 def seconds_of(text: str) -> float:
@@ -93,12 +97,24 @@ class AskTerminal:
         self._waiting: asyncio.Future[str] | None = None
         self._interrupted = False
         self._alone = False  # whether the person wants to be asked no more
+        self._now: Call | None = None  # what the question is about
+        self._draft = ""  # what the person wrote in place of it
+        self._find_changes: Callable[[CognitiveTool, Call], Changes | None] = lambda tool, call: None
+
+    def show_changes_by(self, find: Callable[[CognitiveTool, Call], Changes | None]) -> None:
+        """Use this to find out what a call would change."""
+        self._find_changes = find
+
+    def withdraw(self, call: Call, outcome: str) -> None:
+        """Say that the question about a call was answered elsewhere, before it is cancelled."""
+        if self._now is call:
+            _say(f"\n  Answered elsewhere: {visible(outcome)}.\n")
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         async with self._turn:
             if self._alone:
                 return None
-            self._interrupted = False
+            self._interrupted, self._now = False, call
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._ask(tool, call, reason)
@@ -110,34 +126,50 @@ class AskTerminal:
                     raise
                 _say("\n")
                 return None
+            finally:
+                self._now = None
 
-    async def _ask(self, tool: CognitiveTool, call: Call, reason: str) -> Decision:
+    async def _ask(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
+        """Show the question until it has an answer; None when it was taken back."""
         hide = Redactor(call.form, tool.params, by_looks=False)
-        whole = _margin(visible(str(hide.form), lines=True))
-        because = visible(f"asked because {hide.text(reason)}", lines=True).replace("\n", "\n    ")
-        notes = "".join(
-            f"\n  {note}" for note in [because, mixed(f"{hide.form} {hide.text(reason)}")] if note
-        )
-        brief = _cut(whole)
-        question = WHOLE if brief == whole else CUT
-        _say(f"\n{brief}{notes}\n")
+        changes = await self._changes(tool, call)
+        asks = question(tool, hide, reason, changes)
+        complete = asks.complete
+        _say(f"\n{asks.brief}\n")
+        self._draft = ""
         while True:
-            said = await self._answer(question)
+            said = await self._answer(WHOLE if complete else CUT)
             if said == "?":
                 _say(HELP + "\n")
             elif said.lower() == "v":
-                _say(whole + "\n")
-                question = WHOLE
-            elif question is CUT and re.match(r"(y|yes|s|scope)\b", said, re.IGNORECASE):
+                _say(asks.whole + "\n")
+                complete = True
+            elif not complete and re.match(r"(y|yes|s|scope)\b", said, re.IGNORECASE):
                 _say("  Only a part of it was shown; v shows all of it.\n")
             else:
-                try:
-                    decision = await self._decision(said, tool, call)
-                except (UsageError, InvalidCallError) as error:
-                    _say("".join(f"  {line}\n" for line in visible(str(error), lines=True).splitlines()))
-                else:
-                    if decision is not None:
-                        return decision
+                decision = await self._decided(said, tool, call)
+                if decision is None:
+                    continue
+                if decision.kind in ("deny", "edit"):
+                    return decision
+                now = await self._changes(tool, call)
+                if now == changes:
+                    return decision
+                changes, asks = now, question(tool, hide, reason, now)
+                complete = asks.complete
+                _say(f"  {CHANGED}\n{asks.brief}\n")
+
+    async def _changes(self, tool: CognitiveTool, call: Call) -> Changes | None:
+        """What the call would change, as the files are now."""
+        return await asyncio.to_thread(self._find_changes, tool, call)
+
+    async def _decided(self, said: str, tool: CognitiveTool, call: Call) -> Decision | None:
+        """The decision that an answer means; None, after a word about it, to ask again."""
+        try:
+            return await self._decision(said, tool, call)
+        except (UsageError, InvalidCallError) as error:
+            _say("".join(f"  {line}\n" for line in visible(str(error), lines=True).splitlines()))
+            return None
 
     async def _decision(self, said: str, tool: CognitiveTool, call: Call) -> Decision | None:
         """Return the decision that an answer means, or None to ask again. Raises UsageError and
@@ -151,7 +183,7 @@ class AskTerminal:
         if word in ("s", "scope") and (not rest or rest.startswith("(")):
             return await self._scope(tool, call, rest)
         if word in ("e", "edit") and (not rest or rest.startswith("(")):
-            return await self._edit(tool, rest)
+            return await self._edit(tool, call, rest)
         if word in ("", "n", "no") and not rest:
             return Decision("deny", self._user)
         if word == "n":
@@ -175,12 +207,15 @@ class AskTerminal:
                 return Decision("scope", self._user, rule=read.text) if said.lower() in ("y", "yes") else None
             rule = said
 
-    async def _edit(self, tool: CognitiveTool, text: str) -> Decision | None:
-        """Return the checked call to make instead as a decision, or None to ask again."""
-        said = text or await self._answer("  The call to make instead: ")
-        if not said:
+    async def _edit(self, tool: CognitiveTool, call: Call, text: str) -> Decision | None:
+        """Return the checked call to make instead as a decision, or None to ask again. Without ``text`` the
+        person changes the form in their editor, or in a line where they have named none."""
+        shown = Redactor(call.form, tool.params, by_looks=False).form
+        said = text or await self._rewritten(tool.name, shown)
+        if not said or (not text and call_of(said) == shown):
+            _say("  Nothing was changed.\n")
             return None
-        form = call_of(said)
+        form = _with_secrets(call_of(said), tool, call.form)
         if form.tool != tool.name:
             raise UsageError(f"An edited call keeps its tool, {tool.name}.")
         try:
@@ -189,9 +224,22 @@ class AskTerminal:
             raise UsageError(f"{error} It is called as {tool.signature()}.") from None
         return Decision("edit", self._user, form=form)
 
-    async def _answer(self, question: str) -> str:
-        """One line of the person; the end of input is an empty one."""
-        self._waiting = asyncio.ensure_future(self._lines.ask(question))
+    async def _rewritten(self, name: str, form: CallForm) -> str:
+        """What the person makes of the form. What they wrote before, and was refused, stands there again."""
+        if not named_editor() or not is_terminal(sys.stdin):
+            text = self._draft or str(form)
+            self._draft = await self._answer("  The call to make instead: ", text)
+        else:
+            written: list[str] = []
+            text = self._draft or laid_out(form)
+            await asyncio.to_thread(edited, text, name, written.append, ".hy")
+            self._draft = written[-1].strip()
+        return self._draft
+
+    async def _answer(self, question: str, text: str = "") -> str:
+        """One line of the person; the end of input is an empty one. ``text`` stands there to be changed."""
+        asked = self._lines.ask(question, text) if text else self._lines.ask(question)
+        self._waiting = asyncio.ensure_future(asked)
         try:
             return (await self._waiting).strip()
         except EOFError:
@@ -218,33 +266,17 @@ class AskTerminal:
         self._alone = False
 
 
-def _margin(text: str) -> str:
-    """Return the form with a mark before each line after the first, so that none imitates the question."""
-    return text.replace("\n", "\n│ ")
-
-
-def _cut(text: str) -> str:
-    """Return the text if it fits on the screen, else its head and tail with the length of the gap."""
-    try:
-        columns, rows = os.get_terminal_size(sys.stderr.fileno())
-    except (OSError, ValueError):
-        columns, rows = 80, 24
-    columns, rows = max(columns, NARROWEST), max(rows - ROOM, LOWEST)
-    lines = [part for line in text.split("\n") for part in _wrapped(line, columns)]
-    if len(lines) <= rows:
-        return text
-    head, tail = lines[: rows * 2 // 3], lines[-(rows // 3) :]
-    total, kept = sum(map(len, lines)), sum(map(len, [*head, *tail]))
-    gap = f"[… {total - kept} of {total} characters are not shown here; v shows all …]"
-    return "\n".join([*head, gap, *tail])
-
-
-def _wrapped(line: str, columns: int) -> list[str]:
-    """Split a line as the screen wraps it; if it is not all ASCII, each character counts as two columns."""
-    width = columns if line.isascii() else columns // 2
-    return [line[at : at + width] for at in range(0, len(line), width)] or [""]
-
-
 def _say(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def _with_secrets(form: CallForm, tool: CognitiveTool, true: CallForm) -> CallForm:
+    """The form that a person wrote, with the secrets that were hidden from the screen where they stood.
+    Raises UsageError where a hidden one was moved."""
+    secret = {param.name for param in tool.params if param.secret}
+    own = {name: true.args[name] for name in secret & set(true.args) if form.args.get(name) == SECRET}
+    form = replace(form, args={**form.args, **own})
+    if SECRET in str(form) and SECRET not in str(true):
+        raise UsageError(f"{SECRET} stands for a value that is not shown; write the value itself there.")
+    return form

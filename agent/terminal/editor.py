@@ -20,18 +20,22 @@ from quoth.tools.errors import QuothError, UsageError
 USUAL = "vi"
 
 
-def edited(text: str, name: str, use: Callable[[str], object]) -> None:
+def named_editor() -> str:
+    """The editor that the person has chosen; empty if none."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
+def edited(text: str, name: str, use: Callable[[str], object], suffix: str = ".txt") -> None:
     """Give the text that the person leaves to ``use``, without the line end that an editor puts at the end.
     The scratch file stays when ``use`` refuses the text, and the error says where. Raises UsageError."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    editor = named_editor()
     if not editor and not (is_terminal(sys.stdin) and shutil.which(USUAL)):
         raise UsageError(
             "There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin)."
         )
     folder = Path(tempfile.mkdtemp(prefix="quoth-"))
-    scratch = (
-        folder / f"{''.join(char if char.isalnum() or char in '-_.' else '_' for char in name)[:50]}.txt"
-    )
+    plain = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:50]
+    scratch = folder / f"{plain}{suffix}"
     scratch.write_bytes(f"{text}\n".encode() if text else b"")
     try:
         # A shell reads the editor's words, as in EDITOR="emacsclient -t".

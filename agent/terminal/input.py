@@ -57,8 +57,9 @@ def _within(data: bytes, name: str) -> bytes:
 class Answers(Protocol):
     """Where the answers of a person come from."""
 
-    async def ask(self, question: str) -> str:
-        """The line typed after ``question``; what was typed before it is no answer. Raises EOFError."""
+    async def ask(self, question: str, text: str = "") -> str:
+        """The line typed after ``question``; what was typed before it is no answer. ``text`` stands there to
+        be changed, where lines can be edited. Raises EOFError."""
         ...
 
 
@@ -71,7 +72,7 @@ class TypedLines:
     """Answers that can be edited while they are typed. The question stands on stderr. Ctrl-C is passed on as
     a signal, so that whoever hears of it can take the question back."""
 
-    async def ask(self, question: str) -> str:
+    async def ask(self, question: str, text: str = "") -> str:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.input import create_input
         from prompt_toolkit.input.typeahead import clear_typeahead
@@ -84,7 +85,7 @@ class TypedLines:
         _forget_typed(sys.stdin.fileno())
         session: PromptSession[str] = PromptSession(input=typed, output=output, reserve_space_for_menu=0)
         try:
-            return await session.prompt_async(question, handle_sigint=False)
+            return await session.prompt_async(question, default=text, handle_sigint=False)
         except KeyboardInterrupt:
             signal.raise_signal(signal.SIGINT)
             await asyncio.Event().wait()  # until the question is taken back
@@ -137,7 +138,7 @@ class StdinLines:
         finally:
             loop.remove_reader(self._descriptor)
 
-    async def ask(self, question: str) -> str:
+    async def ask(self, question: str, text: str = "") -> str:
         self._rest.clear()
         _forget_typed(self._descriptor)
         sys.stderr.write(question)

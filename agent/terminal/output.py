@@ -33,6 +33,13 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
+def columns_of(stream: TextIO | None) -> int:
+    """The width of a terminal; 80 if it is none, or does not tell."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(stream.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
+
+
 def may_draw(stream: TextIO | None) -> bool:
     """Whether colours and redrawn lines may be used: on a terminal that is not dumb, without NO_COLOR."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
@@ -48,7 +55,7 @@ def colored(text: str, style: str) -> str:
 
 def is_dumb() -> bool:
     """Whether the terminal can only print, such as that of ``M-x compile`` in Emacs."""
-    return os.environ.get("TERM") == "dumb"
+    return os.environ.get("TERM") == "dumb" or os.environ.get("INSIDE_EMACS", "").endswith(",compile")
 
 
 _results: TextIO | None = None
@@ -66,20 +73,27 @@ def results_only() -> Iterator[None]:
         _results, sys.stdout = before, kept
 
 
+def results() -> TextIO | None:
+    """Where results go: stdout, also inside of ``results_only``."""
+    return _results or sys.stdout
+
+
 def print_line(text: str) -> None:
     """Print a result on stdout. Raises BrokenPipeError if the reader has gone, else OutputError."""
-    print_drawn(shown(text) if is_terminal(_results or sys.stdout) else text)
+    print_drawn(shown(text) if is_terminal(results()) else text)
 
 
 def print_drawn(text: str) -> None:
     """Print a result whose control characters are kept, for text with quoth's own colours only."""
-    out = _results or sys.stdout
+    out = results()
+    if out is None:
+        raise OutputError("Standard output cannot be written: it is closed.")
     try:
         out.write(text + "\n")
         out.flush()
     except BrokenPipeError:
         raise
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is closed"
         raise OutputError(f"Standard output cannot be written: {why}.") from None
 
@@ -90,14 +104,14 @@ def print_json(data: Any) -> None:
 
 def as_json(data: Any) -> str:
     """Return JSON on one line, in ASCII if stdout is not UTF-8."""
-    encoding = getattr(_results or sys.stdout, "encoding", None) or ""
+    encoding = getattr(results(), "encoding", None) or ""
     return json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
 
 
 def can_print(text: str) -> bool:
     """Whether stdout takes every character as it is, so that what reads it gets the same text."""
     try:
-        text.encode(getattr(_results or sys.stdout, "encoding", None) or "utf-8")
+        text.encode(getattr(results(), "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return False
     return True

@@ -5,17 +5,19 @@ Knows how events are printed, not where they come from.
 
 from __future__ import annotations
 
+import asyncio
 import io
-import os
 import re
 import sys
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TextIO
 
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
-from quoth.agent.terminal.output import colored, complain, may_draw, shown
+from quoth.agent.terminal.forms import brief
+from quoth.agent.terminal.output import colored, columns_of, complain, may_draw, shown
+from quoth.agent.terminal.question import stands
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
@@ -29,6 +31,7 @@ _CALL = re.compile(
 _UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet become one
 IN_A_CALL = "writing"  # shown instead of its words
 _LAST = 400  # characters of a reply that are kept to be shown
+READING = "reading"  # shown until the first of its words, or the first second
 
 
 def weights_progress() -> Callable[[int, int], None]:
@@ -56,12 +59,24 @@ def weights_progress() -> Callable[[int, int], None]:
 
 class Progress:
     """A listener that prints each call, result and fault as it happens. Those of a sub-agent are indented
-    below its task."""
+    below its task. On a terminal it shows in a last line for how long the model has been thinking, about how
+    many tokens it has written, and its last words."""
 
-    def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        color: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
         self._color = may_draw(self._out) if color is None else color
+        self._clock = clock
         self._waiting = False
+        self._began: float | None = None  # when the model was asked
+        self._written_chars = self._pieces = 0  # of what it has written since
+        self._doing = READING
+        self._timer: asyncio.TimerHandle | None = None
+        self._asked = False  # a person reads a question; nothing is drawn over it
         self._words: dict[tuple[SubAgent, ...], str] = {}  # the last of each reply that comes
         self._told = ""  # why a request waits, said last
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
@@ -70,8 +85,10 @@ class Progress:
     def __call__(self, event: RunEvent) -> None:
         kind, data, path = event.kind, event.data, event.path
         if kind in ("usage", "question"):  # a person is asked by whoever asks
+            self._asked = self._asked or kind == "question"
             return
-        if kind not in ("turn", "text", "thought"):
+        self._asked = self._asked and kind in ("turn", "text", "said", "thought")
+        if kind not in ("turn", "text", "said", "thought"):
             if path:
                 self._clear()
                 self._turn_to(path)
@@ -80,11 +97,14 @@ class Progress:
             self._wait_on(data)
         elif kind == "turn":
             self._written = [said for said in self._written if said[0] != path]
-            self._wait("… reading")
+            self._think()
         elif kind == "text":
             self._hear(str(data), path)
-        else:
+        elif kind == "said":
             self._clear()
+            self._doing = ""
+        else:
+            self.stop()
         if kind != "text":
             self._words.pop(path, None)
         if kind != "waiting":
@@ -114,29 +134,67 @@ class Progress:
                 self._line("▷", "magenta", " ".join(shortened(agent.task, 160).split()))
         self._path = path
 
+    def _think(self) -> None:
+        """Begin to show for how long the model thinks."""
+        self._began, self._pieces, self._written_chars, self._doing = self._clock(), 0, 0, READING
+        self._draw()
+        self._tick()
+
+    def _tick(self) -> None:
+        """Draw the last line anew each second, where an event loop can see to that."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self._color and self._began is not None:
+            self._timer = loop.call_later(1, self._again)
+
+    def _again(self) -> None:
+        self._draw()
+        self._tick()
+
+    def stop(self) -> None:
+        """The model thinks no more, or nobody waits for it: erase what showed it."""
+        self._began = None
+        self._tick()
+        self._clear()
+
     def _hear(self, piece: str, path: tuple[SubAgent, ...]) -> None:
         """Show on a terminal the last words of the reply that comes, as many as a line has room for."""
+        self._pieces += 1
+        self._written_chars += len(piece)
         if not self._color:
             return
-        from rich.cells import cell_len
-
         if (said := self._words.get(path, "")) != IN_A_CALL:
             said += piece
             self._words[path] = said = IN_A_CALL if _CALL.search(said) else said[-_LAST:]
-        shown_now = " ".join(_UNDECIDED.sub("", said).split()) or IN_A_CALL
-        words, room = visible(shown_now), self._room()
+        self._doing = " ".join(_UNDECIDED.sub("", said).split()) or IN_A_CALL
+        self._draw()
+
+    def _draw(self) -> None:
+        from rich.cells import cell_len
+
+        figures = self._figures()
+        words = visible("" if figures and self._doing == READING else self._doing)
+        room = columns_of(self._out) - 3 - (len(figures) + 2 if figures else 0)
         while words and cell_len(words) > room:
             words = words[1:]
-        self._wait(f"… {words}")
+        self._wait(f"… {'  '.join(filter(None, (figures, words)))}")
 
-    def _room(self) -> int:
-        with suppress(OSError, ValueError):  # no terminal; one that does not tell its width says 0
-            return (os.get_terminal_size(self._out.fileno()).columns or 80) - 3
-        return 77
+    def _figures(self) -> str:
+        """For how long the model has been thinking, from the first second on, and what it has written."""
+        seconds = 0 if self._began is None else int(self._clock() - self._began)
+        if not seconds:
+            return ""
+        tokens = max(self._pieces, self._written_chars // 5)  # few servers tell before the end
+        return f"{seconds} s" + (f", ~{tokens} tokens" if tokens else "")
 
     def _wait(self, doing: str) -> None:
         """Show on a terminal what the model is doing, in a line that the next event erases."""
-        if self._color:
+        if self._color and not self._asked:
             self._wipe()
             self._out.write(colored(doing, "dim"))
             self._out.flush()
@@ -146,12 +204,13 @@ class Progress:
         """Say why once, and on a terminal count down in a line below."""
         if waiting.seconds < 1:
             self._told = self._told if waiting.seconds > 0 else ""
-            self._wait("… reading")
+            self._think()
             return
         if self._told != waiting.reason:
             self._clear()
             self._line("!", "yellow", str(waiting))
             self._told = waiting.reason
+        self._began = None
         self._wait(f"… {waiting.seconds:.0f} s")
 
     def _clear(self) -> None:
@@ -167,7 +226,10 @@ class Progress:
         self._out.write(str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))))
 
     def _call(self, form: str) -> None:
-        self._line("→", "cyan", visible(shortened(form, 600), lines=True))
+        said = brief(form)
+        self._line("→", "cyan", visible(said, lines=True))
+        if self._color and said == form:
+            stands(form)
 
     def _result(self, record: CallRecord) -> None:
         result = record.result
@@ -182,6 +244,7 @@ class Progress:
     def _line(self, sign: str, color: str, text: str) -> None:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
+        stands("")
         rows = shown(text).replace("\n", f"\n{pad}    ")  # set in: no row of its own
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()

@@ -1,4 +1,4 @@
-"""Spans as lines of a file, each a JSON object that is read with jq. README, "Traces", says what is in it.
+"""Spans as lines of a file, each a JSON object that is read with jq; ``quoth help traces`` tells its fields.
 
 Knows spans and files only.
 """

@@ -1,6 +1,6 @@
 """The table of providers: what the first word of a model's name means, from ``openai`` to ``scripted``.
 
-Every list of providers (help, README, errors, ``quoth models``, prices, plans) is made of it. It knows names
+Every list of providers (help, manual, errors, ``quoth models``, prices, plans) is made of it. It knows names
 and addresses only: no back end is imported here, and nothing is asked.
 """
 

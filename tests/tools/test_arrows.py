@@ -21,6 +21,7 @@ ORDER = {
         "errors",
         "safe_regex lisp storage",
         "org hy_loader",
+        "py_loader",
         "registry program",
         "macros",
         "call",

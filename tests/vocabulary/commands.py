@@ -219,10 +219,11 @@ def wait_until(true: Callable[[], Any], seconds: float = 60) -> None:
 class Terminal:
     """``quoth`` in a real terminal: keys are typed, and what it shows is read as text without its colours."""
 
-    def __init__(self, *words: str, cwd: Path, env: dict[str, str] | None = None) -> None:
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-        self._ours = ours
+    def __init__(
+        self, *words: str, cwd: Path, env: dict[str, str] | None = None, size: tuple[int, int] = (160, 50)
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        self._measure(size)
         told = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})}
         self._process = Forked([*words], cwd, told, [theirs] * 3)
         os.close(theirs)
@@ -247,12 +248,20 @@ class Terminal:
             except OSError:  # nobody holds the other end any more
                 return False
             self.raw += data
+            self._draw(data)
             text = re.sub(
                 r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[()].|[=>78])|\r|\a", "", data.decode(errors="replace")
             )
             self._new += text
             self.shown += text
         return True
+
+    def _measure(self, size: tuple[int, int]) -> None:
+        """Tell the terminal its columns and lines."""
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+    def _draw(self, data: bytes) -> None:
+        """What came just now; for a terminal that has a screen (screens.py)."""
 
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())

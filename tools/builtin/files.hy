@@ -120,6 +120,16 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     True
       (.replace text old new)))
 
+(defn standing [ctx path]
+  "What a file holds, for a person who is asked: its text, the bytes of one that is no text, None without one."
+  (if (.exists (.resolve ctx.workspace path))
+      (with [file (.open-read ctx.workspace path)]
+        (setv data (.read file (+ MAX-FILE 1)))
+        (when (> (len data) MAX-FILE)
+          (raise (ToolError f"{path} is larger than {MAX-FILE} bytes, too large to compare.")))
+        data)
+      None))
+
 ;; * Tools
 
 (def-cognitive-tool read-file
@@ -148,6 +158,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                content {:type str  :doc "The whole new text"}]
   :effects    [:writes]
   :guard      (inside-workspace path)
+  :changes    [[path (standing ctx path) content]]
   :examples   [(write-file :path "<file>" :content "one\ntwo\n")]
   :body       (do
                 (setv data (.encode content "utf-8"))
@@ -166,6 +177,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                all  {:type bool  :doc "Replace every occurrence"  :default False}]
   :effects    [:reads :writes]
   :guard      (inside-workspace path)
+  :changes    (do
+                (setv text (text-of ctx path))
+                [[path text (replaced path text old new all)]])
   :examples   [(edit-file :path "<file>" :old "version = 1" :new "version = 2")]
   :body       (do
                 (require-known ctx call path)

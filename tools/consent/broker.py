@@ -24,6 +24,7 @@ never shown.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import secrets
@@ -31,6 +32,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Final
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.ports import QUOTED, Audit
@@ -47,7 +49,7 @@ from quoth.tools.consent.requests import (
     _who,
 )
 from quoth.tools.consent.rows import RequestRows, Row, Rows
-from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
+from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
 from quoth.tools.lisp.reader import read_one
@@ -58,7 +60,10 @@ from quoth.tools.policy.scope import (
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 
+ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere
 EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for nothing else
+
+_ELSEWHERE: Final = object()
 
 
 class Broker(Decisions):
@@ -88,6 +93,7 @@ class Broker(Decisions):
         self._asking: set[str] = set()  # the requests a person is being asked about just now
         self._opening = threading.Lock()
         self._settled: set[str] = set()  # the calls that have used a decision
+        self._tell("show_changes_by", self.changes_of)
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         """The existing decision on this very call, else the person's answer, else an ask with the request
@@ -105,9 +111,11 @@ class Broker(Decisions):
         if person is None:
             return waiting
         try:
-            said = await person.request(tool, call, self.find(opened).reason)
+            said = await self._answer(person, tool, call, opened)
         finally:
             self._asking.discard(opened)
+        if said is _ELSEWHERE:
+            return self._settle(tool, call, digest, opened) or waiting
         if said is None or (isinstance(said, Verdict) and said.kind == "ask"):
             return waiting
         try:
@@ -119,6 +127,24 @@ class Broker(Decisions):
                 return ask(f"{told} (request {opened}). {error}")
             return deny(str(error))
         return self._settle(tool, call, digest, opened) or waiting
+
+    async def _answer(self, person: Person, tool: CognitiveTool, call: Call, request: str) -> Any:
+        """The person's answer; _ELSEWHERE when the request was decided by somebody else meanwhile, and then
+        the question is taken back."""
+        asking = asyncio.ensure_future(person.request(tool, call, self.find(request).reason))
+        try:
+            while not (await asyncio.wait({asking}, timeout=ELSEWHERE_SECONDS))[0]:
+                with contextlib.suppress(QuothError):  # one that cannot be looked up is still asked
+                    if (found := self.find(request)).state != "pending":
+                        self._tell("withdraw", call, f"{found.outcome}{found.why and ': '}{found.why}")
+                        return _ELSEWHERE
+        finally:
+            if not asking.done():
+                asking.cancel()
+                await asyncio.wait({asking})
+                if not asking.cancelled():
+                    asking.exception()  # it was taken back; how it ended does not count
+        return asking.result()
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Reserve the decisions that ``call`` has used for its resumption: it, or ``instead``, the call
@@ -184,10 +210,10 @@ class Broker(Decisions):
         """Ask the person again from now on."""
         self._tell("listen")
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, what: str, *more: Any) -> None:
         tell = getattr(self._person, what, None)
         if callable(tell):
-            tell()
+            tell(*more)
 
     def _settle(
         self, tool: CognitiveTool, call: Call, digest: str, request: str = ""

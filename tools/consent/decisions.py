@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans
@@ -26,6 +27,7 @@ from quoth.tools.consent.requests import (
     request_digest,
 )
 from quoth.tools.consent.rows import Row, Rows
+from quoth.tools.door.changes import changes_of
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
@@ -47,6 +49,16 @@ DURATION_SECONDS = 3600.0
 SCOPE_SECONDS = 8 * 3600.0
 LONGEST_SECONDS = 30 * 86400.0
 ENOUGH = 3  # equal approvals after which a rule is offered
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A call that waits for a decision, for display: its tool, what shows it without its secrets, and what it
+    would change."""
+
+    tool: CognitiveTool
+    hide: Redactor
+    changes: Changes
 
 
 class Decisions(RequestStore):
@@ -82,6 +94,26 @@ class Decisions(RequestStore):
         """The text of the plan that a request is about; empty for a request about one call."""
         row = self._rows.find(request)
         return row.plan if row else ""
+
+    def changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
+        """What a call would change, as the files are now; None where its tool does not tell."""
+        return changes_of(tool, call, self._workspace)
+
+    def proposal(self, request: str) -> Proposal | None:
+        """The call of an open request with what it would change; None where its tool does not tell. Raises
+        UsageError."""
+        row = self._find(request)
+        if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
+            return None
+        asked, form = self._require_open(request)
+        tool = self._table.get(asked.tool)
+        call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
+        changes = None if plans.PLAN in form.args else self.changes_of(tool, call)
+        if changes is None:
+            return None
+        if tool.version != row.version:
+            changes = Changes(trouble=f"{tool.name} has changed since this was asked.")
+        return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes)
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""

@@ -20,6 +20,13 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
 Kind = Literal["once", "duration", "scope", "edit", "deny"]
+OUTCOMES: dict[str, str] = {
+    "once": "approved once",
+    "duration": "approved for a while",
+    "scope": "granted a scope",
+    "edit": "approved with other arguments",
+    "deny": "denied",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,9 @@ class Decision:
 class Person(Protocol):
     """Somebody to ask at once. The answer is a Decision, a Verdict (allow means once), or None for not now.
 
-    If ``human`` is False, no requests are stored and no rules suggested.
+    If ``human`` is False, no requests are stored and no rules suggested. One that has a method
+    ``show_changes_by`` is given a function that tells what a call would change. A question that somebody
+    answers elsewhere meanwhile is cancelled, and told to the method ``withdraw`` before, if there is one.
     """
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | Verdict | None: ...
@@ -77,6 +86,11 @@ class Request:
     decider: str
     why: str
     channel: str = ""  # where the user was met, by the host's own mark
+
+    @property
+    def outcome(self) -> str:
+        """What was decided, and by whom: ``approved once by ann``."""
+        return f"{OUTCOMES[self.decision]} by {_who(self.decider)}"
 
     @property
     def origin(self) -> dict[str, str]:

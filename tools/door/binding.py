@@ -6,7 +6,7 @@ It knows the state of a call; it must not run anything.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +15,14 @@ from quoth.tools.door.state import CallState
 
 def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
     """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
-    offered = {"call": state.call, "ctx": state.context, **more}
-    offered |= {name.replace("-", "_"): value for name, value in state.args.items()}
+    return offered_to(function, {"call": state.call, "ctx": state.context, **more}, state.args)
+
+
+def offered_to(
+    function: Callable[..., Any], marks: Mapping[str, Any], args: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a function has parameters for, of the host's ``marks`` and a call's arguments."""
+    offered = {**marks, **{name.replace("-", "_"): value for name, value in args.items()}}
     wanted = _parameters(function)
     return {name: value for name, value in offered.items() if name in wanted}
 

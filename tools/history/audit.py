@@ -56,6 +56,7 @@ FILTERS = {
     "session": "session = ?",
     "user": "user = ?",
     "since": "ts >= ?",
+    "effect": "instr(side_effects, ?)",  # a part of the JSON that they are
 }
 PAGE = 500
 FIRST = -(2**63)

@@ -11,6 +11,7 @@ from pathlib import Path
 from quoth.tools.storage.paths import config_dir
 
 FILE_NAME = "policy.hy"
+STARTUP_NAME = "init.hy"  # what the REPL evaluates when it begins
 WORKSPACE_FOLDER = ".quoth"
 OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
 
@@ -26,8 +27,10 @@ def workspace_policy(root: Path) -> Path:
 
 
 def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
-    """The files and folders of all policies, and those ``given``, which a tool must not write."""
-    return (user_policy(), root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
+    """The files and folders of all policies, of what is evaluated beside them, and those ``given``, which a
+    tool must not write."""
+    startup = config_dir() / STARTUP_NAME
+    return (user_policy(), startup, root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
 
 
 def has_rules(root: Path, given: str | Path | None = None) -> bool:

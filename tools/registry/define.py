@@ -18,13 +18,16 @@ from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
+from quoth.tools.registry.docstrings import Docstring, read_docstring
 from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
+from quoth.tools.registry.places import place_of_function
+from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
-# The options of a definition besides :parameters, :guard and :body, in the order they are documented.
+# The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
-    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "replace",
+    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns", "replace",
 )  # fmt: skip
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
@@ -47,6 +50,7 @@ def define_tool(
     parameters: Mapping[str, Mapping[str, Any]],
     body: Callable[..., Any],
     guard: Callable[..., Any] | None = None,
+    changes: Callable[..., Any] | None = None,
     source: str = "",
     form: str = "",
     module: str = "",
@@ -59,6 +63,9 @@ def define_tool(
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))
     if not isinstance(description, str):
         raise DefinitionError(f"{name} needs a description: the model chooses by it.")
+    returns = options.pop("returns", None)
+    if returns is not None and not isinstance(returns, Returns):
+        returns = declared_returns(name, returns)
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())
     effects = options.pop("effects", ()) or ()
@@ -73,11 +80,14 @@ def define_tool(
         description=inspect.cleandoc(description),
         params=params,
         examples=examples,
+        returns=returns,
         source=source,
         form=form,
         module=module,
         code=_code_of(module),
+        place="" if is_ours(module) else place_of_function(body),
         _guard=guard,
+        _changes=changes,
         _body=body,
         **options,
     )
@@ -103,30 +113,31 @@ def cognitive_tool(
     name: str | None = None,
     description: str | None = None,
     guard: Callable[..., Any] | None = None,
+    changes: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """A decorator, the Python twin of ``def-cognitive-tool``: the function is the body, its signature the
-    parameters.
+    parameters, and what it is declared to return is checked.
 
-    ``Annotated[str, "what it is"]`` documents a parameter, ``Annotated[str, Secret("what it is")]`` a secret
-    one. The door fills parameters named ``ctx`` and ``call``; they are not shown. Options are those of the
-    macro (``effects=["reads"]``, ``timeout=5`` …). Returns the CognitiveTool, through which the function
+    The docstring describes the tool, and in Google's or NumPy's sections its parameters;
+    ``Annotated[str, "what it is"]`` describes one, too, and ``Annotated[str, Secret("what it is")]`` one that
+    is secret. The door fills parameters named ``ctx`` and ``call``; they are not shown. Options are those of
+    the macro (``effects=["reads"]``, ``timeout=5`` …). Returns the CognitiveTool, through which the function
     cannot be called directly."""
 
     def define(function: Callable[..., Any]) -> CognitiveTool:
         tool = name or kebab(function.__name__)
-        text = description or inspect.getdoc(function) or ""
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-        except (OSError, TypeError):
-            source = ""
+        said = read_docstring(inspect.getdoc(function) or "")
+        hints = hints_of(tool, function)
+        options.setdefault("returns", declared_returns(tool, hints.get("return", Any), said.returns))
         return define_tool(
             tool,
-            text,
-            parameters=_parameters_of(tool, function),
+            description or said.description,
+            parameters=_parameters_of(tool, function, hints, said),
             body=function,
             guard=guard,
-            source=source,
+            changes=changes,
+            source=source_of(function),
             module=function.__module__,
             **options,
         )
@@ -134,13 +145,34 @@ def cognitive_tool(
     return define if function is None else define(function)
 
 
-def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+def source_of(function: Callable[..., Any]) -> str:
+    """The text of a function; empty if it is in no file."""
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return ""
+
+
+def hints_of(tool: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function as types. Raises DefinitionError."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # annotations are any expression at all
         raise DefinitionError(f"{tool}: its annotations cannot be read ({error}).") from None
+
+
+def _parameters_of(
+    tool: str, function: Callable[..., Any], hints: Mapping[str, Any], said: Docstring
+) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for param in inspect.signature(function).parameters.values():
+    names = inspect.signature(function).parameters
+    for name in said.params:
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise DefinitionError(
+                f"{tool}: its docstring describes {name}, which is no parameter of it.{hint}"
+            )
+    for param in names.values():
         if param.name in ("ctx", "call"):
             continue
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
@@ -154,10 +186,10 @@ def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[st
             )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
-        hint, doc = hints[param.name], ""
+        hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
-            doc = next((note for note in notes if isinstance(note, str)), "")
+            doc = next((note for note in notes if isinstance(note, str)), doc)
         default = REQUIRED if param.default is param.empty else param.default
         spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
         found[kebab(param.name)] = spec

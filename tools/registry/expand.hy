@@ -6,7 +6,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS]
-  quoth.tools.registry.tag [KEYS :as TAG-KEYS])
+  quoth.tools.registry.tag [KEYS :as TAG-KEYS]
+  quoth.tools.text [short])
 
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
              "path"  'hy.I.quoth/tools/registry/param_types.WorkspacePath})
@@ -14,7 +15,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 
 ;; * Reading a definition
 
-(setv TOOL-KEYS #("parameters" "guard" "body" #* OPTIONS))
+(setv TOOL-KEYS #("parameters" "guard" "changes" "body" #* OPTIONS))
 
 (defn option-table [compiler items known owner [kinds hy.models.Keyword]]
   "The options of a definition as a dictionary of models; a key that is not KNOWN is an error at that key."
@@ -56,6 +57,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   (setv options (option-table compiler items TOOL-KEYS (str name)))
   (when (not-in "body" options)
     (fail compiler name f"{name} has no :body."))
+  (for [key ["guard" "body"]]
+    (must-be-form compiler name key (.get options key)))
   (setv params (parameter-table compiler name (.get options "parameters" '[])))
   (setv names (lfor param params (get param 0)))
   `(hy.I.quoth/tools/registry/define.define-tool ~(str name) ~description
@@ -64,6 +67,9 @@ They know how a definition is written and nothing of what a tool does; values ar
                            item)}
      :guard ~(if (in "guard" options) (function (get options "guard") (+ '[call ctx deny ask] names)) 'None)
      :body ~(function (get options "body") (+ '[call ctx] names))
+     ~@(if (in "changes" options)
+           [:changes (reading-function compiler name (get options "changes") (+ '[call ctx] names))]
+           [])
      :source ~(source-text compiler)
      :form ~(show compiler.this)
      :module __name__
@@ -72,10 +78,13 @@ They know how a definition is written and nothing of what a tool does; values ar
               item)))
 
 (defn option-value [compiler tool key value]
-  "Examples are data; every other option is evaluated where the tool is defined, a tag's keys checked before."
+  "Examples are data, what is returned is a type as those of parameters are; every other option is evaluated
+  where the tool is defined, a tag's keys checked before."
   (cond
     (= key "examples")
       `(quote ~value)
+    (= key "returns")
+      (bound-type value)
     (and (= key "tag") (isinstance value hy.models.Dict))
       (do
         (setv pairs (option-table compiler value TAG-KEYS f"{tool}, :tag"
@@ -131,6 +140,12 @@ They know how a definition is written and nothing of what a tool does; values ar
       `(fn :async [~@names] ~form)
       `(fn [~@names] ~form)))
 
+(defn reading-function [compiler tool form names]
+  "The function of :changes, which runs while a person waits for the question and so does not await."
+  (when (awaits? form)
+    (fail compiler form f"{tool}: :changes only reads files and awaits nothing."))
+  (function form names))
+
 (defn awaits? [form]
   "Whether FORM awaits by itself (or has an :async clause), not in a function defined inside it."
   (and (isinstance form hy.models.Sequence)
@@ -151,12 +166,31 @@ They know how a definition is written and nothing of what a tool does; values ar
         (.join "\n" lines))
       (show form)))
 
+(defn must-be-form [compiler tool key form]
+  "A guard and a body are forms; a function, as Common Lisp wants one, would be what they return."
+  (when (and (isinstance form hy.models.Expression) form (in (get form 0) ['lambda 'fn]))
+    (setv written (without-plist (cut form 2 None)))
+    (setv inner (if (= (len written) 1) (get written 0) `(do ~@written)))
+    (fail compiler form (+ f"{tool}: :{key} is a form, in which the parameters are bound by name, and not a "
+                           f"function; write :{key} {(short (show inner) 300)}"))))
+
+(defn without-plist [form]
+  "FORM with the parameter itself for each (getf args :parameter), as a function of one list reads it."
+  (cond
+    (and (isinstance form hy.models.Expression) (= (len form) 3) (= (get form 0) 'getf)
+         (isinstance (get form 2) hy.models.Keyword))
+      (hy.models.Symbol (. (get form 2) name))
+    (isinstance form hy.models.Sequence)
+      ((type form) (map without-plist form))
+    True
+      form))
+
 ;; * Kinds of tools built on it
 
 (defn expand-shell-tool [compiler name description items]
   "A tool whose body runs one program, without a shell; parameters that stand in :argv are filled in."
   (must-describe compiler name description)
-  (setv options (option-table compiler items #("argv" "cwd" "guard" "parameters" #* OPTIONS) (str name)))
+  (setv options (option-table compiler items #("argv" "cwd" "guard" "changes" "parameters" #* OPTIONS) (str name)))
   (when (not (isinstance (.get options "argv") hy.models.List))
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
@@ -167,7 +201,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
   (must-describe compiler name description)
   (setv options (option-table compiler items
-                              #("url" "method" "query" "json" "headers" "guard" "parameters" #* OPTIONS)
+                              #("url" "method" "query" "json" "headers" "guard" "changes" "parameters"
+                                #* OPTIONS)
                               (str name)))
   (when (not-in "url" options)
     (fail compiler name f"{name} needs :url."))

@@ -23,7 +23,7 @@ EVERYBODY = "*"
 class ToolTable:
     """Tools by name. The global one is ``cognitive_tools``; tests and agents make private ones."""
 
-    def __init__(self, tools: Iterator[CognitiveTool] | tuple[CognitiveTool, ...] = ()) -> None:
+    def __init__(self, tools: Iterable[CognitiveTool] = ()) -> None:
         self._tools: dict[str, CognitiveTool] = {}
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
         self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each tool that is not everybody's
@@ -35,9 +35,10 @@ class ToolTable:
         """Add a tool. Raises DuplicateToolError for a name that is taken, unless ``replace`` (or the tool's
         own ``:replace True``), and for a tag that is."""
         if tool.name in self._tools and not (replace or tool.replace):
+            how = ":replace True" if tool.form else "replace=True"
             raise DuplicateToolError(
-                f"There is already a tool named {tool.name}; "
-                "write :replace True to put this one in its place."
+                f"There is already a tool named {tool.name}, {self._tools[tool.name].origin}; "
+                f"write {how} to put this one in its place."
             )
         owner = tool.tag and self.tags.get(tool.tag.prefix)
         if tool.tag and owner and owner.name != tool.name:

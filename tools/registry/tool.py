@@ -1,6 +1,6 @@
-"""A cognitive tool: what it is called, shows, takes and may do, and its guard and body.
+"""A cognitive tool: what it is called, shows, takes and may do, its guard and body, and what it would change.
 
-It never runs a guard or a body: only tools/door/door.py does. Must not know tables, doors or models.
+It never runs any of these: only tools/door does. Must not know tables, doors or models.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
+from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.tag import Tag, tag_of
 
 if TYPE_CHECKING:
@@ -35,11 +36,13 @@ class CognitiveTool:
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
-    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``source`` is
-    the definition as written, ``form`` the same as one canonical form, ``code`` a hash of its files when it
-    was defined (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its
-    guard is there (``guarded_there``), and its body here waits ``patience`` seconds longer than the
-    ``timeout`` that it has there."""
+    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
+    is the type that the value of its body must have. ``source`` is the definition as written, ``form`` the
+    same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
+    (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
+    there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
+    it has there. ``_changes`` only reads: it gives ``[path, old text, new text]`` of each file that a call
+    would change, so that a person sees it before deciding (tools/door/changes.py)."""
 
     name: str
     description: str
@@ -57,16 +60,19 @@ class CognitiveTool:
     ends_turn: bool = False
     shown: bool = True
     examples: tuple[CallForm, ...] = ()
+    returns: Returns | None = None
     source: str = ""
     form: str = ""
     module: str = ""
     code: str = ""
+    place: str = field(default="", repr=False)
     replace: bool = False
     remote: str = ""
     patience: float = 0
     guarded_there: bool = False
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
+    _changes: Callable[..., Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for fine, what in self._rules():
@@ -108,6 +114,15 @@ class CognitiveTool:
     def ships(self) -> bool:
         """Whether it was defined in this package."""
         return is_ours(self.module)
+
+    @property
+    def origin(self) -> str:
+        """Who made it, as a clause about the tool: the file and the line where it was defined."""
+        if self.ships:
+            return "which ships with quoth"
+        if self.remote:
+            return f"of a worker of {self.remote}"
+        return f"defined at {self.place}" if self.place else "defined before"
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
@@ -172,6 +187,7 @@ class CognitiveTool:
             **({"no_background": True} if self.no_background else {}),
             **({"ends_turn": True} if self.ends_turn else {}),
             **({} if self.shown else {"shown": False}),
+            **({"returns": self.returns.to_data()} if self.returns else {}),
         }
 
     @cached_property

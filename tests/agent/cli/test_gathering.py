@@ -118,7 +118,7 @@ WRONG = [
     (("--search", "gone"), "--search names no folder: "),
     (("--search-keys", "title=x"), "--search-keys are for the answer of a server; name it with --search."),
     (("--search", "notes", "--search-keys", "title=x"), "--search-keys are for the answer of a server, and "),
-    (("--tools", "clash.hy"), "clash.hy:3:1: There is already a tool named claim; write :replace True to "),
+    (("--tools", "clash.hy"), "clash.hy:3:1: There is already a tool named claim, which ships with quoth; "),
 ]
 
 

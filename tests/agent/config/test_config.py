@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pages import page
 from words import async_agent, complaint, files
 
 from quoth import RunLimits
@@ -15,8 +16,6 @@ from quoth.agent.config.loading import OWN_NAME, TRUST, load_config, own_config,
 from quoth.agent.config.reading import read_config
 from quoth.neuro.backends.providers import PROVIDERS
 from quoth.tools.errors import UsageError
-
-README = Path(__file__).parents[3] / "README.org"
 
 
 def mine(text: str) -> Path:
@@ -39,8 +38,8 @@ def owned(root: Path, text: str) -> Path:
 # What it says
 
 
-def test_the_readme_shows_every_setting() -> None:
-    shown = re.search(r"#\+begin_src hy :name config\n(.*?)#\+end_src", README.read_text(), re.DOTALL)
+def test_the_manual_shows_every_setting() -> None:
+    shown = re.search(r"#\+begin_src hy :name config\n(.*?)#\+end_src", page("models"), re.DOTALL)
     assert shown
     config = read_config(shown[1], "config.hy")
     assert config.model == "cascade:work:gpt-5-mini,local"

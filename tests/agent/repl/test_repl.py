@@ -396,7 +396,7 @@ def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -
     ):
         terminal.type("e\n")
         terminal.see("The call to make instead:")
-        terminal.type(typed + "\n")
+        terminal.type(CTRL_A + CTRL_K + typed + "\n")  # over what stands there
         terminal.see(sentence)
         terminal.see(QUESTION)
     terminal.type("e\n")

@@ -1,4 +1,4 @@
-"""What the README shows of more than one machine happens: with a Redis, and with processes that are killed.
+"""What the manual shows of more than one machine happens: with a Redis, and with processes that are killed.
 
 Each line after ``shop$`` is typed in the folder of the workers, each after ``till$`` in an empty one. Workers
 stay in the background, and what they say is shown with the command that they say it after.
@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 
+from pages import ROOT, page, tangled
 from servers import redis_server
 from words import Running, quoth, started
 
@@ -25,11 +26,9 @@ from quoth.agent.cli.options import Options
 from quoth.agent.cli.worker import WorkerOptions
 from quoth.tools.org.edit import unescape
 
-README = Path(__file__).parents[3] / "README.org"
-SECTION = "* More than one machine\n"
 URL = "redis://127.0.0.1"
 SIGNALS = {"-HUP": signal.SIGHUP, "-9": signal.SIGKILL, "-TERM": signal.SIGTERM}
-# What is different each time, and what stands for it in the README.
+# What is different each time, and what stands for it in the manual.
 PASSING = (
     (r"(?<=hash )[0-9a-f]{12}\b", "5d0c4b1a9e7f"),
     (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
@@ -75,7 +74,7 @@ class Laptop:
             heard = subprocess.run(
                 ["sh", "-c", line], cwd=folder, capture_output=True, text=True, check=True
             ).stdout
-        return self._in_readme(heard)
+        return self._in_the_manual(heard)
 
     def _kill(self, jobs: list[Running], *words: str) -> str:
         number, how = int(words[-1][1:]) - 1, SIGNALS[words[0]] if len(words) > 1 else signal.SIGTERM
@@ -86,7 +85,7 @@ class Laptop:
         before = len(running.heard)
         return running.ended().err[before:]
 
-    def _in_readme(self, text: str) -> str:
+    def _in_the_manual(self, text: str) -> str:
         text = text.replace(self._redis, URL).replace(str(self._place / "state"), "~/.local/share/quoth")
         text = text.replace(str(self._place), "/home/ann")
         for pattern, fixed in PASSING:
@@ -106,7 +105,7 @@ def _until(words: str, running: Running) -> str:
 
 
 def _played(text: str, laptop: Laptop) -> str:
-    """The section with the real output under every command."""
+    """The page with the real output under every command."""
 
     def play(found: re.Match[str]) -> str:
         lines = [line for line in found[0].splitlines() if re.match(r"(shop|till)\$ ", line)]
@@ -120,32 +119,20 @@ def _played(text: str, laptop: Laptop) -> str:
     return re.sub(r"^#\+begin_example\n.*?^#\+end_example\n", play, text, flags=re.M | re.S)
 
 
-def _parts(text: str) -> tuple[str, str, str]:
-    """What stands before the section, the section, and what stands behind it."""
-    before, heading, rest = text.partition(SECTION)
-    section, _, after = rest.partition("\n* ")
-    return before, f"{heading}{section}", f"\n* {after}"
-
-
 def _today(place: Path, redis: str) -> str:
-    text = README.read_text()
-    before, section, after = _parts(text)
     with ExitStack() as stack:
         laptop = Laptop(place, redis, stack)
-        laptop.write("stock.txt", "apples 12\npears 30\n")
-        shop = re.search(r"^#\+begin_src hy :tangle shop.hy\n(.*?)^#\+end_src", text, re.M | re.S)
-        assert shop
-        laptop.write("shop.hy", unescape(shop[1]))
-        return before + _played(section, laptop) + after
+        laptop.write("stock.txt", tangled("start", "stock.txt"))
+        laptop.write("shop.hy", tangled("tools", "shop.hy"))
+        return _played(page("machines"), laptop)
 
 
-def test_what_the_readme_shows_of_more_machines_happens(tmp_path: Path, redis: str) -> None:
-    assert _today(tmp_path, redis) == README.read_text()
+def test_what_the_manual_shows_of_more_machines_happens(tmp_path: Path, redis: str) -> None:
+    assert _today(tmp_path, redis) == page("machines")
 
 
 def test_the_table_of_options_has_each_of_a_worker() -> None:
-    _, section, _ = _parts(README.read_text())
-    told = {*re.findall(r"=(--[a-z]+)[ =]", "".join(re.findall(r"^\| .*", section, re.MULTILINE)))}
+    told = {*re.findall(r"=(--[a-z]+)[ =]", "".join(re.findall(r"^\| .*", page("machines"), re.MULTILINE)))}
     own = {one.metadata["flags"][0] for one in fields(WorkerOptions) if one not in fields(Options)}
     assert own <= told, "of its own"
     assert told <= {one.metadata["flags"][0] for one in fields(WorkerOptions) if one.metadata}
@@ -153,4 +140,4 @@ def test_the_table_of_options_has_each_of_a_worker() -> None:
 
 if __name__ == "__main__" and "--write" in sys.argv:
     with tempfile.TemporaryDirectory() as place, redis_server() as server:
-        README.write_text(_today(Path(place), server))
+        (ROOT / "agent" / "manual" / "machines.org").write_text(_today(Path(place), server))

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import loopback, said, sse, status
+from pages import page
 from words import complaint
 
 from quoth.agent.run.prices import cost_of
@@ -24,7 +24,6 @@ from quoth.neuro.backends.settings import NoDefaults, Settings
 from quoth.neuro.prompt.dialects import choose_dialect
 from quoth.tools.errors import UsageError
 
-ROOT = Path(__file__).parents[3]
 ACME = Provider(
     "acme", "Acme", "acme:anvil", PROVIDERS["groq"].backend, "https://acme.example/v1", "ACME_KEY"
 )
@@ -56,8 +55,8 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 # What is made of the table
 
 
-def test_the_readme_shows_the_table() -> None:
-    rows = re.findall(r"^\| =(.+?)= +\| (.+?) +\| (?:=(\w+)=)? *\|$", (ROOT / "README.org").read_text(), re.M)
+def test_the_manual_shows_the_table() -> None:
+    rows = re.findall(r"^\| =(.+?)= +\| (.+?) +\| (?:=(\w+)=)? *\|$", page("models"), re.M)
     assert [row for row in rows if row[0] in {one.spec for one in ROWS}] == [
         (row.spec, row.help, row.key) for row in ROWS
     ]

@@ -1,35 +1,31 @@
-"""The store in Redis that the README shows how to write: it runs on a real Redis and is what tools expect."""
+"""The store in Redis that the manual shows how to write: it runs on a real Redis and is what tools expect."""
 
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from memory import done
+from pages import tangled
 from redis import Redis
 
 from quoth import Agent, Services
 from quoth.agent.testing import memory_conforms
 
-README = Path(__file__).parents[3] / "README.org"
-CODE = re.search(
-    r"^#\+begin_src python :tangle redis_memory.py\n(.*?)^#\+end_src", README.read_text(), re.M | re.S
-)
+CODE = tangled("memory", "redis_memory.py")
 
 
 def make_on(url: str) -> Any:
-    """Makes the store of the README for an agent."""
-    assert CODE
+    """Makes the store of the manual for an agent."""
     found: dict[str, Any] = {}
-    exec(compile(CODE[1], "redis_memory.py", "exec"), found)
+    exec(compile(CODE, "redis_memory.py", "exec"), found)
     return lambda agent_id, **options: found["RedisMemoryStore"](
         Redis.from_url(url, decode_responses=True), agent_id, **options
     )
 
 
-def test_the_store_of_the_readme_conforms(redis: str) -> None:
+def test_the_store_of_the_manual_conforms(redis: str) -> None:
     memory_conforms(make_on(redis))
 
 

@@ -229,7 +229,7 @@ def test_the_schema_of_no_parameters_is_an_empty_object() -> None:
 
 def test_a_type_that_contains_itself_is_refused() -> None:
     said = complaint(DefinitionError, lambda: tool(params={"x": {"type": Tree}}))
-    assert said == "probe, parameter x: the type Tree contains itself; a tool's parameter cannot."
+    assert said == "probe, parameter x: the type Tree contains itself, which cannot be shown."
 
 
 def test_every_input_model_is_a_strict_model() -> None:

@@ -45,7 +45,8 @@ def test_a_second_tool_of_a_name_is_refused_and_the_first_stays() -> None:
     table = ToolTable()
     first = tool(table=table)
     said = complaint(DuplicateToolError, lambda: tool(table=table))
-    assert said == "There is already a tool named probe; write :replace True to put this one in its place."
+    where = f"defined at {first.place}; write replace=True to put this one in its place."
+    assert said == f"There is already a tool named probe, {where}"
     assert table.get("probe") is first
 
 

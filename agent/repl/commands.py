@@ -1,0 +1,285 @@
+"""The commands of the REPL: a table of names, words of help, and what each does.
+
+Each is a function of the REPL and of what stands after the name. Those that only show something use the rooms
+below; none evaluates a form.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.terminal.next_step import tell_next
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.agent.repl.repl import Repl
+
+WIDTH = 15  # of the column of names
+
+
+@dataclass(frozen=True)
+class Command:
+    """``usage`` is what follows the name, ``chat`` says whether a chat has it too."""
+
+    name: str
+    usage: str
+    help: str
+    do: Callable[[Repl, str], Awaitable[None] | None]
+    chat: bool = True
+
+    def __str__(self) -> str:
+        return f"{f',{self.name} {self.usage}'.rstrip():<{WIDTH}}{self.help}"
+
+
+def help_text(commands: dict[str, Command], *first: tuple[str, str]) -> str:
+    """The help of some commands, after what else may be typed."""
+    rows = [f"{what:<{WIDTH}}{does}" for what, does in first]
+    return "\n".join([*rows, *map(str, commands.values())])
+
+
+# Talking
+
+
+async def say(repl: Repl, rest: str) -> None:
+    if not rest:
+        raise UsageError(",say needs the text to say.")
+    await repl.say(rest)
+
+
+def new(repl: Repl, rest: str) -> None:
+    repl.agent.forget()
+    repl.tell("A new conversation.")
+
+
+def undo(repl: Repl, rest: str) -> None:
+    from quoth.tools.text import one_line
+
+    text = repl.agent.take_back()
+    repl.tell(f"Taken back: {one_line(text, 60)}")
+    repl.complain("The next message goes on from before it. What its calls have done stays done.")
+
+
+async def resume(repl: Repl, rest: str) -> None:
+    if rest not in ("", repl.agent.session):
+        raise UsageError(f",resume goes on with this session; for another: quoth resume {rest}")
+    for done in await repl.agent.resume():
+        repl.show(done)
+
+
+# Looking
+
+
+def help_(repl: Repl, rest: str) -> None:
+    repl.tell(repl.help)
+
+
+def tools(repl: Repl, rest: str) -> None:
+    repl.tell("\n".join(tool.signature() for tool in repl.agent.listed().visible))
+
+
+def tool(repl: Repl, rest: str) -> None:
+    from quoth.agent.terminal.tool_page import tool_page
+
+    if not rest:
+        raise UsageError(",tool needs the name of a tool; ,tools lists them.")
+    repl.tell(tool_page(repl.agent.table.get(rest)))
+
+
+def belt(repl: Repl, rest: str) -> None:
+    from quoth.neuro.prompt.belt import belt as belt_of
+    from quoth.neuro.prompt.dialects import CALL_FORM
+
+    agent = repl.agent
+    repl.tell(belt_of(agent.offers.table(agent.table, CALL_FORM, agent.user)).rstrip("\n"))
+
+
+def model(repl: Repl, rest: str) -> None:
+    if rest:
+        repl.agent.use_model(rest)
+    dialect = repl.agent.dialect()
+    repl.tell(f"{repl.agent.models.backend().name}, calls as {dialect.name}")
+
+
+async def models(repl: Repl, rest: str) -> None:
+    from quoth.agent.terminal.model_list import list_models
+
+    found = await list_models(repl.agent.config)
+    repl.tell(str(found))
+    for trouble in found.troubles:
+        repl.complain(trouble)
+
+
+def policy(repl: Repl, rest: str) -> None:
+    from quoth.agent.terminal.policy_page import explained, rules_page
+
+    repl.tell(explained(repl.agent, rest, "repl") if rest else rules_page(repl.agent.policy))
+
+
+def session(repl: Repl, rest: str) -> None:
+    if rest:
+        raise UsageError(f"This is session {repl.agent.session}; another begins with: quoth --session {rest}")
+    agent = repl.agent
+    repl.tell(f"{agent.session}, {agent.workspace.root}, {number_of(agent.said, 'message')} so far")
+    if agent.waits:
+        repl.tell_waiting()
+
+
+def sessions(repl: Repl, rest: str) -> None:
+    from quoth.agent.session.index import summaries
+    from quoth.agent.session.render import summary_line
+
+    found = [one for one in summaries(repl.agent.store) if one.runs]
+    width = max((len(one.id) for one in found), default=0)
+    repl.tell("\n".join(summary_line(one, width) for one in found) or "There is no session with a run yet.")
+
+
+def log(repl: Repl, rest: str) -> None:
+    from quoth.agent.session.index import find_event
+    from quoth.agent.session.render import as_text, one_event
+
+    wanted, place = find_event(repl.agent.store, rest or repl.agent.session)
+    events = list(repl.agent.transcript.events(wanted))
+    if place is None:
+        repl.tell("\n".join(as_text(events)))
+        return
+    found = [event for event in events if event.seq == place]
+    if not found:
+        raise UsageError(f"There is no event {wanted}.{place}; session {wanted} has {len(events)}.")
+    repl.tell(one_event(found[0]))
+
+
+def tokens(repl: Repl, rest: str) -> None:
+    from quoth.agent.session.past import completion_of
+    from quoth.agent.terminal.text import budget_text
+
+    agent = repl.agent
+    said = [event.data for event in agent.transcript.events(agent.session, kind="reply")]
+    used = [completion_of(data).usage for data in said if "text" in data]
+    came, went = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
+    repl.tell(
+        f"{came:,} tokens read and {went:,} written in {number_of(len(used), 'request')} of this session."
+    )
+    if today := agent.funds.daily.left(agent.user):
+        repl.tell(f"{budget_text({'tokens': came + went}, {'today': today})}.")
+
+
+def trace(repl: Repl, rest: str) -> None:
+    repl.tell(repl.last_trace())
+
+
+# Deciding
+
+
+def pending(repl: Repl, rest: str) -> None:
+    from quoth.agent.terminal.requests import listing, page
+
+    broker = repl.agent.broker
+    if rest:
+        repl.tell(page(broker.find(rest), time.time(), broker.plan_of(rest)))
+    else:
+        repl.tell(listing(broker.requests(session=repl.agent.session)) or "Nothing waits.")
+
+
+def approve(repl: Repl, rest: str) -> None:
+    request, _, when = rest.partition(" ")
+    if not request:
+        raise UsageError(",approve needs the ID of a request; ,pending lists them.")
+    _decide(repl, request, _approval(when.strip(), repl.agent.user))
+
+
+def deny(repl: Repl, rest: str) -> None:
+    request, _, why = rest.partition(" ")
+    if not request:
+        raise UsageError(",deny needs the ID of a request; ,pending lists them.")
+    _decide(repl, request, Decision("deny", repl.agent.user, why=why.strip()))
+
+
+def _decide(repl: Repl, request: str, decision: Decision) -> None:
+    from quoth.agent.terminal.requests import decide
+
+    decided = decide(repl.agent.broker, request, decision)
+    repl.tell(str(decided))
+    for line in decided.advice():
+        repl.complain(line)
+    waits = decided.request.session
+    how = ",resume" if waits == repl.agent.session else f"quoth resume {shlex.quote(waits)}"
+    tell_next("To go on", how, name="")
+
+
+def _approval(when: str, user: str) -> Decision:
+    """Once, or ``for 30m``. Raises UsageError."""
+    from quoth.agent.terminal.ask import seconds_of
+
+    word, _, span = when.partition(" ")
+    if not when:
+        return Decision("once", user)
+    if word != "for":
+        raise UsageError(f"It is ,approve ID, or ,approve ID for 30m; not {when}.")
+    return Decision("duration", user, seconds=seconds_of(span))
+
+
+# Files
+
+
+async def load(repl: Repl, rest: str) -> None:
+    if not rest:
+        raise UsageError(",load needs a file: ,load shop.hy")
+    await repl.load(repl.person.files.find(_unquoted(rest)))
+
+
+async def reload(repl: Repl, rest: str) -> None:
+    changed = repl.person.files.changed()
+    for path in changed:
+        await repl.load(path)
+    if not changed:
+        repl.tell("No file has changed since it was loaded.")
+
+
+async def fly(repl: Repl, rest: str) -> None:
+    if not rest:
+        raise UsageError(",fly needs a flight plan: ,fly plans/self-test.org")
+    await repl.fly(_unquoted(rest))
+
+
+def _unquoted(path: str) -> str:
+    """A path as it was typed, with or without quotes around it."""
+    return path[1:-1] if len(path) > 1 and path[0] == path[-1] == '"' else path
+
+
+def leave(repl: Repl, rest: str) -> None:
+    raise EOFError
+
+
+ALL: tuple[Any, ...] = (
+    Command("say", "TEXT", "give text to the agent that would else be read as Lisp", say, chat=False),
+    Command("help", "", "this text", help_),
+    Command("tools", "", "list the tools", tools),
+    Command("tool", "NAME", "show a tool: schema, source form, expansion", tool),
+    Command("belt", "", "what the model is shown", belt),
+    Command("model", "SPEC", "go on with another model; without SPEC: which one answers", model),
+    Command("models", "", "which models there are, and what is missing", models),
+    Command("load", "FILE", "load a file; its tools join the belt, its names the prompt", load, chat=False),
+    Command("reload", "", "load again the files that have changed", reload, chat=False),
+    Command("policy", "FORM", "how a call would be judged; without FORM: which rules count", policy),
+    Command("pending", "", "what waits for your decision in this session; with an ID: all of it", pending),
+    Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
+    Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
+    Command("resume", "", "go on with what waited", resume),
+    Command("fly", "PLAN", "fly a flight plan", fly, chat=False),
+    Command("session", "", "which session this is", session),
+    Command("sessions", "", "list the sessions of this workspace", sessions),
+    Command("log", "ID", "what happened in a session; without ID: in this one", log),
+    Command("tokens", "", "what the models of this session have taken", tokens),
+    Command("undo", "", "take the last message back, and go on from before it", undo),
+    Command("new", "", "forget the conversation", new),
+    Command("trace", "", "the whole traceback of the last error", trace, chat=False),
+    Command("quit", "", "leave (Ctrl-D does too)", leave),
+)  # fmt: skip
+COMMANDS: dict[str, Command] = {command.name: command for command in ALL}
+SHORT = {"q": "quit", "exit": "quit"}

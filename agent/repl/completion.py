@@ -1,0 +1,260 @@
+"""What could stand at the cursor of the prompt: commands, tools, arguments and their values, names, paths.
+
+Knows the agent's table, its workspace and its sessions, and the names of the person's module. It looks names
+up and lists folders; it calls nothing.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from quoth.agent.repl.typed import Frame, Token, Typed, is_form, read_typed
+from quoth.tools.lisp.printer import print_string, print_value
+from quoth.tools.text import one_line, printable
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+    from quoth.tools.registry.parameters import Param
+    from quoth.tools.registry.tool import CognitiveTool
+
+MOST = 200  # proposals; more could not be read
+ENTRIES = 5000  # of one folder are looked at
+META = 48  # characters of what is said beside a proposal
+NEWEST = 50  # sessions
+
+Named = tuple[str, str]  # a proposal, and what is said of it
+
+
+class PromptCompleter(Completer):
+    """Completes entries of the REPL. ``names`` gives the names of the person's module, ``commands`` the
+    commands with their words of help."""
+
+    def __init__(
+        self,
+        agent: AsyncAgent,
+        names: Callable[[], Mapping[str, object]],
+        commands: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._agent = agent
+        self._names = names
+        self._commands = commands
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        before = document.text_before_cursor
+        found: Iterable[Completion] = ()
+        if before.startswith(","):
+            found = self._in_command(before[1:])
+        elif is_form(before):
+            found = self._in_form(before)
+        elif not before.strip() or not any(char in before for char in ' \n"'):
+            found = _fitting(before, self._known())  # one word: it may be a name
+        yield from islice(found, MOST)
+
+    # Commands
+
+    def _in_command(self, typed: str) -> Iterable[Completion]:
+        name, blank, rest = typed.partition(" ")
+        if not blank:
+            return _fitting(name, self._commands().items())
+        return self._argument(name, rest.lstrip())
+
+    def _argument(self, command: str, typed: str) -> Iterable[Completion]:
+        if command in ("load", "reload", "fly"):
+            return _paths(typed, Path.cwd(), (".org", ".md") if command == "fly" else (".hy", ".py"))
+        words: Iterable[Named] = ()
+        if " " in typed:
+            return ()
+        if command in ("tool", "describe", "source"):
+            words = ((tool.name, tool.description) for tool in self._agent.table)
+        elif command in ("session", "log", "resume", "replay", "fork"):
+            sessions = self._agent.transcript.sessions()[-NEWEST:]
+            words = ((str(row[0]), "") for row in reversed(sessions))
+        elif command in ("pending", "approve", "deny"):
+            words = ((request.id, request.form) for request in self._agent.broker.requests())
+        elif command == "help":
+            words = self._commands().items()
+        elif command == "model":
+            from quoth.neuro.backends.providers import ROWS
+
+            rows = (*self._agent.config.providers.values(), *ROWS)
+            words = ((row.name + ":" * row.spec.startswith(f"{row.name}:"), row.spec) for row in rows)
+        return _fitting(typed, words)
+
+    # Forms
+
+    def _in_form(self, before: str) -> Iterable[Completion]:
+        typed = read_typed(before)
+        if typed.in_comment or not typed.open:
+            return ()
+        word = _word(typed)
+        tool, param = self._place(typed, word)
+        if typed.in_string:
+            return self._in_string(word, param)
+        text = word.text if word else ""
+        if text.startswith(":"):
+            return _fitting(text, _arguments(typed.open[-1], tool, word))
+        if word is None or word.kind == "atom":
+            if values := _values(param):
+                return _fitting(text, values)
+            if word is None and tool is not None and (param is None or param.holds_paths):
+                return _fitting("", _arguments(typed.open[-1], tool, None)) if param is None else ()
+            return _fitting(text, self._dotted(text) if "." in text[1:] else self._known())
+        return ()
+
+    def _place(self, typed: Typed, word: Token | None) -> tuple[CognitiveTool | None, Param | None]:
+        """The tool that is called at the end of the text, and the parameter whose value stands there. The
+        items of a list belong to the parameter of the list."""
+        frames = typed.open
+        frame = frames[-1]
+        items = [item for item in frame.items if item is not word]
+        if frame.opener.text == "[" and len(frames) > 1:
+            frame = frames[-2]
+            items = frame.items
+        tool = self._agent.table.get(frame.head) if frame.head in self._agent.table else None
+        if tool is None or not items:
+            return tool, None
+        named = items[-1]
+        if named.kind == "keyword":
+            return tool, next((one for one in tool.offered if one.name == _canonical(named.text[1:])), None)
+        place = len(items) - 1
+        if word is None or _given(items) or place >= len(tool.offered):
+            return tool, None
+        return tool, tool.offered[place]
+
+    def _in_string(self, word: Token | None, param: Param | None) -> Iterable[Completion]:
+        if word is None or param is None or not word.text.startswith('"'):
+            return ()
+        typed = word.text[1:]
+        if param.choices:
+            return _fitting(typed, ((str(choice), "") for choice in param.choices))
+        return _paths(typed, self._agent.workspace.root, quoted=True) if param.holds_paths else ()
+
+    def _known(self) -> Iterator[Named]:
+        """Tools, macros and names, each once."""
+        names = self._names()
+        told = set()
+        for tool in self._agent.table:
+            told.add(tool.name)
+            yield tool.name, tool.description
+        own = names.get("_hy_macros")
+        macros: Mapping[str, Any] = {
+            **getattr(builtins, "_hy_macros", {}),
+            **(own if isinstance(own, Mapping) else {}),
+        }
+        kinds = ((macros, "macro"), (names, ""), (vars(builtins), "Python"))
+        for among, kind in kinds:
+            for name in list(among):
+                spelt = _spelt(name)
+                if spelt not in told and not (name.startswith("_") and kind != "macro" and len(name) > 1):
+                    told.add(spelt)
+                    yield spelt, kind or _kind(among[name])
+
+    def _dotted(self, text: str) -> Iterator[Named]:
+        """The attributes of what is before the last dot."""
+        from hy import mangle
+
+        path, _, _ = text.rpartition(".")
+        first, *more = path.split(".")
+        try:
+            value = self._names().get(mangle(first), vars(builtins).get(mangle(first)))
+            for name in more:
+                value = getattr(value, mangle(name))
+            attributes = dir(value) if value is not None else []
+        except Exception:  # of an object that is the person's own, whatever it does
+            return
+        for name in attributes:
+            if not name.startswith("_"):
+                yield f"{path}.{_spelt(name)}", ""
+
+
+def _word(typed: Typed) -> Token | None:
+    """The token that the cursor stands at the end of, if it is one that can grow."""
+    last = typed.last
+    if last is None or last.kind not in ("atom", "keyword", "string", "number"):
+        return None
+    return last if last.kind != "string" or typed.in_string else None
+
+
+def _arguments(frame: Frame, tool: CognitiveTool | None, word: Token | None) -> Iterator[Named]:
+    """The parameters that have no value yet; those that are required first."""
+    if tool is None:
+        return
+    given = _given(item for item in frame.items if item is not word)
+    for param in sorted(tool.offered, key=lambda one: not one.required):
+        if param.name not in given:
+            yield f":{param.name}", f"{param.kind}  {param.doc}"
+
+
+def _given(items: Iterable[Token]) -> set[str]:
+    return {_canonical(item.text[1:]) for item in items if item.kind == "keyword"}
+
+
+def _values(param: Param | None) -> list[Named]:
+    """All values that a parameter can have, where they can be counted."""
+    if param is None:
+        return []
+    if param.choices:
+        return [(print_value(choice), "") for choice in param.choices]
+    return [("True", ""), ("False", "")] if param.type is bool else []
+
+
+def _fitting(typed: str, among: Iterable[Named]) -> Iterator[Completion]:
+    """Those that begin with what is typed; an underscore counts as a hyphen."""
+    wanted = _canonical(typed)
+    for name, words in among:
+        if _canonical(name).startswith(wanted):
+            yield Completion(name, -len(typed), display=visible(name), display_meta=_meta(words))
+
+
+def _paths(
+    typed: str, root: Path, endings: tuple[str, ...] = (), *, quoted: bool = False
+) -> Iterator[Completion]:
+    """The entries of the folder that is typed, folders with a slash. ``quoted`` is inside of a string."""
+    folder, _, name = typed.rpartition("/")
+    at = root / os.path.expanduser(folder + "/" if typed.startswith("/") or folder else ".")  # noqa: PTH111
+    try:
+        with os.scandir(at) as listed:
+            entries = [(entry.name, entry.is_dir()) for entry in islice(listed, ENTRIES)]
+    except (OSError, ValueError):
+        return
+    for entry, is_folder in sorted(entries, key=lambda one: (not one[1], one[0])):
+        if not entry.startswith(name) or (entry.startswith(".") and not name.startswith(".")):
+            continue
+        if not is_folder and endings and not entry.endswith(endings):
+            continue
+        text = entry + "/" * is_folder
+        if not quoted and printable(text) != text:
+            continue  # there is no way to write it
+        written = print_string(text)[1:-1] if quoted else text
+        yield Completion(written, -len(name), display=visible(text))
+
+
+def _canonical(name: str) -> str:
+    return name[:1] + name[1:].replace("_", "-")
+
+
+def _spelt(name: str) -> str:
+    """A name of Python as Hy writes it."""
+    from hy import unmangle
+
+    try:
+        return str(unmangle(name))
+    except (KeyError, ValueError):
+        return name
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _meta(text: str) -> str:
+    return visible(one_line(text, META))

@@ -1,0 +1,105 @@
+"""What a person is told of a form that went wrong: the last lines they need. ``,trace`` shows the rest.
+
+Knows exceptions, Hy's and Python's own among them; it runs nothing and must not know the terminal.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from quoth.tools.errors import QuothError, did_you_mean
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.text import short
+
+LONGEST = 2000  # characters of an exception's own words
+ENTRY = "<entry "
+
+
+def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
+    """The sentence about an exception that the entry ``text`` has raised. ``known`` are the names there are,
+    for one that is misspelt."""
+    from hy.errors import HyLanguageError
+
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted."
+    if isinstance(error, QuothError):
+        return str(error)
+    if isinstance(error, HyLanguageError | SyntaxError):
+        return f"invalid: {_language_fault(error, text)}"
+    said = _own_words(error)
+    if isinstance(error, NameError) and (name := _missing(error)):
+        said = f"there is no name {name}.{did_you_mean(name, known)}"
+    told = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__}."
+    return "\n".join((told, *_place(error)))
+
+
+def _own_words(error: BaseException) -> str:
+    try:
+        return short(str(error), LONGEST)
+    except Exception as odd:  # it is any class at all
+        return f"(it cannot say what it is: {type(odd).__name__})"
+
+
+def _missing(error: NameError) -> str:
+    import hy
+
+    name = str(getattr(error, "name", None) or "")
+    return str(hy.unmangle(name)).replace("_", "-") if name else ""
+
+
+def _language_fault(error: Any, text: str) -> str:
+    """What Hy has against the entry, with the line and a caret."""
+    try:  # our reader names the parenthesis that is never closed, where Hy's names the end
+        read_all(text)
+    except ReadError as ours:
+        return f"{ours}\n{ours.caret()}"
+    message = str(getattr(error, "msg", None) or error).strip()
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("expanding macro"):
+        lines = lines[-1:]
+    said = " ".join(lines) or type(error).__name__
+    line, column = getattr(error, "lineno", None), getattr(error, "offset", None) or 1
+    of = text.split("\n")
+    if not line or line > len(of) or not str(getattr(error, "filename", None) or ENTRY).startswith(ENTRY):
+        return said
+    return f"line {line}, column {column}: {said}\n{of[line - 1]}\n{' ' * (column - 1)}^"
+
+
+def _place(error: BaseException) -> list[str]:
+    """Where it was raised, in the person's own text: nothing for an entry of one line."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(ENTRY) or _is_users(frame.filename)
+    ]
+    if not own:
+        return []
+    last = own[-1]
+    if last.filename.startswith(ENTRY) and last.filename == own[0].filename and last.lineno == 1:
+        return []
+    where = f"{last.filename.strip('<>')}, line {last.lineno}"
+    return [f"  {where}: {last.line}" if last.line else f"  {where}"]
+
+
+def _is_users(file: str) -> bool:
+    return (
+        file.endswith((".hy", ".py"))
+        and "site-packages" not in file
+        and "/quoth/" not in file
+        and (not file.startswith(_LIBRARY))
+    )
+
+
+_LIBRARY = traceback.__file__.rpartition("/")[0]
+
+
+def trace_text(error: BaseException) -> str:
+    """The whole traceback, from the person's own text on."""
+    trace: TracebackType | None = error.__traceback__
+    first = trace
+    while first is not None and not first.tb_frame.f_code.co_filename.startswith(ENTRY):
+        first = first.tb_next
+    return "".join(traceback.format_exception(type(error), error, first or trace)).rstrip()

@@ -1,0 +1,84 @@
+"""The functions that every prompt has: ``describe``, ``source``, ``macroexpand`` and ``macroexpand-1``.
+
+Knows tools and Hy's macros; it makes no call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from quoth.agent.repl.tool_functions import ToolFunction
+from quoth.tools.errors import UsageError
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+
+def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any]:
+    """The functions by their names. ``module`` has the macros, ``table`` the tools."""
+
+    def tool_of(what: Any) -> CognitiveTool | None:
+        if isinstance(what, ToolFunction):
+            return what.tool
+        if isinstance(what, CognitiveTool):
+            return what
+        return table().get(str(what)) if isinstance(what, str) else None
+
+    def describe(what: Any) -> None:
+        """Print what a tool, or a function, is for and how it is called."""
+        sys.stdout.write(_described(what, tool_of(what)) + "\n")
+
+    def source(what: Any) -> None:
+        """Print the form that a tool, or the text that a function, was made by."""
+        sys.stdout.write(_source(what, tool_of(what)) + "\n")
+
+    def macroexpand(form: Any) -> Any:
+        """Expand the macro that a quoted form begins with, until it is none: (macroexpand '(when a b))."""
+        import hy
+
+        return hy.macroexpand(form, module)
+
+    def macroexpand_1(form: Any) -> Any:
+        """Expand the macro that a quoted form begins with once."""
+        import hy
+
+        return hy.macroexpand_1(form, module)
+
+    return {
+        "describe": describe,
+        "source": source,
+        "macroexpand": macroexpand,
+        "macroexpand-1": macroexpand_1,
+    }
+
+
+def _described(what: Any, tool: CognitiveTool | None) -> str:
+    if tool is None:
+        name = getattr(what, "__name__", type(what).__name__)
+        try:
+            signature = str(inspect.signature(what))
+        except (TypeError, ValueError):
+            signature = ""
+        return f"{name}{signature}\n{inspect.getdoc(what) or 'It says nothing of itself.'}"
+    lines = [tool.signature(), tool.description]
+    for param in tool.params:
+        if param.hidden:
+            continue
+        default = "" if param.required else f" (default {param.default!r})"
+        lines.append(f"  :{param.name}  {param.doc}{default}".rstrip())
+    lines += [f"Example: {example}" for example in tool.examples[:2]]
+    return "\n".join(lines)
+
+
+def _source(what: Any, tool: CognitiveTool | None) -> str:
+    if tool is not None:
+        if tool.source:
+            return tool.source.rstrip()
+        raise UsageError(f"The source of {tool.name} is not known here.")
+    try:
+        return inspect.getsource(what).rstrip()
+    except (OSError, TypeError):
+        name = getattr(what, "__name__", repr(what))
+        raise UsageError(f"The source of {name} is not known here.") from None

@@ -1,0 +1,140 @@
+"""The files of a REPL: those that its tools came from, and those of ``,load``; which of them have changed.
+
+A file is loaded as a whole or not at all: when it fails, its old tools and names stay. What a tool has
+written is not loaded before a person has said so: it may be the text of a model. Knows tables and files; it
+must not know the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from quoth.agent.client import AsyncAgent
+from quoth.tools.errors import UsageError
+from quoth.tools.loading import load_tools
+from quoth.tools.policy.trust import digest_of
+from quoth.tools.registry.table import ToolTable
+
+
+@dataclass
+class LoadedFile:
+    """A file as it was when it was loaded. ``names`` are those it has given to the prompt."""
+
+    path: Path
+    digest: str
+    module: ModuleType | None = None
+    names: dict[str, Any] = field(default_factory=dict)
+
+
+class Loaded(NamedTuple):
+    """What came of a file: all tools as they are now, and the names of those that are its own."""
+
+    table: ToolTable
+    tools: tuple[str, ...]
+
+
+class LoadedFiles:
+    """``names`` and ``macros`` are those of the person's module, into which a file's own are brought."""
+
+    def __init__(self, agent: AsyncAgent, names: dict[str, Any], macros: dict[str, Any]) -> None:
+        self._agent, self._names, self._macros = agent, names, macros
+        self._files: dict[Path, LoadedFile] = {}
+        self._told: set[tuple[Path, str]] = set()  # changes that were told
+        for module in {tool.module for tool in agent.table}:
+            file = getattr(sys.modules.get(module), "__file__", None)
+            if file and _is_users(module):
+                path = Path(file).resolve()
+                self._files[path] = LoadedFile(path, _digest(path), sys.modules[module])
+
+    def __iter__(self) -> Iterator[LoadedFile]:
+        return iter(self._files.values())
+
+    def changed(self) -> list[Path]:
+        """The files that are not as they were loaded."""
+        return [file.path for file in self if _digest(file.path) != file.digest]
+
+    def news(self) -> list[Path]:
+        """The files that have changed since this was asked last."""
+        now = {(path, _digest(path)) for path in self.changed()}
+        new, self._told = now - self._told, now
+        return sorted(path for path, _ in new)
+
+    def find(self, name: str) -> Path:
+        """The path of a file, which is relative to where quoth was started. Raises UsageError."""
+        path = Path(name).expanduser().resolve()
+        if not path.is_file():
+            raise UsageError(f"There is no file {name}.")
+        return path
+
+    def writer(self, path: Path) -> str:
+        """Which call of a tool has written a file, as a person reads it; empty if none that is known. A call
+        that the person has typed at the prompt does not count."""
+        workspace, select = self._agent.workspace, getattr(self._agent.audit, "select", None)
+        if select is None or not workspace.holds(path):
+            return ""
+        effect = json.dumps(f":{workspace.spelling(path)}")[1:]
+        rows = [row for row in select(effect=effect) if row["route"] != "repl"]
+        return f"{rows[-1]['tool']} in session {rows[-1]['session']}" if rows else ""
+
+    def load(self, path: Path) -> Loaded:
+        """Load a file, in the thread of the forms. Raises UsageError, and then all stays as it was; else the
+        agent has to be given the table."""
+        digest, before = _digest(path), self._files.get(path)
+        old = before.module if before is not None else None
+        kept = old.__name__ if old is not None else ""
+        trial = self._agent.table.where(lambda tool: not kept or tool.module != kept).copy()
+        known = set(trial)
+        try:
+            table = load_tools([path], trial)
+        except BaseException:
+            if old is not None:
+                sys.modules[kept] = old
+            raise
+        module = _module_of(path)
+        self._bring(module, before)
+        self._files[path] = LoadedFile(path, digest, module, _public(module))
+        return Loaded(table, tuple(tool.name for tool in table if tool not in known))
+
+    def _bring(self, module: ModuleType | None, before: LoadedFile | None) -> None:
+        """Bring the names and macros of a file to the prompt, and take those away that it has no more."""
+        for name, value in (before.names if before is not None else {}).items():
+            if self._names.get(name) is value:
+                del self._names[name]
+        self._names |= _public(module)
+        self._macros |= {
+            name: macro
+            for name, macro in getattr(module, "_hy_macros", {}).items()
+            if getattr(macro, "__module__", "") == getattr(module, "__name__", None)
+        }
+
+
+def _module_of(path: Path) -> ModuleType | None:
+    """The module that a file was loaded as, the latest if there are several."""
+    for module in reversed(list(sys.modules.values())):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and _is_users(module.__name__) and Path(file).resolve() == path:
+            return module
+    return None
+
+
+def _public(module: ModuleType | None) -> dict[str, Any]:
+    """What a module defines or imports, by its names."""
+    return {name: value for name, value in vars(module or ModuleType("")).items() if not name.startswith("_")}
+
+
+def _is_users(module: str) -> bool:
+    """Whether a module is a file of tools that a person has written."""
+    return module.startswith("quoth_user_")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest_of(path.read_bytes())
+    except OSError:
+        return ""

@@ -1,0 +1,137 @@
+"""The tools as functions of the prompt: each call goes through the door, and what comes of it is returned.
+
+Knows how a call is made, not how a form is evaluated. It must not know the terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Coroutine
+from pathlib import PurePath
+from typing import Any
+
+from quoth.tools.call.call import ToolResult
+from quoth.tools.call.current import running_context
+from quoth.tools.call.values import plain
+from quoth.tools.errors import QuothError
+from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.lisp.printer import Code, show
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+Make = Callable[[CallForm], Coroutine[Any, Any, ToolResult]]
+
+
+class CallFailed(QuothError):
+    """A call that a form has made and that did not end well. ``result`` is what came of it."""
+
+    def __init__(self, result: ToolResult) -> None:
+        from quoth.agent.terminal.text import failure_text
+
+        super().__init__(failure_text(result))
+        self.result = result
+
+
+class Caller:
+    """Makes the calls of forms on the event loop of the agent, while their thread waits.
+
+    ``results`` are those of the form that is evaluated now. Code that a tool's own body runs makes its calls
+    as that body, so that the door sees them where they stand."""
+
+    def __init__(self, make: Make, loop: asyncio.AbstractEventLoop) -> None:
+        self._make, self._loop = make, loop
+        self._waiting: concurrent.futures.Future[ToolResult] | None = None
+        self.results: list[ToolResult] = []
+
+    def call(self, form: CallForm) -> Any:
+        """The value of a call; on the event loop itself, something to await. Raises CallFailed."""
+        inside = running_context()
+        make = self._make if inside is None or inside.dispatch is None else inside.dispatch
+        work = make(form)
+        if asyncio.events._get_running_loop() is self._loop:  # the body of an async tool
+            return self._awaited(work)
+        future = asyncio.run_coroutine_threadsafe(_result_of(work), self._loop)
+        if inside is not None:
+            return _value(future.result())
+        self._waiting = future
+        try:
+            result = future.result()
+        except concurrent.futures.CancelledError:
+            raise KeyboardInterrupt from None
+        finally:
+            self._waiting = None
+        self.results.append(result)
+        return _value(result)
+
+    async def _awaited(self, work: Any) -> Any:
+        return _value(await work)
+
+    def interrupt(self) -> bool:
+        """Cancel the call that a form waits for; False if there is none."""
+        waiting = self._waiting
+        return waiting is not None and waiting.cancel()
+
+
+async def _result_of(work: Any) -> ToolResult:
+    result: ToolResult = await work
+    return result
+
+
+def _value(result: ToolResult) -> Any:
+    if not result.ok:
+        raise CallFailed(result)
+    return result.value
+
+
+class ToolFunction:
+    """A tool of the table as a function, by the name that it has there now."""
+
+    def __init__(self, name: str, table: Callable[[], ToolTable], caller: Caller) -> None:
+        self.__name__ = name
+        self._table, self._caller = table, caller
+
+    @property
+    def tool(self) -> CognitiveTool:
+        return self._table().get(self.__name__)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return f"{self.tool.signature()}\n{self.tool.description}"
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """Make the call. Raises CallFailed with the sentence of what came of it."""
+        given = {kebab(name): _argument(value) for name, value in named.items()}
+        return self._caller.call(CallForm(self.__name__, given, tuple(map(_argument, args))))
+
+    def __repr__(self) -> str:
+        return f"<tool {self.__name__}>"
+
+
+def _argument(value: Any) -> Any:
+    """A value of the person's as an argument: a form is a program, a path or a tool its name."""
+    import hy.models as m
+
+    if isinstance(value, Code):
+        return value
+    if isinstance(value, m.Object):
+        if isinstance(value, m.Symbol | m.Expression):
+            return Code(show(value))
+        value = _data_of(value)
+    if isinstance(value, ToolFunction):
+        return value.__name__
+    if isinstance(value, CognitiveTool):
+        return value.name
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): _argument(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_argument(item) for item in value]
+    return value if isinstance(value, str | int | float | bytes | None) else plain(value)
+
+
+def _data_of(model: Any) -> Any:
+    """A quoted literal as the data that it stands for."""
+    from quoth.tools.lisp.printer import to_value
+
+    return to_value(model)

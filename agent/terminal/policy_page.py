@@ -1,0 +1,91 @@
+"""Shows rules to a person: which count and where they come from, and how a call would be judged by them.
+
+Knows policies and calls as data; it makes no call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.call.call import Route, new_call
+from quoth.tools.errors import UsageError
+from quoth.tools.lisp.forms import CallForm, canonical, from_model
+from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.policy.scope import as_written, checked
+from quoth.tools.text import number_of
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.agent.run.host import Host
+    from quoth.tools.call.call import Call
+    from quoth.tools.policy.model import Limit
+    from quoth.tools.policy.policy import Explanation, Layer, Match, RulesPolicy
+
+
+def rules_line(policy: RulesPolicy) -> str:
+    """Which rules count, on one line: ``3 rules of ~/.config/quoth/policy.hy``."""
+    told = [f"{layer_contents(layer)} of {layer.name}" for layer in policy.layers if layer.kind != "shipped"]
+    return ", ".join(told) or "none of yours; what changes something is asked"
+
+
+def layer_contents(layer: Layer) -> str:
+    rules, limits = len(layer.orders.rules), len(layer.orders.limits)
+    return number_of(rules, "rule") + (f", {number_of(limits, 'limit')}" if limits else "")
+
+
+def rules_page(policy: RulesPolicy) -> str:
+    """All rules that count, each with its place."""
+    lines = []
+    for layer in policy.layers:
+        for rule in layer.orders.rules:
+            passed = "  (passed over, for a workspace may only tighten)" if layer.ignores(rule) else ""
+            lines.append(f"{rule.place}  {visible(rule.text)}{passed}")
+        lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
+    lines += policy.notes
+    return "\n".join(lines) or "There is no rule of yours; what changes something is asked."
+
+
+def judged(host: Host, text: str, route: Route, **marks: Any) -> tuple[Call, Explanation, list[Limit]]:
+    """A call of a form, how the rules judge it, and the limits of its tool. Raises UsageError."""
+    try:
+        form: CallForm = from_model(read_one(text))
+    except ReadError as error:
+        raise UsageError(f"{error}\n{error.caret()}") from None
+    tool = host.table.get(form.tool)
+    form, args = checked(tool, form, host.workspace)
+    written = as_written(tool, args)
+    call = new_call(form, user=host.user, session=host.session, written=written, **{"route": route, **marks})
+    return call, host.policy.explain(tool, call, args, host.context()), host.policy.limits_of(tool)
+
+
+def explained(host: Host, text: str, route: Route, **marks: Any) -> str:
+    """How a call of this form would be judged, as ``quoth policy explain`` prints it."""
+    return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
+
+
+def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list[str]:
+    lines = []
+    if call.written:
+        lines.append(f"It is judged as {canonical(call.form)}, for {'; '.join(call.written)}.")
+    lines.append(f"{why.verdict.kind}: {visible(why.verdict.reason)}.")
+    lines += [
+        f"  {match.rule.place}  {visible(match.rule.text)}{_standing(match, why)}" for match in why.matches
+    ]
+    lines += [f"  {limit.place}  {limit.text}  (a limit)" for limit in limits]
+    if why.decided is not None:
+        lines.append(f"Without rules: {why.default.kind}, for {why.default.reason}.")
+    elif not why.matches and not limits:
+        lines.append("No rule matches.")
+    return lines
+
+
+def _standing(match: Match, why: Explanation) -> str:
+    notes = []
+    if match == why.decided:
+        notes.append("decides")
+    if match.layer.ignores(match.rule):
+        notes.append("passed over, for a workspace may only tighten")
+    elif match.truth is None:
+        counts = "counts" if match.counts else "does not count"
+        notes.append(f"cannot be decided, so it {counts}")
+    return f"  ({'; '.join(notes)})" if notes else ""

@@ -1,0 +1,79 @@
+"""Prints what a model says as it says it: each block of words once it is complete, on stdout if that is a
+terminal. Calls are shown by Progress.
+
+Knows events and terminals. Where stdout is no terminal it prints a reply once, at its end.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from quoth.agent.events import RunEvent
+from quoth.agent.reply import Reply
+from quoth.agent.terminal.output import (
+    columns_of,
+    is_dumb,
+    is_terminal,
+    may_draw,
+    print_drawn,
+    print_line,
+    results,
+)
+from quoth.agent.terminal.progress import Progress
+
+
+class Speech(Progress):
+    """A listener that prints the words of a run, and else is Progress. ``finish`` prints what of a reply is
+    not on the screen yet."""
+
+    def __init__(self, out: TextIO | None = None, color: bool | None = None, *, aloud: bool = True) -> None:
+        super().__init__(out, color)
+        self._speaks = aloud and is_terminal(results())
+        self._spoken: list[str] = []  # the blocks of the model's latest reply
+
+    def watch(self, agent: object) -> None:
+        """Do nothing: a person is shown the same of every agent."""
+
+    def __call__(self, event: RunEvent) -> None:
+        super().__call__(event)
+        if event.path:  # its caller tells what a sub-agent said
+            return
+        if event.kind == "turn":
+            self._spoken = []
+        elif event.kind == "said" and self._speaks:
+            self._say(str(event.data))
+
+    def finish(self, reply: Reply) -> None:
+        """Print what is not on the screen yet of a reply that is done."""
+        if text := self.unsaid(reply):
+            self._say(text)
+
+    def unsaid(self, reply: Reply) -> str:
+        """The part of a reply that the user has had neither as words nor as a message."""
+        text = reply.text if reply.unsent is None else reply.unsent
+        spoken, told = _squeezed("".join(self._spoken)), _squeezed(text)
+        return "" if not told or (spoken and spoken.endswith(told)) else text
+
+    def _say(self, text: str) -> None:
+        self._clear()
+        if self._speaks:
+            before = "\n" if self._spoken else ""
+            self._spoken.append(text)
+            print_words(text, before)
+        else:
+            print_line(text)
+
+
+def print_words(text: str, before: str = "") -> None:
+    """Print words of a model on stdout: laid out on a terminal, else as they are."""
+    out = results()
+    if not is_terminal(out) or is_dumb():
+        print_line(before + text)
+        return
+    from quoth.agent.terminal.markdown import laid_out
+
+    print_drawn(before + laid_out(text, columns_of(out), may_draw(out)))
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,120 @@
+"""``quoth help``: pages are listed, shown, given as Org and as JSON, and found by words."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pages import PAGES, README, ROOT, page
+from words import complaint, quoth
+
+from quoth.agent.cli.main import parser
+from quoth.agent.manual.pages import TOPICS, look_up, pages
+from quoth.agent.manual.reading import answer
+from quoth.agent.manual.shown import shown
+from quoth.tools.errors import UsageError
+
+
+def test_all_pages_are_listed_with_what_they_are_about(tmp_path: Path) -> None:
+    assert sorted(name for group in TOPICS.values() for name in group) == [path.stem for path in PAGES]
+    listed = quoth("help", cwd=tmp_path).out
+    for name, one in pages().items():
+        assert one.title, name
+        assert f"  {name:<10} {one.about}\n" in listed
+
+
+def test_a_page_is_shown_given_as_org_and_as_json(tmp_path: Path) -> None:
+    told = quoth("help", "policy", cwd=tmp_path).out
+    assert told.startswith("POLICY\n\nA policy is a file of rules over whole call forms")
+    assert '    (deny (write-file :path (not (under "src"))) :why "only src may be written")\n' in told
+    assert "#+" not in told
+    assert quoth("help", "policy", "--org", cwd=tmp_path).out == page("policy")
+    data = json.loads(quoth("help", "policy", "--json", cwd=tmp_path).out)
+    assert (data["topic"], data["title"], data["text"]) == ("policy", "Policy", page("policy"))
+    assert [one["topic"] for one in json.loads(quoth("help", "--json", cwd=tmp_path).out)] == [*pages()]
+
+
+@pytest.mark.parametrize(
+    ("words", "beginning"),
+    [
+        ("policy predicates", "Predicates\n"),  # a headline of that page
+        ("what bounds it", "What bounds it\n"),  # of any page
+        ("policy one-of", "Predicates\n"),  # the first cell of a table
+        ("purse", "TERMS\n"),  # a term
+        ("POLICY", "POLICY\n"),
+        ("policy appendfsync", "MACHINES\n"),  # elsewhere, in the text
+    ],
+)
+def test_words_find_the_section_that_has_them(words: str, beginning: str) -> None:
+    assert answer(words.split()).startswith(beginning)
+
+
+def test_where_words_stand_in_several_places_they_are_listed() -> None:
+    *places, last = answer(["belt"]).splitlines()
+    assert "terms      Terms" in places
+    assert "           - belt :: the part of the table that a model is shown, in its dialect." in places
+    assert last.startswith("To read one: quoth help ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("polcy", 'The manual says nothing of "polcy". Did you mean policy? It has '),
+        ("policy zzz", 'The manual says nothing of "zzz". It has '),
+    ],
+)
+def test_words_that_stand_nowhere_are_answered_with_the_pages(words: str, said: str) -> None:
+    sentence = complaint(UsageError, lambda: look_up(words.split()))
+    assert sentence.startswith(said)
+    assert sentence.endswith(f"{len(PAGES)} pages: {', '.join(pages())}.")
+
+
+@pytest.mark.parametrize(
+    ("org", "text"),
+    [
+        ("* Head\nSome =code= and *bold*\nwords.\n", "Head\nSome code and bold words.\n"),
+        ("It is ~(= 3)~ or =a=, =b=.\n", "It is (= 3) or a, b.\n"),
+        ("=--dry-run=pure= reads nothing.\n", "--dry-run=pure reads nothing.\n"),
+        ("See [[file:plans]] and [[https://example.org][this]].\n", "See plans and this.\n"),
+        (
+            "- belt :: what is shown,\n  in a dialect.\n- door\n",
+            " - belt  what is shown, in a dialect.\n - door\n",
+        ),
+        (
+            "| a | b |\n|---+---|\n| =x= | 1 |\n",
+            " a   b\n ─────\n x   1",
+        ),
+        ("#+begin_src hy :tangle a.hy\n(+ 1 2)\n\n,* 3\n#+end_src\n", "  a.hy\n    (+ 1 2)\n\n    * 3\n"),
+        ("#+begin_example\n$ quoth\n# no keyword\n#+end_example\n", "$ quoth\n    # no keyword\n"),
+    ],
+)
+def test_org_is_shown_as_text(org: str, text: str) -> None:
+    assert text.strip() in "\n".join(line.rstrip() for line in shown(org, 60, False).splitlines())
+
+
+def test_a_long_line_of_code_is_left_whole() -> None:
+    line = "x" * 300
+    assert f"    {line}\n" in shown(f"#+begin_src text\n{line}\n#+end_src\n", 60, False)
+
+
+def test_colours_are_for_terminals_that_have_them() -> None:
+    assert "\x1b" not in shown(page("policy"), 80, False)
+    assert "\x1b[1;35mPOLICY" in shown(page("policy"), 80, True)
+
+
+def test_every_command_stands_on_the_page_of_commands() -> None:
+    told = re.findall(r"=(?:quoth )?([a-z]+)[ =]", page("commands"))
+    assert {*re.findall(r"^    ([a-z]+) ", parser().format_help(), re.MULTILINE)} - {*told} == set()
+
+
+def test_what_the_words_send_somebody_to_is_there() -> None:
+    """Each ``quoth help TOPIC`` in the product, the README and the manual."""
+    sources = [
+        README,
+        *PAGES,
+        *(one for room in ("agent", "neuro", "tools") for one in (ROOT / room).rglob("*.py")),
+    ]
+    sent = {topic for one in sources for topic in re.findall(r"quoth help ([a-z]+)", one.read_text("utf-8"))}
+    assert sent - {*pages()} == set()

@@ -1,0 +1,250 @@
+"""The README and the pages of the manual, executed: a line after ``$`` is run, one after ``quoth>`` is typed
+at the REPL of that block, and what follows must be what is shown then. Files are made and Python is
+run on the way; each page has a folder and a store of its own.
+
+``PYTHONPATH=tests/vocabulary python tests/vocabulary/pages.py [PAGE.org …]`` puts the real output in; read it
+before it is committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from commands import quoth
+from screens import Screen
+
+from quoth.tools.org.edit import escape, unescape
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.org"
+PAGES = sorted((ROOT / "agent" / "manual").glob("*.org"))
+_BLOCK = re.compile(r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL)
+_QUESTION = r"Allow it\? \[.*\]"
+_PROMPT = re.compile(rf"^(?:quoth>|  {_QUESTION})", re.MULTILINE)
+_TYPED = re.compile(rf"^(?:quoth>|  {_QUESTION}) (.+)$", re.MULTILINE)
+_WAITS = re.compile(rf"(?:\nquoth>|{_QUESTION})$")
+_USES = re.compile(r"^#\+USES: (\S+) of (\w+)$", re.MULTILINE)
+
+
+class Names:
+    """What is different in each run is always the same on a page: ids of requests, times, hashes.
+    A command that is given such a name is run with the real one."""
+
+    FIXED = (
+        ("hm4kq", "w7t2d", "c9xpe", "n3vbz", "g6ysa", "p2rwf", "k8duh", "x4mce", "b7rdt"),
+        (
+            "s5e0c81f2",
+            "s9b37d04a",
+            "s22c6e95b",
+            "s70f1ad3c",
+            "sd81b6e40",
+            "s4fa92c7e",
+            "s6b20d7f9",
+            "s18e3c5a4",
+            "s3d96f07b",
+        ),
+    )
+    REAL = (
+        re.compile(
+            r"(?<=request )[2-9a-z]{5}\b|(?<=quoth approve )[2-9a-z]{5}\b|^[2-9a-z]{5}(?=  \()", re.MULTILINE
+        ),
+        re.compile(r"\bs[0-9a-f]{8}\b"),
+    )
+    PASSING = (
+        (r"\b20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d|)( UTC|)", r"2026-11-22 09:30\2"),
+        (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\b", "2026-11-22T09:30:00"),
+        (r'(?<="score" )[\d.]+', "1.25"),
+        (r" +\d+ ms\b", " 120 ms"),
+        (r"\[20\d\d-\d\d-\d\d \w{3} \d\d:\d\d\]", "[2026-11-22 Sun 09:30]"),
+        (r"(?<=, )\d+\.\d s\b", "0.1 s"),
+        (r"(?<=workspaces/shop-)[0-9a-f]{16}", "5d0c4b1a9e7f3826"),
+        (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
+        (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
+        (r"(?<=, in )\d+ (hours?|minutes?|seconds?)(?=\.)", "8 hours"),
+    )
+
+    def __init__(self) -> None:
+        self.real: dict[str, str] = {}  # by their names on the page
+
+    def on_the_page(self, output: str) -> str:
+        for fixed, pattern in zip(self.FIXED, self.REAL, strict=True):
+            for found in pattern.findall(output):
+                if found not in self.real.values():
+                    self.real[next(name for name in fixed if name not in self.real)] = found
+        for name, found in self.real.items():
+            output = output.replace(found, name)
+        for pattern, fixed_text in self.PASSING:
+            output = re.sub(pattern, fixed_text, output)
+        return output
+
+    def in_truth(self, line: str) -> str:
+        for name, found in self.real.items():
+            line = line.replace(name, found)
+        return line
+
+
+def _environment(state: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"QUOTH_STATE": str(state), "QUOTH_CONFIG": str(state / "config"), "LOGNAME": "ann"}
+    return {**os.environ, **own, "PATH": path, "COLUMNS": "100"}
+
+
+def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> str:
+    names = names or Names()
+    before, _, last = names.in_truth(line).rpartition(" | ")
+    if (words := _words(last))[:1] == ["quoth"]:
+        stdin = _shell(before, folder, state) if before else None
+        out = quoth(*words[1:], cwd=folder, stdin=stdin, env=_environment(state), together=True).out
+    else:
+        out = _shell(names.in_truth(line), folder, state)
+    return _told(out, folder, state, names)
+
+
+def _told(text: str, folder: Path, state: Path, names: Names) -> str:
+    """What was said, as it stands on a page."""
+    places = {
+        folder.resolve(): "/home/ann/shop",
+        state / "config": "~/.config/quoth",
+        state: "~/.local/share/quoth",
+    }
+    for place, told in places.items():
+        text = text.replace(str(place), told)
+    return names.on_the_page(text)
+
+
+def _shell(line: str, folder: Path, state: Path) -> str:
+    return subprocess.run(
+        ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
+    ).stdout  # fmt: skip
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line that is one command and needs no shell; none of any other."""
+    split = shlex.shlex(line, posix=True, punctuation_chars=True)
+    split.whitespace_split = True
+    words = [*split]
+    return words if words == shlex.split(line) and not {"|", "<", ">", ";"} & {*words} else []
+
+
+def page(topic: str) -> str:
+    """The text of a page of the manual."""
+    return next(one for one in PAGES if one.stem == topic).read_text()
+
+
+def tangled(topic: str, name: str) -> str:
+    """The file that a page makes."""
+    return next(
+        unescape(body)
+        for _, options, body in _BLOCK.findall(page(topic))
+        if options.partition(":tangle ")[2].split()[:1] == [name]
+    )
+
+
+class Page:
+    """A page while it is executed: its folder and store, its names, and what runs in the background."""
+
+    def __init__(self, place: Path) -> None:
+        self.folder, self.state = place / "shop", place / "state"
+        self.folder.mkdir()
+        self.names = Names()
+        self.job: subprocess.Popen[bytes] | None = None
+
+    def typed(self, body: str) -> str:
+        """The lines that are typed in a block, each with what it prints now."""
+        if _TYPED.search(body):
+            return self._at_the_prompt(body)
+        parts = re.split(r"^(?=\$ )", body, flags=re.MULTILINE)[1:]
+        return "".join(self._command(*part.split("\n", 1)) for part in parts)
+
+    def _command(self, line: str, expected: str) -> str:
+        if line.endswith(" &"):
+            out = self._in_background(line[2:-2], expected)
+        elif line == "$ kill -9 %1":
+            assert self.job
+            os.killpg(self.job.pid, signal.SIGKILL)
+            self.job.wait()
+            out = ""
+        else:
+            out = _run(line[2:], self.folder, self.state, self.names)
+        return f"{line}\n{escape(out)}"
+
+    def _in_background(self, line: str, expected: str) -> str:
+        """Start it, and wait until it has said what the page shows, or for a while."""
+        with tempfile.TemporaryFile() as said:
+            self.job = subprocess.Popen(
+                ["sh", "-c", f"exec {line}"], cwd=self.folder, env=_environment(self.state),
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            )  # fmt: skip
+            deadline, out = time.monotonic() + 20, ""
+            while escape(out) != expected and time.monotonic() < deadline and self.job.poll() is None:
+                time.sleep(0.02)
+                said.seek(0)
+                out = self._told(said.read().decode())
+        return out
+
+    def _at_the_prompt(self, body: str) -> str:
+        """The screen of a REPL in which the lines of the block that follow a prompt were typed."""
+        line, _, shown = body.partition("\n")
+        typed = [found[1] for found in _TYPED.finditer(shown)]
+        with Prompt(
+            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(100, 300)
+        ) as at:
+            for number, entry in enumerate(typed, 1):
+                at.waits(number)
+                at.enter(self.names.in_truth(entry))
+            at.waits(len(typed) + 1)
+            text = at.text.removesuffix("quoth>").rstrip()
+        return f"{line}\n{escape(self._told(text))}\n"
+
+    def _told(self, text: str) -> str:
+        return _told(text, self.folder, self.state, self.names)
+
+
+class Prompt(Screen):
+    """A REPL at whose prompts, and questions, one types."""
+
+    def waits(self, number: int) -> None:
+        """Wait until so many prompts were shown, and nothing stands behind the last one."""
+        self._wait(
+            lambda: len(_PROMPT.findall(self.text)) >= number and bool(_WAITS.search(self.text)),
+            f"{number} prompts",
+            30,
+        )
+
+
+def executed(text: str, place: Path) -> str:
+    """A page with the real output under every command."""
+    page = Page(place)
+    for name, topic in _USES.findall(text):
+        (page.folder / name).write_text(tangled(topic, name))
+    parts, position = [], 0
+    for block in _BLOCK.finditer(text):
+        kind, options, body = block.groups()
+        parts.append(text[position : block.start(3)])
+        if kind == "example" and body.startswith("$ "):
+            body = page.typed(body)
+        elif ":tangle" in options:
+            (page.folder / options.split(":tangle")[1].split()[0]).write_text(unescape(body))
+        elif options.startswith("sh :name reply"):
+            assert _run(body, page.folder, page.state) == ""
+        elif options.startswith("python"):
+            (page.folder / "example.py").write_text(body)
+            assert _run(f"{sys.executable} -P example.py", page.folder, page.state) == ""
+        parts.append(body)
+        position = block.end(3)
+    return "".join([*parts, text[position:]])
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]) if sys.argv[1:] else [README, *PAGES]:
+        with tempfile.TemporaryDirectory() as made:
+            path.write_text(executed(path.read_text(), Path(made).resolve()))

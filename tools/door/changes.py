@@ -1,0 +1,117 @@
+"""Finds out what a call would change, by the ``:changes`` of its tool, so that a person can see it.
+
+It makes no call: the files are read as they are now, and nothing can be written through the workspace that
+the tool gets here. It must not know who looks. Reading a file here is not reading it for the model.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.change import Change, Changes
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.current import enter_context
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.door.binding import offered_to
+from quoth.tools.door.execution import brief
+from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError
+from quoth.tools.policy.scope import arguments
+from quoth.tools.registry.table import CognitiveTool
+
+SECONDS = 5.0  # a person waits for the question
+MAX_FILES = 100
+SHAPE = "its :changes gives [[path old-text new-text] …]"
+
+
+class ReadOnly(Workspace):
+    """The same folder, in which nothing can be written, and which remembers nothing of what was read."""
+
+    def __init__(self, of: Workspace) -> None:
+        self.__dict__.update(of.__dict__)
+
+    def saw(self, reader: str, path: str, data: bytes) -> None:
+        return
+
+    def write(self, path: str, data: bytes, **more: Any) -> bool:
+        raise InvalidCallError("nothing is written while a question is prepared")
+
+    def remove(self, path: str, before: bytes) -> None:
+        raise InvalidCallError("nothing is removed while a question is prepared")
+
+
+def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes | None:
+    """What a call would change as the files are now; None where its tool does not tell. What goes wrong is
+    said in the Changes: this raises nothing."""
+    find = tool._changes
+    if find is None or PERMISSION in call.form.args:
+        return None
+    try:
+        args = arguments(tool, call.form, workspace)
+        context = ToolContext(ReadOnly(workspace), user=call.user, session=call.session, tool=tool.name)
+        given = offered_to(find, {"call": call, "ctx": context}, args)
+        found = _within(SECONDS, lambda: list(_files(enter_context(context).run(lambda: find(**given)))))
+    except TimeoutError:
+        return Changes(trouble=f"What it would change was not found out within {SECONDS:g} s.")
+    except _Shape as error:
+        return Changes(trouble=f"What it would change is not known: {error}.")
+    except QuothError as error:
+        return Changes(trouble=f"As things are it would fail: {error}")
+    except Exception as error:
+        return Changes(trouble=f"What it would change is not known: {brief(error)}.")
+    return Changes(tuple(found))
+
+
+class _Shape(Exception):
+    """What ``:changes`` gave has another shape than it should."""
+
+
+def _files(found: Any) -> Iterator[Change]:
+    if not isinstance(found, (list, tuple)) or len(found) > MAX_FILES:
+        raise _Shape(f"{SHAPE}, of at most {MAX_FILES} files")
+    for one in found:
+        if not isinstance(one, (list, tuple)) or len(one) != 3:
+            raise _Shape(SHAPE)
+        path, before, after = one
+        texts = before is None or isinstance(before, (str, bytes)), after is None or isinstance(after, str)
+        if not isinstance(path, (str, Path)) or not all(texts):
+            raise _Shape(f"{SHAPE}; a text is a string, or None where there is no file")
+        yield _change(str(path), before, after)
+
+
+def _change(path: str, before: str | bytes | None, after: str | None) -> Change:
+    if not isinstance(before, bytes):
+        return Change(path, before, after)
+    try:
+        if b"\0" not in before:
+            return Change(path, before.decode("utf-8"), after)
+    except UnicodeDecodeError:
+        pass
+    return Change(path, None, after, binary=len(before))
+
+
+def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    """The value of ``work``, which runs in a thread that is left behind when it takes longer. Raises what it
+    raises, and TimeoutError."""
+    done: list[tuple[Any, BaseException | None]] = []
+
+    def run() -> None:
+        try:
+            done.append((work(), None))
+        except BaseException as error:
+            done.append((None, error))
+
+    thread = threading.Thread(target=run, name="quoth-changes", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not done:
+        raise TimeoutError
+    value, error = done[0]
+    if isinstance(error, Exception):
+        raise error
+    if error is not None:  # SystemExit and its like are no end of ours
+        raise RuntimeError(f"it raised {type(error).__name__}")
+    return value
