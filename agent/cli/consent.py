@@ -7,20 +7,20 @@ cannot use ``approve`` or ``deny``.
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
-from quoth.agent.cli.common import agent_of, open_store, policy_options
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option
+from quoth.agent.cli.common import agent_of, open_store, policy_options, tools_of
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.output import complain, is_terminal, may_draw, print_drawn, print_json, print_line
 from quoth.agent.terminal.person import require_person
-from quoth.agent.terminal.requests import decide, listing, page, question_of
-from quoth.tools.errors import UsageError
+from quoth.agent.terminal.requests import decide, question_of, shown_form
+from quoth.tools.errors import QuothError, UsageError
 
 if TYPE_CHECKING:
     from quoth.tools.consent.broker import Broker
@@ -49,6 +49,7 @@ class ApproveOptions(Options):
         const="",
     )
     edit: str | None = option("--edit", "FORM", "make this call of the same tool in its place")
+    resume: bool = switch("--resume", "then go on with its session, or fly its plan on")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -72,28 +73,56 @@ def add(commands: Commands) -> None:
 
 
 def pending(options: PendingOptions) -> int:
-    """Print the open requests, the oldest first; or one request, open or decided."""
+    """Print the open requests, the oldest first; or one request, open or decided; with what each would
+    change."""
+    from quoth.agent.terminal.requests import changes_data, pending_text
     from quoth.tools.consent.rows import UNBELIEVED
 
-    with _opened(options) as (_, broker):
+    with _opened(options) as (store, broker):
         if options.id:
             found = _find(options, options.id, broker)
-            plan = broker.plan_of(found.id) if broker else ""
+            assert broker is not None, "it has found one"
+            _take_tools(options, store, broker, found)
+            plan = broker.plan_of(found.id)
             if options.json:
-                print_json(found.to_json() | ({"plan": plan} if plan else {}))
+                more = changes_data(broker.proposal(found.id))
+                print_json(found.to_json() | ({"plan": plan} if plan else {}) | more)
             else:
-                print_line(page(found, time.time(), plan))
+                _draw(lambda color: pending_text(broker, found.id, color=color))
             return DONE
         waiting = broker.requests(session=options.session) if broker else []
         for id in broker.altered if broker else ():
             complain(f"Request {id} is left out: it {UNBELIEVED}.")
-    if options.json:
-        print_json([request.to_json() for request in waiting])
-    elif waiting:
-        print_line(listing(waiting))
-    else:
-        complain("Nothing waits.")
+        if waiting and broker is not None:
+            broker.use(tools_of(options))
+            if options.json:
+                print_json([one.to_json() | changes_data(broker.proposal(one.id)) for one in waiting])
+            else:
+                print_line(pending_text(broker, session=options.session))
+        elif options.json:
+            print_json([])
+        else:
+            complain("Nothing waits.")
     return DONE
+
+
+def _draw(text: Callable[[bool], str]) -> None:
+    """Print a text, which is given whether it may have colours."""
+    if may_draw(sys.stdout):
+        print_drawn(text(True))
+    else:
+        print_line(text(False))
+
+
+def _take_tools(options: Options, store: Store | None, broker: Broker, asked: Request) -> None:
+    """Give the broker the tools of the session in which a call was asked for, as far as they are known."""
+    own = options
+    with contextlib.suppress(UsageError):  # of an imported session a person must choose them first
+        own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
+    try:
+        broker.use(tools_of(own))
+    except QuothError as error:
+        complain(f"What it would change is not known: {error}")
 
 
 def approve(options: ApproveOptions) -> int:
@@ -105,16 +134,34 @@ def approve(options: ApproveOptions) -> int:
         for value, what in ((options.time, "--for"), (options.scope, "--scope"), (options.edit, "--edit")):
             if value is not None:
                 raise UsageError(f"{what} is for a request; a plan is approved step by step, as it is.")
-        return flight.decide_plan(options, options.id, options.step, "once")
+        code = flight.decide_plan(options, options.id, options.step, "once", resumes=options.resume)
+        return _fly_on(options, options.id) if options.resume and code == DONE else code
     _no_step(options.id, options.step)
     if options.edit is not None and (options.scope is not None or options.time is not None):
         raise UsageError("--edit approves one other call; it does not go with --for or --scope.")
     seconds = None if options.time is None else seconds_of(options.time)
+    decision = Decision("once" if seconds is None else "duration", seconds=seconds)
     if options.edit is not None:
-        return _decide(options, options.id, Decision("edit", form=call_of(options.edit)))
-    if options.scope is not None:
-        return _decide(options, options.id, Decision("scope", seconds=seconds, rule=options.scope))
-    return _decide(options, options.id, Decision("once" if seconds is None else "duration", seconds=seconds))
+        decision = Decision("edit", form=call_of(options.edit))
+    elif options.scope is not None:
+        decision = Decision("scope", seconds=seconds, rule=options.scope)
+    return _decide(options, options.id, decision, resumes=options.resume)
+
+
+def _go_on(options: Options, asked: Request, plan: str) -> int:
+    """Continue the session of a request that was decided: the output is that of quoth resume, or of quoth fly
+    where it is the flight of a ``plan``."""
+    from quoth.agent.cli.resume import ResumeOptions, resume
+
+    if plan:
+        return _fly_on(options, plan)
+    given = {name: value for name, value in vars(options).items() if name in vars(Options())}
+    return resume(ResumeOptions(**given | {"of": asked.session, "session": None, "user": asked.user}))
+
+
+def _fly_on(options: Options, plan: str) -> int:
+    given = {name: value for name, value in vars(options).items() if name in vars(Options())}
+    return flight.fly(flight.FlyOptions(**given | {"plan": plan, "session": None}))
 
 
 def deny(options: DenyOptions) -> int:
@@ -132,15 +179,22 @@ def _no_step(id: str, step: str | None) -> None:
         raise UsageError(f"--step names a step of a plan, and {id} is none; a plan is a file, PLAN.org.")
 
 
-def _decide(options: Options, id: str, decision: Decision) -> int:
+def _decide(options: Options, id: str, decision: Decision, *, resumes: bool = False) -> int:
+    """Record a decision and print it. With ``resumes`` stdout is for the results of going on at once."""
+    from quoth.agent.flight.log import flown_in
+    from quoth.agent.session.index import read_leniently
     from quoth.agent.terminal.ask import confirmed
 
     require_person()
     decision = replace(decision, by=options.asker)
+    below: list[str] = []
     with _opened(options) as (store, broker):
         asked = _find(options, id, broker)
         assert store is not None, "a request was found in it"
         assert broker is not None, "it is that of the store"
+        if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):
+            _take_tools(options, store, broker, asked)
+            _, below = shown_form(asked.form, broker.proposal(asked.id), color=may_draw(sys.stdout))
         if decision.kind in ("scope", "edit"):  # the tool must be known to check these
             own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
             broker = agent_of(replace(own, no_input=True, yes=False), store=store).broker
@@ -153,22 +207,28 @@ def _decide(options: Options, id: str, decision: Decision) -> int:
                 complain("Nothing was granted.")
                 return FAILED
         decided = decide(broker, asked.id, decision)
-        if options.json:
+        if resumes:
+            complain(str(decided))
+        elif options.json:
             print_json(decided.request.to_json() | {"granted": decided.decision.rule, "offer": decided.offer})
             return DONE
-        print_line(str(decided))
+        else:
+            print_line(str(decided))
+        for line in below:
+            print_drawn(line)
         for line in decided.advice():
             complain(line)
-        _tell_next(options, store, decided.request.session)
-    return DONE
+        plan = read_leniently(store, lambda found: flown_in(found, asked.session))
+        if not resumes:
+            _tell_next(options, store, asked.session, plan)
+    return _go_on(options, asked, plan) if resumes else DONE
 
 
-def _tell_next(options: Options, store: Store, session: str) -> None:
-    """Tell how the session of a request that was decided is continued."""
-    from quoth.agent.flight.log import flown_in
-    from quoth.agent.session.index import read_leniently, unfinished_sessions
+def _tell_next(options: Options, store: Store, session: str, plan: str) -> None:
+    """Tell how the session of a request that was decided, the flight of a ``plan`` perhaps, is continued."""
+    from quoth.agent.session.index import unfinished_sessions
 
-    if plan := read_leniently(store, lambda found: flown_in(found, session)):
+    if plan:
         tell_next("To go on", options.typed("fly", plan))
     elif session in [name for name, _ in unfinished_sessions(store)]:
         tell_next("To go on", options.typed("resume", session))
@@ -192,14 +252,15 @@ def _find(options: Options, id: str, broker: Broker | None) -> Request:
 def _opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
     """The store of the workspace and its broker, which knows no tools; None where nothing was ever asked.
     Where requests are shared, there is a store too: for the record of decisions that are made here."""
-    from quoth.tools.call.workspace import Workspace
+    from quoth.agent.run.options import ModelOptions, ToolOptions, workspace_of
     from quoth.tools.consent.broker import Broker
     from quoth.tools.history.audit import StoreAudit
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
-    shared = policy_options(options).open_shared()
+    policies = policy_options(options)
+    shared = policies.open_shared()
     with open_store(options) as found, contextlib.ExitStack() as ending:
         store = found
         if shared is not None:
@@ -210,5 +271,6 @@ def _opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
             return
         own = store
         rows = shared.requests(lambda: own) if shared else None
-        root, audit = Workspace(options.folder), StoreAudit(lambda: own)
+        root = workspace_of(options.folder, policies, ToolOptions(), ModelOptions())
+        audit = StoreAudit(lambda: own)
         yield own, Broker(lambda: own, ToolTable(), root, audit=audit, rows=rows)

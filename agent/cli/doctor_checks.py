@@ -237,7 +237,8 @@ def _keys(options: DoctorOptions) -> Iterator[Finding]:
     from quoth.neuro.backends.providers import PROVIDERS
 
     known: list[str] = []
-    for provider in {one.key: one for one in PROVIDERS.values() if one.needs_key}.values():
+    wanting = {one.key: one for one in reversed(PROVIDERS.values()) if one.needs_key}  # the first of each
+    for provider in reversed(wanting.values()):
         if (key := key_of(provider)).secret:
             known.append(f"{provider.name} ({key.source})")
     here = "the keyring" if find_spec("keyring") else str(keys_path())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from quoth.agent.terminal.text import shortened
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, DisplayText, pretty, print_string, print_value
@@ -19,15 +20,18 @@ MARGIN = "│ "  # before each line after the first, so that none imitates what 
 LONG, HEAD = 400, 60  # characters of an argument that is folded, and of it that is shown
 COVERED = 60  # of one that is shown in another way, too
 WIDTH = 100
+BRIEF = 600  # characters of a form on a line of its own
 
 
-def folded(form: CallForm, covered: Collection[str] = ()) -> CallForm:
+def folded(form: CallForm, covered: Collection[str] = (), *, others: bool = True) -> CallForm:
     """The form to show first: each long argument is only its beginning and its length; a program is laid out
-    instead. Arguments that are ``covered`` are shown otherwise, and folded sooner."""
+    instead. Arguments that are ``covered`` are shown otherwise, and folded sooner;
+    without ``others`` they alone are."""
 
-    def brief(name: str, value: Any) -> Any:
+    def short(name: str, value: Any) -> Any:
         text = str(value) if isinstance(value, str) else print_value(value)
-        if len(text) <= (COVERED if name in covered else LONG) or isinstance(value, Code):
+        longest = COVERED if name in covered else LONG
+        if len(text) <= longest or isinstance(value, Code) or not (others or name in covered):
             return value
         length = f"… {len(text):,} characters"
         if name in covered:
@@ -37,8 +41,22 @@ def folded(form: CallForm, covered: Collection[str] = ()) -> CallForm:
             return DisplayText(f"{head} {length}")
         return DisplayText(f'{print_string(head)[:-1]}{length}"')
 
-    args = {name: brief(name, value) for name, value in form.args.items()}
-    return CallForm(form.tool, args, tuple(brief("", value) for value in form.positional))
+    args = {name: short(name, value) for name, value in form.args.items()}
+    return CallForm(form.tool, args, tuple(short("", value) for value in form.positional))
+
+
+def brief(text: str) -> str:
+    """The text of a form for a line of its own, with long arguments folded; what is too long then is cut."""
+    form = form_of(text)
+    return shortened(text if form is None else str(folded(form)), BRIEF)
+
+
+def form_of(text: str) -> CallForm | None:
+    """The form that a stored text holds, if it can be read."""
+    try:
+        return from_model(read_one(text))
+    except (ReadError, QuothError, RecursionError):
+        return None
 
 
 def laid_out(form: CallForm, width: int = WIDTH) -> str:

@@ -15,7 +15,9 @@ from typing import TextIO
 
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.terminal.forms import brief
 from quoth.agent.terminal.output import colored, columns_of, complain, may_draw, shown
+from quoth.agent.terminal.question import stands
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
@@ -224,7 +226,10 @@ class Progress:
         self._out.write(str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))))
 
     def _call(self, form: str) -> None:
-        self._line("→", "cyan", visible(shortened(form, 600), lines=True))
+        said = brief(form)
+        self._line("→", "cyan", visible(said, lines=True))
+        if self._color and said == form:
+            stands(form)
 
     def _result(self, record: CallRecord) -> None:
         result = record.result
@@ -236,9 +241,10 @@ class Progress:
         brief = [short(line, 160) for line in lines[:SHOWN_LINES]] + more
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
-    def _line(self, sign: str, color: str, text: str) -> None:
+    def _line(self, sign: str, color: str, text: str, margin: str = "    ") -> None:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
-        rows = shown(text).replace("\n", f"\n{pad}    ")  # set in: no row of its own
+        stands("")
+        rows = shown(text).replace("\n", f"\n{pad}{margin}")  # set in: no row of its own
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()

@@ -7,6 +7,7 @@ screen is left out with a note, and ``complete`` then says that not all was show
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes 
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
     complete = cut == head and all_drawn and all(told) and first.positional == form.positional
     whole, _ = changes_text(different, changes, columns, color=color)
-    begin = [] if _standing == str(form) and cut == head and "\n" not in head else [cut]
+    begin = [] if _standing == str(form) else ["", cut]
     stands("")
     return Question(
         "\n".join([*begin, *below, *notes]),
@@ -118,6 +119,11 @@ def _broken(text: str, columns: int) -> list[str]:
 
     first, *rest = chop_cells(text, max(columns - 4, NARROWEST)) or [""]
     return [f"  {first}", *(f"    {row}" for row in chop_cells("".join(rest), max(columns - 6, NARROWEST)))]
+
+
+def columns() -> int:
+    """The columns of the screen that results are printed on; 80 where there is none."""
+    return max(shutil.get_terminal_size().columns, NARROWEST)
 
 
 def _screen() -> tuple[int, int]:

@@ -5,11 +5,15 @@ Knows the broker and requests; it must not know options, and asks nobody.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from quoth.agent.terminal.diff import differences
 from quoth.agent.terminal.person import require_person
+from quoth.agent.terminal.question import changes_text, columns, covered_by
 from quoth.tools.text import exact_time
 from quoth.tools.visible import mixed, visible
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quoth.tools.consent.broker import Broker
+    from quoth.tools.consent.decisions import Proposal
     from quoth.tools.consent.requests import Decision, Request
 
 SHOWN_CHARS = 200
@@ -86,17 +91,44 @@ def question_of(decision: Decision) -> str:
 # Looks
 
 
-def listing(requests: Sequence[Request]) -> str:
-    """Return requests as text, each in a few lines; a long form is shortened with a note."""
-    return "\n".join(map(_brief, requests))
+def pending_text(
+    broker: Broker, request: str = "", session: str | None = None, *, color: bool = False
+) -> str:
+    """Return what waits for a decision, or one request in full, with what each would change; an empty text
+    when nothing waits. Raises UsageError for a request that there is not."""
+    if request:
+        found = broker.find(request)
+        return page(found, time.time(), broker.plan_of(found.id), broker.proposal(found.id), color=color)
+    return listing(broker.requests(session=session), broker.proposal)
 
 
-def _brief(request: Request) -> str:
+def changes_data(proposal: Proposal | None) -> dict[str, Any]:
+    """Return what a call would change as JSON data; nothing where its tool does not tell."""
+    if proposal is None:
+        return {}
+    changes = [one.to_json() for one in differences(proposal.changes, proposal.hide)]
+    trouble = proposal.changes.trouble
+    return {"changes": changes, **({"trouble": trouble} if trouble else {})}
+
+
+def listing(
+    requests: Sequence[Request], proposal: Callable[[str], Proposal | None] = lambda request: None
+) -> str:
+    """Return requests as text, each in a few lines; a long form is shortened with a note. ``proposal`` gives
+    what each would change."""
+    return "\n".join(_brief(request, proposal(request.id)) for request in requests)
+
+
+def _brief(request: Request, proposal: Proposal | None) -> str:
     from quoth.agent.terminal.text import shortened
 
+    summary = [one["summary"] for one in changes_data(proposal).get("changes", ())]
+    trouble = [visible(proposal.changes.trouble)] if proposal and proposal.changes.trouble else []
     touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
     lines = [
         f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
+        *summary,
+        *trouble,
         _told(f"{request.reason}{touches}", 7),
         mixed(f"{request.form}{touches}"),
         _told(f"{_origin(request)}, {request.session}, {request.route}, {when(request.asked)}", 7),
@@ -113,8 +145,12 @@ def _told(text: str, by: int) -> str:
     return visible(text, lines=True).replace("\n", "\n" + " " * by)
 
 
-def page(request: Request, now: float, plan: str = "") -> str:
-    """Return one request in full, with the ``plan`` of its program, if it is about one."""
+def page(
+    request: Request, now: float, plan: str = "", proposal: Proposal | None = None, *, color: bool = False
+) -> str:
+    """Return one request in full, with the ``plan`` of its program, if it is about one, and with what it
+    would change."""
+    form, below = shown_form(request.form, proposal, color=color)
     rows = {
         "because": request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
@@ -127,7 +163,23 @@ def page(request: Request, now: float, plan: str = "") -> str:
         "decided": _fate(request, now),
     }
     lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
-    return "\n".join([f"{request.id}  {_told(request.form, 7)}", *lines])
+    return "\n".join([f"{request.id}  {form}", *below, *lines])
+
+
+def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:
+    """Return the form of a request, laid out, and in lines all that it would change; what these show is
+    folded in the form."""
+    from quoth.agent.terminal.forms import folded, form_of, laid_out, margined
+
+    form = form_of(text)
+    if form is None:
+        return margined(text), []
+    if proposal is None:
+        return margined(laid_out(form)), []
+    covered = covered_by(proposal.tool, form, proposal.changes)
+    different = differences(proposal.changes, proposal.hide)
+    below, _ = changes_text(different, proposal.changes, columns(), color=color)
+    return margined(laid_out(folded(form, covered, others=False))), below
 
 
 def _fate(request: Request, now: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from quoth.tools.call.call import Call
@@ -51,6 +51,16 @@ LONGEST_SECONDS = 30 * 86400.0
 ENOUGH = 3  # equal approvals after which a rule is offered
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """A call that waits for a decision, for display: its tool, what shows it without its secrets, and what it
+    would change."""
+
+    tool: CognitiveTool
+    hide: Redactor
+    changes: Changes
+
+
 class Decisions(RequestStore):
     """The part of the broker that hosts and commands use to list, preview and decide requests."""
 
@@ -89,19 +99,21 @@ class Decisions(RequestStore):
         """What a call would change, as the files are now; None where its tool does not tell."""
         return changes_of(tool, call, self._workspace)
 
-    def changes(self, request: str) -> tuple[Changes | None, Redactor | None]:
-        """What the call of an open request would change, and what hides its secrets. Raises UsageError."""
+    def proposal(self, request: str) -> Proposal | None:
+        """The call of an open request with what it would change; None where its tool does not tell. Raises
+        UsageError."""
         row = self._find(request)
         if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
-            return None, None
+            return None
         asked, form = self._require_open(request)
         tool = self._table.get(asked.tool)
-        if plans.PLAN in form.args:
-            return None, None
-        if tool.version != row.version:
-            return Changes(trouble=f"{tool.name} has changed since this was asked."), None
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
-        return self.changes_of(tool, call), Redactor(form, tool.params, by_looks=False)
+        changes = None if plans.PLAN in form.args else self.changes_of(tool, call)
+        if changes is None:
+            return None
+        if tool.version != row.version:
+            changes = Changes(trouble=f"{tool.name} has changed since this was asked.")
+        return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes)
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""
@@ -214,7 +226,7 @@ class Decisions(RequestStore):
     def _tool(self, asked: Request) -> CognitiveTool:
         if asked.tool not in self._table:
             raise UsageError(
-                f"There is no tool {asked.tool} here to check that with; give its file: --tools FILE.hy"
+                f"There is no tool {asked.tool} here to check that with; give its file: --tools FILE"
             )
         return self._table.get(asked.tool)
 

@@ -90,7 +90,8 @@ def test_what_waits_is_listed_the_oldest_first(here: Path) -> None:
     )
     me = told(here, "pending", first)["user"]
     assert timeless(done(here, "pending")) == lines(
-        [f"{first}  {WRITE}", "       it writes files; touches src/a.txt"],
+        [f"{first}  {WRITE}", "       new file src/a.txt, 1 line"],
+        "       it writes files; touches src/a.txt",
         f"       {me} (terminal), s1, call, WHEN",
         [f'{second}  (careful :pin "[secret]")', "       it costs money"],
         "       ann (terminal), s2, call, WHEN",
@@ -101,13 +102,15 @@ def test_what_waits_is_listed_the_oldest_first(here: Path) -> None:
 
 
 def test_one_request_is_shown_in_full(here: Path) -> None:
-    long = f'(write-file :path "src/a.txt" :content "{"x" * 5000}")'
+    long = f'(write-file :path "src/a.txt" :content "{"x" * 152}\\n")'
     files(here, {"r.txt": f"{long}\n---\nDone."})
     quoth("run", "Write it.", "--model", "scripted:r.txt", "--session", "s1", "--user", "ann", cwd=here)
     (request,) = told(here, "pending")
     assert "[… " in done(here, "pending")
+    written = ["x" * 75, "x" * 73, "xxxx"]
     assert timeless(done(here, "pending", request["id"])) == lines(
-        [f"{request['id']}  {long}"],
+        [f'{request["id"]}  (write-file :path "src/a.txt" :content … 153 characters)'],
+        ["  new file src/a.txt, 1 line", f"│ + {written[0]}", *[f"│   … {row}" for row in written[1:]]],
         ["because      it writes files", "touches      src/a.txt"],
         "asked by     ann (terminal), session s1, route reply",
         ["asked at     WHEN", "in answer to Write it."],
@@ -244,6 +247,7 @@ def test_a_decision_in_json_is_the_request_as_it_is_now(here: Path) -> None:
     request = wait(here)
     before = told(here, "pending", request)
     after = told(here, "deny", request, "--why", "no", "--user", "bob")
+    assert before.pop("changes")[0]["diff"] == "+x\n\\ no line end at the end of the file\n"
     changed = {name for name in before if before[name] != after[name]}
     assert changed - {"expires"} == {"state", "decision", "decided", "decider", "why"}
     assert set(after) - set(before) == {"granted", "offer"}
@@ -374,7 +378,7 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
             "quoth: The tool careful has vanished since then.",
             "quoth: The tool count-up has vanished since then.",
             "quoth: A call of count-up waits in session s1, and there is no such tool here; "
-            "give its file: --tools FILE.hy",
+            "give its file: --tools FILE",
         ]
     assert done(here, "resume", "--tools", "moved.hy") == "1"
 
