@@ -370,7 +370,7 @@ MISTAKES = {
     ),
     "the first of two forms is not closed": (
         block("(echo 1\n(echo 2)"),
-        "3:1: This ( is never closed; add ) before line 2, where the next form begins.",
+        "3:1: This ( is never closed; add ) before the next form, (echo 2).",
     ),
     "a block of src misspelt": (
         "* PLAN a\nDo it.\n#+begin_scr hy\n1\n#+end_scr\n",
