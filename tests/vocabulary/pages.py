@@ -215,7 +215,7 @@ class Prompt(Screen):
 
     def waits(self, number: int) -> None:
         """Wait until so many prompts were shown, and nothing stands behind the last one."""
-        self._wait(
+        self.wait(
             lambda: len(_PROMPT.findall(self.text)) >= number and bool(_WAITS.search(self.text)),
             f"{number} prompts",
             30,

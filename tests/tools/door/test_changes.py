@@ -67,17 +67,13 @@ def test_a_file_is_compared_with_what_would_stand_there(tmp_path: Path, call: st
         ('(write-file :path "key" :content "")', "key is a secret of quoth's, which no tool may read."),
     ],
 )
-def test_a_call_that_would_fail_is_told_before_it_is_allowed(
-    tmp_path: Path, call: str, trouble: str
-) -> None:
+def test_a_call_that_would_fail_is_told_before_it_is_allowed(tmp_path: Path, call: str, trouble: str) -> None:
     here = tmp_path / "here"
     here.mkdir()
     (here / "a.txt").write_text("one\n")
     (here / "key").write_text("hunter2")
     wanted = form(call)
-    found = changes_of(
-        shipped(wanted.tool), Call("c", wanted), Workspace(here, secret=[here / "key"])
-    )
+    found = changes_of(shipped(wanted.tool), Call("c", wanted), Workspace(here, secret=[here / "key"]))
     assert found == Changes(trouble=f"As things are it would fail: {trouble.format(here=here)}")
 
 
@@ -126,9 +122,7 @@ def test_a_tool_that_does_not_tell_is_asked_nothing(tmp_path: Path) -> None:
         lambda ctx: ctx.workspace.remove("a.txt", b"one\n"),
     ],
 )
-def test_nothing_is_written_while_a_question_is_prepared(
-    tmp_path: Path, write: Callable[[Any], Any]
-) -> None:
+def test_nothing_is_written_while_a_question_is_prepared(tmp_path: Path, write: Callable[[Any], Any]) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     found = told(lambda ctx: write(ctx), tmp_path)
     assert found is not None
@@ -164,7 +158,7 @@ TOOL = """(require quoth [def-cognitive-tool])
 
 
 def test_a_tool_of_ones_own_tells_what_it_would_change(tmp_path: Path) -> None:
-    (tmp_path / "stamp.hy").write_text(TOOL.replace("CHANGES", "[[path None mark] [\"log\" None path]]"))
+    (tmp_path / "stamp.hy").write_text(TOOL.replace("CHANGES", '[[path None mark] ["log" None path]]'))
     made = load(tmp_path / "stamp.hy").get("stamp")
     call = Call("c", form('(stamp :path "src/../a.txt" :mark "x")'))
     assert changes_of(made, call, Workspace(tmp_path)) == Changes(
