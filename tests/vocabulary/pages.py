@@ -197,7 +197,7 @@ class Page:
         line, _, shown = body.partition("\n")
         typed = [found[1] for found in _TYPED.finditer(shown)]
         with Prompt(
-            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(100, 300)
+            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(200, 300)
         ) as at:
             for number, entry in enumerate(typed, 1):
                 at.waits(number)
