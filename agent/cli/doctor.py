@@ -41,5 +41,5 @@ def doctor(options: DoctorOptions) -> int:
         if one.cure:
             print_line(f"    {'':{width}}  cure: {one.cure}")
     print_line("")
-    print_line(f"{number_of(wrong, 'thing')} to cure." if wrong else "Nothing is wrong.")
+    print_line(f"{number_of(len(wrong), 'thing')} to cure." if wrong else "Nothing is wrong.")
     return FAILED if wrong else DONE

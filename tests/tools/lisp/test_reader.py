@@ -456,6 +456,25 @@ HINT_PREFIX = r"put a space before the quote, or, inside a string, write \" for 
 MISTAKES = [
     # text, message, line, column, hint, incomplete
     ("(a (b", "this ( is never closed", 1, 4, "add )) at the end", True),
+    ("(a 1\n(b 2)", "this ( is never closed", 1, 1, "add ) before line 2, where the next form begins", True),
+    (
+        "(a 1\n\n(b (c",
+        "this ( is never closed",
+        1,
+        1,
+        "add ) before line 3, where the next form begins",
+        True,
+    ),
+    (
+        "(a (b [1\n  (c)\n(d)\n(e)",
+        "this [ is never closed",
+        1,
+        7,
+        "add ])) before line 3, where the next form begins",
+        True,
+    ),
+    ("(a\n (b\n (c)", "this ( is never closed", 2, 2, "add )) at the end", True),
+    (" (a\n (b)", "this ( is never closed", 1, 2, "add ) before line 2, where the next form begins", True),
     ("(a\n [b {c", "this { is never closed", 2, 5, "add }]) at the end", True),
     ("(a #{b", "this #{ is never closed", 1, 4, "add }) at the end", True),
     ("(a))", "there is no open form for this )", 1, 4, "remove it", False),
