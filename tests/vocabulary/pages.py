@@ -187,7 +187,11 @@ class Page:
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
             deadline, out = time.monotonic() + 20, ""
-            while out.count("\n") < expected.count("\n") and time.monotonic() < deadline and self.job.poll() is None:
+            while (
+                out.count("\n") < expected.count("\n")
+                and time.monotonic() < deadline
+                and self.job.poll() is None
+            ):
                 time.sleep(0.02)
                 out = self._told(heard.read_text())
         return out
