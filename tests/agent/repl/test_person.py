@@ -27,8 +27,6 @@ SHOP = """
   :body (* rate (len name)))
 """
 
-Prompt = Any
-
 
 @pytest.fixture
 async def repl(tmp_path: Path) -> AsyncIterator[Repl]:
@@ -50,12 +48,18 @@ async def said(repl: Repl, capsys: pytest.CaptureFixture[str], *entries: str) ->
     return "".join(told)
 
 
+def asked(repl: Repl) -> str:
+    """The last request to the model."""
+    backend: Any = repl.agent.models.backend()
+    return str(backend.seen[-1])
+
+
 # What an entry is
 
 KINDS = {
     "lisp": ["(+ 1 2)", "'x", "'(a b)", "`(a ~b)", "[1 2]", "{1 2}", '"text"', '"many words"', "3", "-1.5",
              ":key", "bound", "bound.attr", "*1", 'f"{bound}"', "#(1 2)", "#{1}", "True", "(unclosed"],
-    "prose": ["hello", "hello you", "list", "print", "[a note] read this", '"Foo" is what?', "'tis the season",
+    "prose": ["hello", "hello you", "list", "[a note] read this", '"Foo" is what?', "'tis the season",
               "10:30", "2026-11-23", "it's", "What is (+ 1 2)?", ":)", "# Title", "- item", "a, b", "x.y"],
     "command": [",help", ",x y"],
     "word": ["exit", "quit", "help", "?"],
@@ -88,15 +92,15 @@ ENTRIES = {
         ("(import math [floor])", "(floor 2.7)", "(require hyrule [->])" if False else "1"),
         "2\n1\n",
     ),
-    "values before": (("1", "2", "3", "[_ *1 *2 *3]"), "1\n2\n3\n[3 3 2 1]\n"),
+    "values before": (("1", "2", "3", "[_ *1 *2 *3]"), "1\n2\n3\n3\n3\n2\n1\n"),
     "several forms": (("(setv a 1) (setv b 2) (+ a b)",), "3\n"),
     "data is Hy": (('{"a" [1 2.5 None] "b" \'sym}',), '{"a" [1 2.5 None]  "b" \'sym}\n'),
     "a tool by position and by name": (
         ('(read-file "notes.txt")', '(read-file :path "notes.txt" :start 2)', "(len _)"),
         "one\ntwo\ntwo\n4\n",
     ),
-    "an expansion": (("(macroexpand '(when a b))",), "'(if a b None)\n"),
-    "a description": (("(describe echo)",), "(echo :text str)\nGive a text back"),
+    "an expansion": (("(macroexpand '(when a b))",), "'(if a (do b) None)\n"),
+    "a description": (("(describe echo)",), "(echo :text str)\nReturn the text unchanged."),
     "a source": (("(source echo)",), "(def-cognitive-tool echo"),
     "the reply of the agent": (("tell me", "(.upper _)"), "Heard.\nHEARD.\n"),
     "a path and a program are arguments": (
@@ -116,9 +120,9 @@ FAULTS = {
     "(read-fil 1)": "NameError: there is no name read-fil. Did you mean read-file?\n",
     "(/ 1 0)": "ZeroDivisionError: division by zero\n",
     "(defn f []\n  (/ 1 0))\n(f)": "ZeroDivisionError: division by zero\n  entry 1, line 2: (/ 1 0))\n",
-    "(+ 1]": "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead\n(+ 1]\n"
-    "    ^\n",
-    "(defn)": "invalid: line 1, column 1:",
+    "(+ 1]": "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead\n"
+    "(+ 1]\n    ^\n",
+    "(defn)": "invalid: line 1, column 2: parse error for pattern macro 'defn'",
     '(read-file "none.txt")': "error: There is no file none.txt.",
     "(read-file :pat 1)": "invalid: read-file: :path is missing; :pat is unknown (did you mean :path?)",
     '(write-file "a.txt" "x")': "write-file waits for a person's approval: it writes files (request ",
@@ -162,10 +166,9 @@ async def test_a_tool_that_is_made_is_in_the_belt_at_once(
     await said(repl, capsys, "hello")
     told = await said(repl, capsys, DOUBLE.replace("FACTOR", "2"), "(double 21)", ",belt")
     assert told.startswith("<tool (double :n int)>\n42\n")
-    assert "(double :n int)" in told.partition("AVAILABLE TOOLS")[2]
+    assert "\n- double: Double." in told.partition("AVAILABLE TOOLS")[2]
     await said(repl, capsys, "hello again")
-    asked = repl.agent.models.backend().requests[-1]  # type: ignore[attr-defined]
-    assert any("double" in str(message) for message in asked)
+    assert "double" in asked(repl)
 
 
 async def test_a_tool_may_be_made_again_here_but_not_one_that_ships(
@@ -251,10 +254,9 @@ async def test_commands_tell_of_the_session(repl: Repl, capsys: pytest.CaptureFi
 async def test_the_last_message_is_taken_back(repl: Repl, capsys: pytest.CaptureFixture[str]) -> None:
     told = await said(repl, capsys, "one please", "two please", ",undo", "three please")
     assert "Taken back: two please\n" in told
-    asked = "\n".join(map(str, repl.agent.models.backend().requests[-1]))  # type: ignore[attr-defined]
-    assert "one please" in asked
-    assert "three please" in asked
-    assert "two please" not in asked
+    assert "one please" in asked(repl)
+    assert "three please" in asked(repl)
+    assert "two please" not in asked(repl)
 
 
 # Ctrl-C
