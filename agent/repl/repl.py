@@ -25,7 +25,14 @@ from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.input import StdinLines, answers
 from quoth.agent.terminal.interrupt import interrupt_politely
-from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line, results_only
+from quoth.agent.terminal.output import (
+    complain,
+    is_dumb,
+    print_drawn,
+    print_json,
+    print_line,
+    results_only,
+)
 from quoth.agent.terminal.speech import Speech
 from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import PROGRAMS, ToolResult
@@ -332,6 +339,13 @@ class Repl:
             self.complain(text)
         else:
             self._write(text)
+
+    def tell_drawn(self, text: str) -> None:
+        """What a command shows in quoth's own colours."""
+        if self.as_json:
+            self.complain(text)
+        else:
+            print_drawn(text.rstrip("\n"))
 
     def _write(self, text: str) -> None:
         print_line(text)
