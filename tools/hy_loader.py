@@ -213,7 +213,9 @@ def _plist_read(source: str, line: int, column: int) -> str:
     import hy
 
     for form in _expressions(source):
-        read = len(form) > 2 and form[0] == hy.models.Symbol("getf") and isinstance(form[2], hy.models.Keyword)
+        read = (
+            len(form) > 2 and form[0] == hy.models.Symbol("getf") and isinstance(form[2], hy.models.Keyword)
+        )
         if read and (form[2].start_line, form[2].start_column) == (line, column):
             written = hy.repr(form[1]).removeprefix("'")
             return f'getf is of Common Lisp; write (get {written} "{form[2].name}").'

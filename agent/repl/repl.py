@@ -11,6 +11,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -19,6 +20,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.banner import banner
 from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
 from quoth.agent.repl.entries import WORDS, is_open, kind_of
+from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.input import StdinLines, answers
@@ -221,9 +223,9 @@ class Repl:
             self.tell_waiting()
 
     async def _evaluated(self, text: str, name: str = "") -> Outcome:
-        if not self.as_json:
-            return await self.person.evaluate(text, name)
-        with results_only():  # what forms print stands beside the results
+        # What forms print stands beside the results of a program, and does not steer a terminal.
+        beside = results_only() if self.as_json else safely_printed() if self.interactive else nullcontext()
+        with beside:
             return await self.person.evaluate(text, name)
 
     def _tell_fault(self, error: BaseException, text: str) -> None:
