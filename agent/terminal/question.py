@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -117,8 +118,9 @@ def _broken(text: str, columns: int) -> list[str]:
     """A sentence of ours with a name of somebody else's in it, broken so that each row is set in."""
     from rich.cells import chop_cells
 
-    first, *rest = chop_cells(text, max(columns - 4, NARROWEST)) or [""]
-    return [f"  {first}", *(f"    {row}" for row in chop_cells("".join(rest), max(columns - 6, NARROWEST)))]
+    width = max(columns - 6, NARROWEST)
+    rows = [piece for row in textwrap.wrap(text, width) or [""] for piece in chop_cells(row, width) or [""]]
+    return [f"    {row}" if at else f"  {row}" for at, row in enumerate(rows)]
 
 
 def columns() -> int:
