@@ -181,8 +181,11 @@ thousand turns use no more stack than ten."
       (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
 
 (defn telling? [record]
-  "Whether a result is informative: it is ok and not empty."
-  (and record.result.ok (not-in record.result.value [None "" [] {}])))
+  "Whether a result is informative: it is ok and not empty, nor a search without hits."
+  (setv value record.result.value)
+  (and record.result.ok
+       (not-in value [None "" [] {}])
+       (not (and (isinstance value dict) (= (.get value "hits") [])))))
 
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."
@@ -218,7 +221,11 @@ thousand turns use no more stack than ten."
 (defn conclude [turn run]
   "Conclude a turn: results or faults give a Bounce, an answer gives the Reply."
   (setv records turn.records
-        repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
+        ; One that has changed something now was no repetition: it had failed before.
+        repeats (lfor  record (unique records run)
+                       :if (and (in (call-digest record.form run) turn.old)
+                                (not record.result.side-effects))
+                       record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
   (setv stuck (note-repeats repeats run)
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))

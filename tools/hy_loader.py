@@ -203,7 +203,23 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     if lines and lines[0].startswith("expanding macro"):
         lines = [_plain(lines[-1])] if len(lines) > 1 else lines
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    if message.startswith("Keyword argument") and (hint := _plist_read(source, line, column)):
+        lines = [hint]
     return located(path, source, line, column, " ".join(lines) or type(error).__name__)
+
+
+def _plist_read(source: str, line: int, column: int) -> str:
+    """What is said of (getf x :k), which Hy takes for a call with an argument k; empty if there is none."""
+    import hy
+
+    for form in _expressions(source):
+        read = (
+            len(form) > 2 and form[0] == hy.models.Symbol("getf") and isinstance(form[2], hy.models.Keyword)
+        )
+        if read and (form[2].start_line, form[2].start_column) == (line, column):
+            written = hy.repr(form[1]).removeprefix("'")
+            return f'getf is of Common Lisp; write (get {written} "{form[2].name}").'
+    return ""
 
 
 def _expressions(source: str) -> Iterator[Any]:
@@ -242,15 +258,16 @@ def _old_spelling(path: Path, source: str, error: BaseException) -> str:
 
 
 def _not_required(path: Path, source: str, module: ModuleType, error: BaseException) -> str:
-    """What is said of a file that uses our macro without requiring it; empty for other errors. Hy takes the
-    definition for a call, and complains of a name inside it."""
-    macro = "def_cognitive_tool"
-    if not isinstance(error, NameError) or macro in getattr(module, "_hy_macros", {}):
+    """What is said of a file that uses a macro of ours without requiring it; empty for other errors. Hy takes
+    the definition for a call, and complains of a name inside it."""
+    if not isinstance(error, NameError):
         return ""
     import hy
 
+    ours = importlib.import_module(f"{PACKAGE}.tools.macros")._hy_macros.keys()
+    missing = ours - getattr(module, "_hy_macros", {}).keys()
     for form in _expressions(source):
-        if form and isinstance(form[0], hy.models.Symbol) and hy.mangle(form[0]) == macro:
+        if form and isinstance(form[0], hy.models.Symbol) and hy.mangle(form[0]) in missing:
             told = f"{form[0]} is a macro: begin the file with (require quoth [{form[0]}])."
             return located(path, source, form.start_line, form.start_column, told)
     return ""

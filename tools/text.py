@@ -71,3 +71,15 @@ def money(dollars: float) -> str:
     text = f"{dollars:.{4 if dollars >= 0.01 else 6}f}".rstrip("0").rstrip(".")
     whole, point, part = text.partition(".")
     return f"${whole}{point}{part.ljust(2, '0') if point else ''}"
+
+
+def a_kind(value: object) -> str:
+    """What a value is, without the value, which may be a secret: ``an int``, ``a function``, ``None``."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return "a class"
+    if callable(value):
+        return "a function"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -58,7 +58,17 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "catalog diff": ("quoth catalog diff", "quoth catalog diff --tools word-count.hy"),
     "catalog watch": ("quoth catalog watch", "quoth catalog watch --json"),
     "catalog key": ("quoth catalog key new", "quoth catalog key show"),
+    "catalog dead": ("quoth catalog dead", "quoth catalog dead --json"),
+    "catalog retry": (
+        "quoth catalog retry 7f3a",
+        "quoth catalog retry 7f3a --redis redis://127.0.0.1",
+    ),
+    "catalog drop": (
+        "quoth catalog drop 7f3a",
+        "quoth catalog drop 7f3a --redis redis://127.0.0.1",
+    ),
     "remind": ("quoth remind", "quoth remind --watch --to phone --channel phone=inbox.txt"),
+    "stats": ("quoth stats", "quoth stats --since 7d --json"),
     "sessions": ("quoth sessions", "quoth sessions --all --json"),
     "log": ("quoth log --last", "quoth log s1a2b3c4 --org > session.org"),
     "fork": ("quoth fork s1a2b3c4", "quoth fork s1a2b3c4 --at 12"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -27,10 +28,10 @@ from quoth.agent.cli.options import (
 )
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, results
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
-from quoth.tools.text import number_of
+from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
+READ_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
 
 
@@ -119,7 +121,7 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
             raise
         finally:
             look.stop()
-        _show(options, agent, report, sent)
+        _show(options, agent, report, sent, look.spoken if is_terminal(results()) else ())
         if report.status == "interrupted":
             tell_next("To go on", again)
         return EXIT_OF_RUN[report.status]
@@ -165,11 +167,13 @@ def _wanted(options: FlyOptions) -> Wanted:
     return Wanted(options.start, options.only, options.until, options.parallel, options.again)
 
 
-def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str]) -> None:
+def _show(
+    options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str], spoken: Collection[str]
+) -> None:
     if options.json:
         print_json(report.to_json() | ({"messages": sent} if sent else {}))
     else:
-        print_line(report.page())
+        print_line(report.page(spoken))
     for note in report.notes:
         complain(note)
     if report.status == "pending":
@@ -221,7 +225,21 @@ def _check(options: FlyOptions, file: PlanFile) -> int:
         if not faults:
             said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, nothing is wrong"
             print_line(f"{said}{chosen}.")
+            for note in _readings(options, file):
+                complain(note)
+            if file.advice:
+                complain(file.advice)
     return USAGE if faults else DONE
+
+
+def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
+    """What blocks of lisp are read as, if that is not what stands there: they may be of another Lisp."""
+    from quoth.agent.plan.check_forms import reading_of
+
+    table = tools_of(options)
+    for form in (*file.plan.library.values(), *(form for part in file.plan.parts for form in part.forms)):
+        if form.language == "lisp" and form.runs and not form.call and (read := reading_of(form.text, table)):
+            yield f"{form.place}: this block of lisp is read as Hy: {short(read, READ_CHARS)}"
 
 
 def _how_many(options: FlyOptions, file: PlanFile) -> str:

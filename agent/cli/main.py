@@ -81,7 +81,7 @@ def parser() -> Parser:
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )
     whole.set_defaults(kind=Options, do=run.repl)
-    commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser))
+    commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser), whole)
     for file in FILES:
         file.add(commands)
     return whole
@@ -100,7 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     open_streams()
     try:
-        return _main(words, "--json" in words)
+        if "--debug" not in words:
+            return _main(words, "--json" in words)
+        from quoth.agent.terminal.debug import tracebacks  # here: most commands show none
+
+        with tracebacks():
+            return _main(words, "--json" in words, debug=True)
     except BrokenPipeError:  # whoever read our output has enough
         let_go_of_stdout()
         return DONE
@@ -110,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _main(words: Sequence[str], as_json: bool) -> int:
+def _main(words: Sequence[str], as_json: bool, debug: bool = False) -> int:
     try:
         do, options = parsed(parser(), words)
         return do(options)
@@ -120,6 +125,10 @@ def _main(words: Sequence[str], as_json: bool) -> int:
         return interrupted(as_json)
     except QuothError as error:
         own = isinstance(error, StoreError)  # nobody's mistake
+        if debug:
+            from quoth.agent.terminal.debug import show_traceback
+
+            show_traceback(error)
         if as_json:
             print_json({"status": "error" if own else "invalid", "message": str(error)})
         complain(str(error))

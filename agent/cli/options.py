@@ -93,7 +93,7 @@ class Options:
         "--workspace", "DIR", "the folder the file tools may touch (default: here)"
     )
     tools: Sequence[str] = option(
-        "--tools", "FILE.hy", "a file of tools; may be repeated", action="append", default=()
+        "--tools", "FILE", "a .hy or .py file of tools; may be repeated", action="append", default=()
     )
     without: Sequence[str] = option(
         "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
@@ -153,6 +153,7 @@ class Options:
     json: bool = switch("--json", "machine-readable, on stdout alone")
     yes: bool = switch("--yes", "allow what would be asked")
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
+    debug: bool = switch("--debug", "show the traceback of each error on stderr")
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
 
     def __init__(self, **given: Any) -> None:
@@ -368,8 +369,9 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 class Commands:
     """The registry to which a file of commands adds its own."""
 
-    def __init__(self, parsers: argparse._SubParsersAction[Parser]) -> None:
+    def __init__(self, parsers: argparse._SubParsersAction[Parser], whole: Parser | None = None) -> None:
         self._parsers = parsers
+        self.whole = whole  # the parser of the command line, for whoever looks at all of it
 
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""

@@ -10,7 +10,6 @@ shown by its head, length and digest; the JSON holds it whole.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ from quoth.agent.flight.approval import Coverage
 from quoth.agent.plan.blocks import called, libraries, variables
 from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
 from quoth.agent.terminal.diff import Difference, drawn
+from quoth.agent.terminal.output import columns_of, is_terminal, results
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import DisplayText, print_value
 from quoth.tools.text import number_of
@@ -177,15 +177,15 @@ def _brief(value: Any) -> str:
 
 
 def _width() -> int:
-    return max(shutil.get_terminal_size().columns - 1, NARROWEST)
+    return max(columns_of(results()) - 1, NARROWEST)
 
 
 def _folded(line: str, first: str) -> Iterator[str]:
-    """A line in pieces that fit, so that no terminal breaks it by itself."""
+    """A line in pieces that fit, so that no terminal breaks it by itself; elsewhere it stays whole."""
     from rich.cells import chop_cells
 
-    width = _width()
-    text = first + visible(line.expandtabs())
+    text, out = first + visible(line.expandtabs()), results()
+    width = _width() if is_terminal(out) else max(len(text) * 2, NARROWEST)
     begin, *more = chop_cells(text, width) or [""]
     yield begin.rstrip()
     for piece in chop_cells("".join(more), width - len(MORE)) if more else ():

@@ -55,7 +55,7 @@ def colored(text: str, style: str) -> str:
 
 def is_dumb() -> bool:
     """Whether the terminal can only print, such as that of ``M-x compile`` in Emacs."""
-    return os.environ.get("TERM") == "dumb"
+    return os.environ.get("TERM") == "dumb" or os.environ.get("INSIDE_EMACS", "").endswith(",compile")
 
 
 _results: TextIO | None = None

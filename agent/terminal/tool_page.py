@@ -26,6 +26,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
         **({"made by": f"a worker of {tool.remote}"} if tool.remote else {}),
         "timeout": f"{tool.timeout:g} s",
+        **({"returns": str(tool.returns)} if tool.returns else {}),
         **({"tag": tag_line(tool)} if tag else {}),
         **({"pattern": f"{tag.pattern} for {', '.join(tag.groups)}"} if tag and tag.pattern else {}),
         **({"background": "never, it is stopped when nobody waits"} if tool.no_background else {}),

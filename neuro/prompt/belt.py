@@ -160,7 +160,7 @@ def _lisp_param(param: Param) -> str:
 
 
 def _kind(param: Param) -> str:
-    return " | ".join(map(print_value, param.choices)) or type_name(param.type, "str")
+    return " | ".join(map(print_value, param.choices)) or type_name(param.type, "str", docs=True)
 
 
 def _plist_tool(tool: CognitiveTool) -> str:
@@ -170,6 +170,8 @@ def _plist_tool(tool: CognitiveTool) -> str:
 
 def _tool(tool: CognitiveTool, parameters: str, examples: Iterable[str]) -> str:
     lines = [f"- {tool.name}: {_one_line(tool.description)}", f"  Parameters: {parameters}"]
+    if tool.returns is not None:
+        lines.append(f"  Returns: {_one_line(str(tool.returns))}")
     return "\n".join([*lines, *(f"  Example: {example}" for example in examples)])
 
 

@@ -12,8 +12,8 @@ from quoth.tools.lisp.forms import CallForm
 
 HOW = """\
 HOW TO WORK:
-You know nothing of the files here: look before you answer, and never guess.
-- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
+You know only the names of the files here: look before you answer, and never guess.
+- Begin with read-file of the file that it is about. To find out which files hold a word, use grep-search.
 - To change a file, use edit-file; to make one, write-file.
 - To compute, use eval; never compute in your head.
 Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
@@ -78,10 +78,10 @@ you with the next message: do not tell of a result that you have not seen."""
 TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
     (
         "read-file",
-        "How many doors does a.txt name?",
-        "a.txt",
+        "How many doors does <file> name?",
+        "<file>",
         "A green house with 2 doors.",
-        "The file a.txt names 2 doors.",
+        "The file <file> names 2 doors.",
     ),
     (
         "grep-search",
@@ -98,7 +98,7 @@ def tag_rules(tags: Mapping[str, str], *, stops: bool = False) -> str:
     """The rules of the dialect tags for tools with these ``tags``, by their names. ``stops``: the results of
     a reply are not answered at once, but seen with the next message."""
     told = TAGS.format(
-        files="You know nothing of the files here: l" if "read-file" in tags else "L",
+        files="You know only the names of the files here: l" if "read-file" in tags else "L",
         hints="".join(
             hint.format(*map(tags.get, tools)) for tools, hint in TAG_HINTS if tags.keys() >= set(tools)
         ),
@@ -112,8 +112,8 @@ def tag_rules(tags: Mapping[str, str], *, stops: bool = False) -> str:
 
 NATIVE = """\
 HOW TO WORK:
-You know nothing of the files here: look before you answer, and never guess.
-- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
+You know only the names of the files here: look before you answer, and never guess.
+- Begin with read-file of the file that it is about. To find out which files hold a word, use grep-search.
 - To change a file, use edit-file; to make one, write-file.
 - To compute, use eval; never compute in your head.
 Calls that do not need each other's results may be made together.
@@ -122,20 +122,20 @@ When the results answer the task, reply in plain words, briefly.
 
 RUN = """\
 HOW TO WORK:
-You know nothing of the files here: look before you answer, and never guess.
+You know only the names of the files here: look before you answer, and never guess.
 Everything you do is a Lisp program (Hy), whose last value is the result:
-- (read-file :path "a.txt") looks into a file, (+ 2 (* 3 4)) computes.
-- (len (grep-search :pattern "green" :path "src")) counts, and one program may do several things in a do.
+- (read-file :path "<file>") looks into a file, (+ 2 (* 3 4)) computes.
+- (len (grep-search :pattern "green" :path "<folder>")) counts, and one program may do several things in a do.
 {how}
 When the results answer the task, reply in plain words, briefly.
 """
 RUN_NATIVE = RUN.format(how="Give the program to the tool run.")
 RUN_TEXT = RUN.format(
-    how='Reply with one program and nothing else, so: (run :program (read-file :path "a.txt"))\n'
+    how='Reply with one program and nothing else, so: (run :program (read-file :path "<file>"))\n'
     "Its result is the next message. Then run the next, or answer."
 )
 RUN_TOOL = (
     "Run a Lisp program (Hy) and get its last value. The tools you were told of are functions in it, called "
-    'with keywords, as in (read-file :path "a.txt"). The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)).'
+    'with keywords, as in (read-file :path "<file>"). The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)).'
 )
 RUN_PROGRAM = "The program, as Lisp text"

@@ -206,7 +206,9 @@ def test_the_same_tool_given_twice_is_once_and_another_of_its_name_is_refused(tm
     mine: CognitiveTool = tool("mine")
     agent(tmp_path, tools=[mine, mine]).close()
     said = complaint(DuplicateToolError, lambda: agent(tmp_path, tools=[mine, tool("mine")]))
-    assert said.startswith(f"There is already a tool named mine, defined at {mine.place}; write replace=True ")
+    assert said.startswith(
+        f"There is already a tool named mine, defined at {mine.place}; write replace=True "
+    )
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ HALVES = {
     "held-out": range(32, 61, 2),
 }
 
-SECONDS = 150.0  # of a task: a model that has lost its way writes for ever
+REPLY = 300  # tokens: a model that has lost its way writes for ever
 
 
 def tagged_table() -> ToolTable:
@@ -186,7 +186,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                     workspace=root,
                     model=ModelOptions(backend, dialect=dialect),
                     tools=tagged_table() if dialect == "tags" else (),
-                    limits=RunLimits(seconds=SECONDS),
+                    limits=RunLimits(reply_tokens=REPLY),
                     consent=person,
                     on_event=Progress() if show else None,
                 ) as agent:

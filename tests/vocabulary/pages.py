@@ -1,5 +1,6 @@
-"""The README and the pages of the manual, executed: a line after ``$`` is run, and what follows must be what
-it prints. Files are made and Python is run on the way; each page has a folder and a store of its own.
+"""The README and the pages of the manual, executed: a line after ``$`` is run, one after ``quoth>`` is typed
+at the REPL of that block, and what follows must be what is shown then. Files are made and Python is
+run on the way; each page has a folder and a store of its own.
 
 ``PYTHONPATH=tests/vocabulary python tests/vocabulary/pages.py [PAGE.org …]`` puts the real output in; read it
 before it is committed.
@@ -10,12 +11,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from commands import quoth
+from screens import Screen
 
 from quoth.tools.org.edit import escape, unescape
 
@@ -23,6 +27,10 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.org"
 PAGES = sorted((ROOT / "agent" / "manual").glob("*.org"))
 _BLOCK = re.compile(r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL)
+_QUESTION = r"Allow it\? \[.*\]"
+_PROMPT = re.compile(rf"^(?:quoth>|  {_QUESTION})", re.MULTILINE)
+_TYPED = re.compile(rf"^(?:quoth>|  {_QUESTION}) (.+)$", re.MULTILINE)
+_WAITS = re.compile(rf"(?:\nquoth>|{_QUESTION})$")
 _USES = re.compile(r"^#\+USES: (\S+) of (\w+)$", re.MULTILINE)
 
 
@@ -97,14 +105,19 @@ def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> st
         out = quoth(*words[1:], cwd=folder, stdin=stdin, env=_environment(state), together=True).out
     else:
         out = _shell(names.in_truth(line), folder, state)
+    return _told(out, folder, state, names)
+
+
+def _told(text: str, folder: Path, state: Path, names: Names) -> str:
+    """What was said, as it stands on a page."""
     places = {
         folder.resolve(): "/home/ann/shop",
         state / "config": "~/.config/quoth",
         state: "~/.local/share/quoth",
     }
     for place, told in places.items():
-        out = out.replace(str(place), told)
-    return names.on_the_page(out)
+        text = text.replace(str(place), told)
+    return names.on_the_page(text)
 
 
 def _shell(line: str, folder: Path, state: Path) -> str:
@@ -136,26 +149,101 @@ def tangled(topic: str, name: str) -> str:
     )
 
 
+class Page:
+    """A page while it is executed: its folder and store, its names, and what runs in the background."""
+
+    def __init__(self, place: Path) -> None:
+        self.folder, self.state = place / "shop", place / "state"
+        self.folder.mkdir()
+        self.names = Names()
+        self.job: subprocess.Popen[bytes] | None = None
+
+    def typed(self, body: str) -> str:
+        """The lines that are typed in a block, each with what it prints now."""
+        if _TYPED.search(body):
+            return self._at_the_prompt(body)
+        parts = re.split(r"^(?=\$ )", body, flags=re.MULTILINE)[1:]
+        return "".join(self._command(*part.split("\n", 1)) for part in parts)
+
+    def _command(self, line: str, expected: str) -> str:
+        if line.endswith(" &"):
+            out = self._in_background(line[2:-2], expected)
+        elif line == "$ kill -9 %1":
+            assert self.job
+            assert self.job.poll() is None, "it ended before it was killed"
+            os.killpg(self.job.pid, signal.SIGKILL)
+            self.job.wait()
+            out = ""
+        else:
+            out = _run(line[2:], self.folder, self.state, self.names)
+        return f"{line}\n{escape(out)}"
+
+    def _in_background(self, line: str, expected: str) -> str:
+        """Start it, and wait until it has said as many lines as the page shows."""
+        heard = self.state.parent / "heard"
+        with heard.open("wb") as said:
+            self.job = subprocess.Popen(
+                ["sh", "-c", f"exec {line}"], cwd=self.folder, env=_environment(self.state),
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            )  # fmt: skip
+            deadline, out = time.monotonic() + 20, ""
+            while (
+                out.count("\n") < expected.count("\n")
+                and time.monotonic() < deadline
+                and self.job.poll() is None
+            ):
+                time.sleep(0.02)
+                out = self._told(heard.read_text())
+        return out
+
+    def _at_the_prompt(self, body: str) -> str:
+        """The screen of a REPL in which the lines of the block that follow a prompt were typed."""
+        line, _, shown = body.partition("\n")
+        typed = [found[1] for found in _TYPED.finditer(shown)]
+        with Prompt(
+            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(200, 300)
+        ) as at:
+            for number, entry in enumerate(typed, 1):
+                at.waits(number)
+                at.enter(self.names.in_truth(entry))
+            at.waits(len(typed) + 1)
+            text = at.text.removesuffix("quoth>").rstrip()
+        return f"{line}\n{escape(self._told(text))}\n"
+
+    def _told(self, text: str) -> str:
+        return _told(text, self.folder, self.state, self.names)
+
+
+class Prompt(Screen):
+    """A REPL at whose prompts, and questions, one types."""
+
+    def waits(self, number: int) -> None:
+        """Wait until so many prompts were shown, and nothing stands behind the last one."""
+        self.wait(
+            lambda: len(_PROMPT.findall(self.text)) >= number and bool(_WAITS.search(self.text)),
+            f"{number} prompts",
+            30,
+        )
+
+
 def executed(text: str, place: Path) -> str:
     """A page with the real output under every command."""
-    folder, state = place / "shop", place / "state"
-    folder.mkdir()
+    page = Page(place)
     for name, topic in _USES.findall(text):
-        (folder / name).write_text(tangled(topic, name))
-    parts, position, names = [], 0, Names()
+        (page.folder / name).write_text(tangled(topic, name))
+    parts, position = [], 0
     for block in _BLOCK.finditer(text):
         kind, options, body = block.groups()
         parts.append(text[position : block.start(3)])
         if kind == "example" and body.startswith("$ "):
-            commands = [line for line in body.splitlines() if line.startswith("$ ")]
-            body = "".join(f"{line}\n{escape(_run(line[2:], folder, state, names))}" for line in commands)
+            body = page.typed(body)
         elif ":tangle" in options:
-            (folder / options.split(":tangle")[1].split()[0]).write_text(unescape(body))
+            (page.folder / options.split(":tangle")[1].split()[0]).write_text(unescape(body))
         elif options.startswith("sh :name reply"):
-            assert _run(body, folder, state) == ""
+            assert _run(body, page.folder, page.state) == ""
         elif options.startswith("python"):
-            (folder / "example.py").write_text(body)
-            assert _run(f"{sys.executable} -P example.py", folder, state) == ""
+            (page.folder / "example.py").write_text(body)
+            assert _run(f"{sys.executable} -P example.py", page.folder, page.state) == ""
         parts.append(body)
         position = block.end(3)
     return "".join([*parts, text[position:]])

@@ -7,10 +7,12 @@ once it has come to look as expected, so that no test waits for a time. Knows no
 from __future__ import annotations
 
 import os
+import select
 import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pyte
 from commands import Terminal
@@ -21,13 +23,26 @@ ALT_ENTER = ESCAPE + "\r"
 BACKSPACE, CTRL_R, CTRL_L, CTRL_A, CTRL_E = "\x7f", "\x12", "\x0c", "\x01", "\x05"
 
 
+class _Paper(pyte.Screen):
+    """A screen that loses the lines below the cursor first, which stays at its text, as in a window."""
+
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        at, gone = self.cursor.y, self.lines - (lines or self.lines)
+        above = max(0, at + 1 - (lines or self.lines))
+        if gone > above:
+            self.cursor.y = 0
+            self.insert_lines(gone - above)  # pyte takes them all from the top
+        super().resize(lines, columns)
+        self.cursor.y = at - above
+
+
 class Screen(Terminal):
     """``quoth`` on a screen of ``size``, in columns and lines. Ended with the block."""
 
     def __init__(
         self, *words: str, cwd: Path, env: dict[str, str] | None = None, size: tuple[int, int] = SMALL
     ) -> None:
-        self._screen = pyte.Screen(*size)
+        self._screen = _Paper(*size)
         self._screen.write_process_input = self.type  # where is your cursor?
         self._stream = pyte.ByteStream(self._screen)
         told = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "", **(env or {})}
@@ -52,29 +67,34 @@ class Screen(Terminal):
 
     def shows(self, *texts: str, seconds: float = 60) -> None:
         """Wait until all of these are on the screen at once."""
-        self._wait(lambda: all(text in self.text for text in texts), " and ".join(map(repr, texts)), seconds)
+        self.wait(lambda: all(text in self.text for text in texts), " and ".join(map(repr, texts)), seconds)
 
     def hides(self, *texts: str, seconds: float = 60) -> None:
         """Wait until none of these is on the screen."""
         absent = " nor ".join(map(repr, texts))
-        self._wait(lambda: not any(text in self.text for text in texts), f"neither {absent}", seconds)
+        self.wait(lambda: not any(text in self.text for text in texts), f"neither {absent}", seconds)
 
     def looks(self, expected: str, seconds: float = 60) -> None:
         """Wait until the whole screen is this, but for its indentation here and empty lines around it."""
         wanted = dedent(expected).strip("\n").rstrip()
-        self._wait(lambda: self.text.strip("\n") == wanted, wanted, seconds)
+        self.wait(lambda: self.text.strip("\n") == wanted, wanted, seconds)
 
     def ends(self, expected: str, seconds: float = 60) -> None:
         """Wait until these are the last lines of the screen."""
         wanted = dedent(expected).strip("\n").rstrip()
-        self._wait(lambda: ("\n" + self.text).endswith("\n" + wanted), wanted, seconds)
+        self.wait(lambda: ("\n" + self.text).endswith("\n" + wanted), wanted, seconds)
 
-    def _wait(self, true: Any, wanted: str, seconds: float) -> None:
+    def wait(self, true: Callable[[], bool], wanted: str, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while not true():
             left = deadline - time.monotonic()
             alive = left > 0 and self._read(left)
             assert alive, f"The screen never came to look as wanted.\n{wanted}\n--- it is:\n{self.text}"
+
+    def quiet(self, seconds: float = 0.7) -> None:
+        """Wait until nothing has come for so long; to record a screen, not to test one."""
+        while select.select([self._ours], [], [], seconds)[0] and self._read(0):
+            pass
 
     def style(self, text: str) -> tuple[str, str, bool]:
         """The colour of ``text`` where it stands last, its background, and whether it is bold or reversed."""
@@ -101,3 +121,45 @@ class Screen(Terminal):
             except BlockingIOError:
                 self._read(0.05)
         os.set_blocking(self._ours, True)
+
+
+# What was recorded
+
+Act = Callable[[Screen], object]
+
+
+def keys(*typed: str) -> Act:
+    return lambda screen: [screen.type(key) for key in typed]
+
+
+def play(
+    screen: Screen, story: Iterable[tuple[str, Act]], recorded: Path, shown: Callable[[str], str]
+) -> None:
+    """Play a story, a step after the other; each has come to its end when the screen and the cursor are as
+    recorded. ``shown`` puts the same words for what is another each time. With RECORD_SCREENS in the
+    environment the screens are written down instead, each when nothing has come for a while."""
+    recording = "RECORD_SCREENS" in os.environ
+    wanted = {} if recording else _read(recorded)
+    for name, act in story:
+        act(screen)
+        if recording:
+            screen.quiet()
+            wanted[name] = _shot(screen, shown)
+        else:
+            screen.wait(partial(_is_so, screen, shown, wanted[name]), f"== {name}\n{wanted[name]}")
+    if recording:
+        recorded.parent.mkdir(exist_ok=True)
+        recorded.write_text("".join(f"== {name}\n{shot}\n" for name, shot in wanted.items()))
+
+
+def _is_so(screen: Screen, shown: Callable[[str], str], wanted: str) -> bool:
+    return _shot(screen, shown) == wanted
+
+
+def _shot(screen: Screen, shown: Callable[[str], str]) -> str:
+    return f"cursor {screen.cursor}\n{shown(screen.text)}"
+
+
+def _read(path: Path) -> dict[str, str]:
+    steps = path.read_text().removeprefix("== ").removesuffix("\n").split("\n== ")
+    return {name: shot for name, _, shot in (step.partition("\n") for step in steps)}

@@ -17,9 +17,6 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (setv MAX-FILE 5_000_000)
   ; Bytes of a file that is edited, and of a text that is written.
 
-(setv MODEL-ROUTES #{"reply" "chat" "agent"})
-  ; The ways of a call that a model of our own loop makes.
-
 ;; * Helpers
 
 (defn reader [ctx]
@@ -36,15 +33,17 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (import quoth.tools.builtin.nearby [near-file])  ; here: most files are there
       (raise (ToolError f"{error}{(near-file ctx (written path))}") :from None))))
 
-(defn known? [ctx path]
-  "Whether a file may be changed: the model of a loop has to have read it before, for it changed files blindly
-  that it had only been asked about. A person, or a program of theirs, knows what they change."
-  (or (not-in ctx.route MODEL-ROUTES)
-      (.has-seen ctx.workspace (reader ctx) path)
-      (not (.exists (.resolve ctx.workspace path)))))
+(defn by-model? [call]
+  "Whether a model of the loop, or a program of its, makes a call: it stands in a reply. A person, a plan and
+  the body of a tool know what they change."
+  (and (> call.round 0) (!= call.route "tool")))
 
-(defn require-known [ctx path]
-  (when (not (known? ctx path))
+(defn require-known [ctx call path]
+  "Raise ToolError where a model would change a file that it has not read: models did that blindly, asked for
+  a price."
+  (when (and (by-model? call)
+             (.exists (.resolve ctx.workspace path))
+             (not (.has-seen ctx.workspace (reader ctx) path)))
     (raise (ToolError f"Read it first: (read-file :path {(print-string (written path))})"))))
 
 (defn text-of [ctx path]
@@ -165,7 +164,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                 (setv data (.encode content "utf-8"))
                 (when (> (len data) MAX-FILE)
                   (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
-                (require-known ctx path)
+                (require-known ctx call path)
                 (setv new (.write ctx.workspace path data :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"{(if new "created" "wrote")}:{path}")
                 f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
@@ -183,7 +182,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                 [[path text (replaced path text old new all)]])
   :examples   [(edit-file :path "<file>" :old "version = 1" :new "version = 2")]
   :body       (do
-                (require-known ctx path)
+                (require-known ctx call path)
                 (with [_ (.alone ctx.workspace path)]
                   (setv text (text-of ctx path))
                   (.write ctx.workspace path (.encode (replaced path text old new all))

@@ -298,6 +298,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (told (cond
           seen  f"{(number-of (len seen) "hit")}, the best first."
           (.get options "semantic")  "Nothing is near enough in meaning; search looks for the words too."
+          (in "grep-search" ctx.tool-names)
+            "Nothing was found in memory and conversations; files are searched with grep-search."
           True  "Nothing was found.") :hits seen))
 
 ;; * Tools

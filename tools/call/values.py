@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import Value
+from quoth.tools.text import a_kind
 
 
 def encodable(text: str) -> str:
@@ -22,7 +27,7 @@ def encodable(text: str) -> str:
 
 
 def plain(value: Value, depth: int = 0) -> Any:
-    """``value`` as JSON data. Raises ToolError for a type that cannot be converted."""
+    """``value`` as JSON data. Raises ToolError for one that cannot be converted."""
     if depth > 100:
         raise ToolError("The value is nested deeper than 100.")
     if value is None or isinstance(value, bool):
@@ -49,7 +54,24 @@ def plain(value: Value, depth: int = 0) -> Any:
         return plain(dataclasses.asdict(value), depth + 1)
     if hasattr(value, "isoformat"):
         return value.isoformat()
-    raise ToolError(f"A tool returned a {type(value).__name__}, which is no plain data.")
+    if isinstance(value, os.PathLike):
+        return plain(os.fspath(value))
+    if isinstance(value, Enum):
+        return plain(value.value, depth + 1)
+    if isinstance(value, (UUID, Decimal)):
+        return str(value)
+    raise NoDataError(value)
+
+
+class NoDataError(ToolError):
+    """A value cannot be converted to data; its text is what is said of a tool that ``returned`` it."""
+
+    def __init__(self, value: object) -> None:
+        self.sentence = (
+            f"{a_kind(value)}, which is no data; a tool returns None, True or False, numbers, texts, paths, "
+            "dates, lists, sets, dictionaries, dataclasses or pydantic models."
+        )
+        super().__init__(f"The value is {self.sentence}")
 
 
 UNKNOWN: Any = object()  # an argument of a call that is only planned: nothing about it can be decided

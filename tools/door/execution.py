@@ -109,7 +109,8 @@ async def _shielded(value: Any) -> Any:
     except TimeoutError as error:  # the body's own, not our deadline
         raise ToolError(f"{brief(error)}.") from None
     except (SystemExit, KeyboardInterrupt) as error:
-        raise RuntimeError(f"it raised {type(error).__name__}") from None
+        ended = RuntimeError(f"it raised {type(error).__name__}")
+        raise ended.with_traceback(error.__traceback__) from None
 
 
 def forget(task: asyncio.Future[Any]) -> None:
@@ -148,13 +149,13 @@ async def _in_thread(
         try:
             value = inside.run(lambda: function(**bindings))
         except StopIteration as error:  # cannot be set on a future
-            failed = RuntimeError(f"StopIteration: {error}")
+            failed = RuntimeError(f"StopIteration: {error}").with_traceback(error.__traceback__)
         except Exception as error:
             failed = error
         except _Stop:
             return
         except BaseException as error:  # SystemExit and its like end the body, not the host
-            failed = RuntimeError(f"it raised {type(error).__name__}")
+            failed = RuntimeError(f"it raised {type(error).__name__}").with_traceback(error.__traceback__)
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
             loop.call_soon_threadsafe(settle, value, failed)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from quoth.tools.call.call import (
 )
 from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.call.values import UNKNOWN, plain
+from quoth.tools.call.values import UNKNOWN, NoDataError, plain
 from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
@@ -48,9 +49,11 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import as_written, checked
+from quoth.tools.registry.places import place_of_error, users_traceback
+from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 
+LOG = logging.getLogger(__name__)
 GUARD_SECONDS = 10.0
-
 MAX_PERMISSIONS = 20  # that one body may ask for
 
 
@@ -84,6 +87,8 @@ async def look_up(door: Parts, state: CallState) -> Outcome | None:
         hint = ""
         if PROGRAMS in door.table.visible and not error.nearest:
             hint = " To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
+        if call.route == "python" and call.tool in cognitive_tools:  # whoever wrote the call wrote the tool
+            return Outcome("unknown", message=f"{call.tool} is no tool of this agent; list it: tools=[…].")
         return Outcome("unknown", message=f"{error}{hint}")
     if state.context.dry and not only_reads(state.tool):
         return Outcome("denied", message=f"{call.tool} does more than read, and this is a dry run.")
@@ -170,7 +175,7 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
     except TimeoutError:
         return _weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except Exception as error:
-        return _weigh(state, "guard", deny(f"its guard failed ({brief(error)})"))
+        return _weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
     if isinstance(said, Verdict):
         return _weigh(state, "guard", said)
     if said is True:
@@ -309,7 +314,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 state.made.clear()
                 state.said.clear()
                 del state.context.written[kept:]
-        value = plain(made)
+        value = data_of(tool, made)
         if left := state.reservation.left:
             state.notes.append(left)
         return Outcome("ok", value)
@@ -322,7 +327,16 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
     except (ToolError, QuothError) as error:
         return _failed(state, "error", str(error))
     except Exception as error:
-        return _failed(state, "error", f"{tool.name} failed: {brief(error)}.")
+        return _failed(state, "error", f"{tool.name} failed: {_told(door, state, error)}.")
+
+
+def _told(door: Parts, state: CallState, error: BaseException) -> str:
+    """What a guard or a body raised and where, in a line. The traceback is logged, for ``quoth --debug``."""
+    if LOG.isEnabledFor(logging.DEBUG):
+        hide = Redactor(state.call.form, state.known_tool.params, door.table.secrets, by_looks=False)
+        LOG.debug("%s", hide.text(users_traceback(error)))
+    place = place_of_error(error)
+    return f"{brief(error)}, at {place}" if place else brief(error)
 
 
 async def _value(state: CallState) -> Any:
@@ -333,6 +347,16 @@ async def _value(state: CallState) -> Any:
             return await early.value(state)
         await early.drop()
     return await value_of_body(state)
+
+
+def data_of(tool: CognitiveTool, made: Any) -> Any:
+    """What a body returned as plain data. Raises ToolError if it is none, or not what the tool declares."""
+    if tool.returns is not None:
+        tool.returns.check(tool.name, made)
+    try:
+        return plain(made)
+    except NoDataError as error:
+        raise ToolError(f"{tool.name} returned {error.sentence}") from None
 
 
 async def value_of_body(state: CallState) -> Any:

@@ -6,6 +6,7 @@ names), or doors.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -121,6 +122,8 @@ _PATH = re.compile(r"[\w./-]*(?:/[\w.-]+|[\w-]\.[A-Za-z]\w{0,4})")
 def undefined(name: str, text: str, names: Iterable[str]) -> str:
     """A message for a NameError, with the corrected form if one is likely. ``names`` are the tools'."""
     known = list(names)
+    if reading := _reading(name, text, known):
+        return f"The program uses {excerpt(name, 80)}, which is not defined.{reading}"
     said = f"The program uses {excerpt(name, 80)}, which is not defined."
     close = nearest(name, known)
     hint = did_you_mean(name, known)
@@ -151,18 +154,24 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
                 if len(fixed) <= MAX_FIXED:
                     return f"{said} Set it first; a text stands in quotes: {fixed}."
         pending.extend(node[::-1])
-    return said + hint + _reading(text, known)
+    return said + hint
 
 
-def _reading(text: str, names: Collection[str]) -> str:
-    """How a file is read, for a program that names one in a text."""
-    if READER not in names:
+def _reading(name: str, text: str, names: Collection[str]) -> str:
+    """How a file is read, where an unknown function is called beside the path of one; empty elsewhere, and
+    where the function is nearly that of a tool."""
+    if READER not in names or difflib.get_close_matches(name, names, 1, 0.8):
         return ""
-    pending: list[Any] = list(read_all(text, LIMITS))
+    try:
+        pending: list[Any] = list(read_all(text, LIMITS))
+    except ReadError:
+        return ""
     while pending:
         node = pending.pop(0)
-        if isinstance(node, m.String) and _PATH.fullmatch(str(node)):
-            return f" A file is read by ({READER} :path {print_string(str(node))})."
+        if isinstance(node, m.Expression) and _same(head_of(node), name):
+            for item in node:
+                if isinstance(item, m.String) and _PATH.fullmatch(str(item)):
+                    return f" Read the file first: ({READER} :path {print_string(str(item))})."
         if isinstance(node, m.Sequence):
             pending += node
     return ""

@@ -243,6 +243,10 @@ class _Spotter:
             return advice("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
         if name == "except":
             return self.handler(node)
+        if name == "getf" and self.free(name) and len(node) in (3, 4) and isinstance(node[2], m.Keyword):
+            key = print_string(node[2].name)
+            one = f"(get {of(node[1])} {key})" if len(node) == 3 else ""
+            return advice("getf is not known here", one or f"(.get {of(node[1])} {key} {of(node[3])})")
         if name in FOREIGN and self.free(name):
             return advice(f"{name} is not known here", FOREIGN[name])
         if is_core(name):

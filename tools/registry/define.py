@@ -12,20 +12,28 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
+from quoth.tools.registry.docstrings import Docstring, read_docstring
 from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
+from quoth.tools.registry.places import place_of_function
+from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 # The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
-    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "replace",
+    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns", "replace",
 )  # fmt: skip
+
+BOUNDING = ("pydantic", "annotated_types")  # whose notes in an annotation bound a value
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
 
@@ -40,6 +48,11 @@ def registering_in(table: ToolTable) -> Iterator[ToolTable]:
         _target.reset(token)
 
 
+def current_table() -> ToolTable:
+    """The table in which definitions register now."""
+    return _target.get()
+
+
 def define_tool(
     name: str,
     description: str,
@@ -51,15 +64,20 @@ def define_tool(
     source: str = "",
     form: str = "",
     module: str = "",
+    input_model: type[BaseModel] | None = None,
     **options: Any,
 ) -> CognitiveTool:
     """Build a tool and register it in the current table. ``parameters`` maps each name to its spec;
-    ``options`` are OPTIONS with underscores. Raises DefinitionError that names the option at fault."""
+    ``options`` are OPTIONS with underscores. From ``input_model`` the body makes its one
+    argument. Raises DefinitionError that names the option at fault."""
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))
     if not isinstance(description, str):
         raise DefinitionError(f"{name} needs a description: the model chooses by it.")
+    returns = options.pop("returns", None)
+    if returns is not None and not isinstance(returns, Returns):
+        returns = declared_returns(name, returns)
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())
     effects = options.pop("effects", ()) or ()
@@ -74,10 +92,13 @@ def define_tool(
         description=inspect.cleandoc(description),
         params=params,
         examples=examples,
+        returns=returns,
+        input_model=input_model,
         source=source,
         form=form,
         module=module,
         code=_code_of(module),
+        place="" if is_ours(module) else place_of_function(body),
         _guard=guard,
         _changes=changes,
         _body=body,
@@ -109,42 +130,62 @@ def cognitive_tool(
     **options: Any,
 ) -> Any:
     """A decorator, the Python twin of ``def-cognitive-tool``: the function is the body, its signature the
-    parameters.
+    parameters, and what it is declared to return is checked.
 
-    ``Annotated[str, "what it is"]`` documents a parameter, ``Annotated[str, Secret("what it is")]`` a secret
-    one. The door fills parameters named ``ctx`` and ``call``; they are not shown. Options are those of the
-    macro (``effects=["reads"]``, ``timeout=5`` …). Returns the CognitiveTool, through which the function
+    The docstring describes the tool, and in Google's or NumPy's sections its parameters;
+    ``Annotated[str, "what it is"]`` describes one, too, and ``Annotated[str, Secret("what it is")]`` one that
+    is secret. The door fills parameters named ``ctx`` and ``call``; they are not shown. Options are those of
+    the macro (``effects=["reads"]``, ``timeout=5`` …). Returns the CognitiveTool, through which the function
     cannot be called directly."""
 
     def define(function: Callable[..., Any]) -> CognitiveTool:
         tool = name or kebab(function.__name__)
-        text = description or inspect.getdoc(function) or ""
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-        except (OSError, TypeError):
-            source = ""
+        said = read_docstring(inspect.getdoc(function) or "")
+        hints = hints_of(tool, function)
+        returns = declared_returns(tool, hints.get("return", Any), said.returns)
         return define_tool(
             tool,
-            text,
-            parameters=_parameters_of(tool, function),
+            description or said.description,
+            parameters=_parameters_of(tool, function, hints, said),
             body=function,
             guard=guard,
             changes=changes,
-            source=source,
+            source=source_of(function),
             module=function.__module__,
-            **options,
+            **{"returns": returns, **options},
         )
 
     return define if function is None else define(function)
 
 
-def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+def source_of(function: Callable[..., Any]) -> str:
+    """The text of a function; empty if it is in no file."""
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return ""
+
+
+def hints_of(tool: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function as types. Raises DefinitionError."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # annotations are any expression at all
         raise DefinitionError(f"{tool}: its annotations cannot be read ({error}).") from None
+
+
+def _parameters_of(
+    tool: str, function: Callable[..., Any], hints: Mapping[str, Any], said: Docstring
+) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for param in inspect.signature(function).parameters.values():
+    names = inspect.signature(function).parameters
+    for name in said.params:
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise DefinitionError(
+                f"{tool}: its docstring describes {name}, which is no parameter of it.{hint}"
+            )
+    for param in names.values():
         if param.name in ("ctx", "call"):
             continue
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
@@ -158,10 +199,15 @@ def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[st
             )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
-        hint, doc = hints[param.name], ""
+        hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
-            doc = next((note for note in notes if isinstance(note, str)), "")
+            said_here = (
+                note if isinstance(note, str) else getattr(note, "description", None) for note in notes
+            )
+            doc = next(filter(None, said_here), doc)
+            bounds = [note for note in notes if type(note).__module__.partition(".")[0] in BOUNDING]
+            hint = typing.Annotated[(hint, *bounds)] if bounds else hint
         default = REQUIRED if param.default is param.empty else param.default
         spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
         found[kebab(param.name)] = spec

@@ -17,6 +17,7 @@ from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, make_param
+from quoth.tools.registry.returns import returns_of_data
 from quoth.tools.registry.tool import CognitiveTool
 
 # The fields of an entry and what each holds; one in square brackets is a list of such.
@@ -24,9 +25,9 @@ FIELDS: dict[str, Any] = {
     "name": str, "description": str, "effects": [str], "cost": str, "guarded": bool, "gate": bool,
     "gate_failure": str, "cooldown": float, "daily_limit": int, "timeout": float, "tag": (str, dict),
     "allow_repeat": bool, "no_background": bool, "ends_turn": bool, "shown": bool, "examples": [str],
-    "params": [dict], "parameters": dict, "version": str, "users": [str],
+    "params": [dict], "parameters": dict, "version": str, "users": [str], "returns": dict,
 }  # fmt: skip
-_NEEDED = tuple(key for key in FIELDS if key != "users")
+_NEEDED = tuple(key for key in FIELDS if key not in ("users", "returns"))
 PARAM_FIELDS: dict[str, Any] = {
     "name": str, "type": (str, dict), "doc": str, "default": object, "choices": [object], "min": float,
     "max": float, "secret": bool, "hidden": bool,
@@ -77,6 +78,7 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
         params=params,
         effects=tuple(entry["effects"]),
         examples=tuple(example_of(name, params, text) for text in entry["examples"]),
+        returns=returns_of_data(entry["returns"]) if "returns" in entry else None,
         guarded_there=entry["guarded"],
         remote=remote,
         patience=patience,
@@ -90,7 +92,7 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     return tool
 
 
-_MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users")
+_MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users", "returns")
 _AS_THEY_ARE = tuple(key for key in FIELDS if key not in _MADE)
 
 

@@ -6,7 +6,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS]
-  quoth.tools.registry.tag [KEYS :as TAG-KEYS])
+  quoth.tools.registry.tag [KEYS :as TAG-KEYS]
+  quoth.tools.text [short])
 
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
              "path"  'hy.I.quoth/tools/registry/param_types.WorkspacePath})
@@ -56,6 +57,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   (setv options (option-table compiler items TOOL-KEYS (str name)))
   (when (not-in "body" options)
     (fail compiler name f"{name} has no :body."))
+  (for [key ["guard" "body"]]
+    (must-be-form compiler name key (.get options key)))
   (setv params (parameter-table compiler name (.get options "parameters" '[])))
   (setv names (lfor param params (get param 0)))
   `(hy.I.quoth/tools/registry/define.define-tool ~(str name) ~description
@@ -75,10 +78,13 @@ They know how a definition is written and nothing of what a tool does; values ar
               item)))
 
 (defn option-value [compiler tool key value]
-  "Examples are data; every other option is evaluated where the tool is defined, a tag's keys checked before."
+  "Examples are data, what is returned is a type as those of parameters are; every other option is evaluated
+  where the tool is defined, a tag's keys checked before."
   (cond
     (= key "examples")
       `(quote ~value)
+    (= key "returns")
+      (bound-type value)
     (and (= key "tag") (isinstance value hy.models.Dict))
       (do
         (setv pairs (option-table compiler value TAG-KEYS f"{tool}, :tag"
@@ -159,6 +165,25 @@ They know how a definition is written and nothing of what a tool does; values ar
         (setv (get lines 0) (cut (get lines 0) (- form.start-column 1) None))
         (.join "\n" lines))
       (show form)))
+
+(defn must-be-form [compiler tool key form]
+  "A guard and a body are forms; a function, as Common Lisp wants one, would be what they return."
+  (when (and (isinstance form hy.models.Expression) form (in (get form 0) ['lambda 'fn]))
+    (setv written (without-plist (cut form 2 None)))
+    (setv inner (if (= (len written) 1) (get written 0) `(do ~@written)))
+    (fail compiler form (+ f"{tool}: :{key} is a form, in which the parameters are bound by name, and not a "
+                           f"function; write :{key} {(short (show inner) 300)}"))))
+
+(defn without-plist [form]
+  "FORM with the parameter itself for each (getf args :parameter), as a function of one list reads it."
+  (cond
+    (and (isinstance form hy.models.Expression) (= (len form) 3) (= (get form 0) 'getf)
+         (isinstance (get form 2) hy.models.Keyword))
+      (hy.models.Symbol (. (get form 2) name))
+    (isinstance form hy.models.Sequence)
+      ((type form) (map without-plist form))
+    True
+      form))
 
 ;; * Kinds of tools built on it
 

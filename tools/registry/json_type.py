@@ -80,36 +80,41 @@ def json_type(schema: dict[str, Any]) -> type[JsonType]:
     return type("JsonType", (JsonType,), {"schema": schema, "core": core})
 
 
-def words(schema: Mapping[str, Any]) -> str:
-    """The type in words: ``str``, ``list of int``, ``{"name" str  ["age" int = 1]}``."""
+def words(schema: Mapping[str, Any], docs: bool = False) -> str:
+    """The type in words: ``str``, ``list of int``, ``{"name" str  ["age" int = 1]}``; with ``docs`` the
+    fields have their own, ``{"name" str (In full)}``."""
     if values := _values(schema):
         return " | ".join(map(print_value, values))
     if branches := schema.get("anyOf", schema.get("oneOf")):
-        return " or ".join(map(words, branches))
+        return " or ".join(words(one, docs) for one in branches)
     kind = schema.get("type", "any")
     if kind == "array":
         if "prefixItems" in schema:
-            return f"[{' '.join(map(words, schema['prefixItems']))}]"
-        return f"list of {words(schema['items'])}" if schema.get("items") else "list"
+            return f"[{' '.join(words(one, docs) for one in schema['prefixItems'])}]"
+        return f"list of {words(schema['items'], docs)}" if schema.get("items") else "list"
     if kind == "object":
         if "properties" in schema:
             required = schema.get("required", ())
-            fields = (_field(name, node, name in required) for name, node in schema["properties"].items())
+            fields = (
+                _field(name, node, name in required, docs) for name, node in schema["properties"].items()
+            )
             return "{" + "  ".join(fields) + "}"
         inner = schema.get("additionalProperties")
-        return f"dict of {words(inner)}" if isinstance(inner, dict) and inner else "dict"
+        return f"dict of {words(inner, docs)}" if isinstance(inner, dict) and inner else "dict"
     return _NAMES.get(kind, str(kind))
 
 
 _NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
-def _field(name: str, schema: Mapping[str, Any], required: bool) -> str:
-    text = f"{print_value(name)} {words(schema)}"
+def _field(name: str, schema: Mapping[str, Any], required: bool, docs: bool) -> str:
+    text = f"{print_value(name)} {words(schema, docs)}"
+    doc = " ".join(str(schema.get("description", "")).split()) if docs else ""
+    doc = f" ({doc})" if doc else ""
     if required:
-        return text
+        return text + doc
     default = schema.get("default")
-    return f"[{text}]" if default is None else f"[{text} = {print_value(default)}]"
+    return f"[{text}]{doc}" if default is None else f"[{text} = {print_value(default)}]{doc}"
 
 
 def _values(schema: Mapping[str, Any]) -> list[Any]:

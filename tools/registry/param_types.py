@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.errors import DefinitionError
@@ -40,6 +40,7 @@ PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool,
 PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspacePath: "path"}
 _NAMED = {name: hint for hint, name in PLAIN.items() if hint is not None}
 TEXTS = (str, WorkspacePath)  # what a model writes as a text
+Mode = typing.Literal["validation", "serialization"]
 UNIONS = (typing.Union, types.UnionType)
 HINT = "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)"
 
@@ -84,25 +85,26 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def type_name(hint: Any, path: str = "path") -> str:
-    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` stands for a path."""
+def type_name(hint: Any, path: str = "path", *, docs: bool = False) -> str:
+    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` stands for a path. With
+    ``docs`` the fields of a class have their words."""
     if hint is WorkspacePath:
         return path
     if hint in PLAIN:
         return PLAIN[hint]
     if is_json(hint):
-        return words(hint.schema)
+        return words(hint.schema, docs)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is list:
-        return f"list of {type_name(args[0], path)}"
+        return f"list of {type_name(args[0], path, docs=docs)}"
     if origin is dict:
-        return f"dict of {type_name(args[1], path)}"
+        return f"dict of {type_name(args[1], path, docs=docs)}"
     if origin in UNIONS:
-        return " or ".join(type_name(arg, path) for arg in args)
+        return " or ".join(type_name(arg, path, docs=docs) for arg in args)
     if origin is typing.Literal:
         return " | ".join(print_value(arg) for arg in args)
     if origin is typing.Annotated:
-        return type_name(args[0], path)
+        return type_name(args[0], path, docs=docs)
     return getattr(hint, "__name__", str(hint))
 
 
@@ -121,30 +123,49 @@ def is_known(hint: Any) -> bool:
 # Types as plain data
 
 
-def portable(hint: Any) -> Any:
+def portable(hint: Any, mode: Mode = "validation") -> Any:
     """The type as another machine knows it: each class, and each type with bounds of its own, stands there as
-    its JSON Schema. Raises DefinitionError for one that has none, or one that cannot be checked by it."""
+    its JSON Schema, in pydantic's ``mode``: of what is taken, or of what is given. Raises DefinitionError for
+    one that has none, or one that cannot be checked by it."""
     if hint in PLAIN or is_json(hint):
         return hint
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is list:
-        return list[portable(args[0])]  # type: ignore[misc]  # a type made as a value
+        return list[portable(args[0], mode)]  # type: ignore[misc]  # a type made as a value
     if origin is dict:
-        return dict[portable(args[0]), portable(args[1])]  # type: ignore[misc]
+        return dict[portable(args[0], mode), portable(args[1], mode)]  # type: ignore[misc]
     if origin in UNIONS:
-        kinds = tuple(map(portable, args))
+        kinds = tuple(portable(arg, mode) for arg in args)
         return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
     if origin is typing.Annotated and all(isinstance(note, str) for note in args[1:]):
-        return portable(args[0])
+        return portable(args[0], mode)
     if has_paths(hint):
         raise DefinitionError("a path has no bounds of its own; check it in the guard.")
-    return json_type(_schema_of(hint))
+    return json_type(_schema_of(hint, mode))
 
 
 def is_json(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, JsonType)
+
+
+def fields_at(hint: Any, location: Sequence[int | str]) -> list[str]:
+    """The names of the fields that a class has at a location in a value of the type; empty where there is
+    none, or where more than one might be."""
+    while not is_json(hint):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        if not kinds:
+            return []
+        hint, origin = kinds[-1], typing.get_origin(hint)
+        location = location[1:] if origin in (list, dict) else location
+    node: Any = hint.schema
+    for part in location:
+        inner = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+        node = inner if isinstance(inner, dict) else {}
+        some = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
+        node = some[0] if len(some) == 1 else node
+    return list(node.get("properties", ()))
 
 
 def has_json(hint: Any) -> bool:
@@ -210,12 +231,12 @@ def _is_scalar(value: Any) -> bool:
     return type(value) in (str, int, bool, type(None))
 
 
-def _schema_of(hint: Any) -> dict[str, Any]:
+def _schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
     try:
-        return inline(TypeAdapter(hint).json_schema())
+        return inline(TypeAdapter(hint).json_schema(mode=mode))
     except PydanticUserError as error:
         why = short(str(error).splitlines()[0], 200).rstrip(".")
         raise DefinitionError(f"the type {type_name(hint)} has no JSON Schema ({why}).") from None
@@ -235,7 +256,7 @@ def inline(schema: dict[str, Any]) -> dict[str, Any]:
         if "$ref" in node:
             name = node["$ref"].rsplit("/", 1)[1]
             if name in within:
-                raise DefinitionError(f"the type {name} contains itself; a tool's parameter cannot.")
+                raise DefinitionError(f"the type {name} contains itself, which cannot be shown.")
             tidy = tidied(definitions[name], (*within, name))
         for key, value in node.items():
             if key == "properties":  # its keys are names, not words of JSON Schema

@@ -29,6 +29,14 @@ def place_of_error(error: BaseException) -> str:
     return next(filter(None, (_place(frame.filename, frame.lineno or 1) for frame in frames)), "")
 
 
+def users_traceback(error: BaseException) -> str:
+    """The traceback of an error, from the first line of a user's own code on."""
+    told = traceback.TracebackException.from_exception(error)
+    first = next((at for at, frame in enumerate(told.stack) if _place(frame.filename, 1)), 0)
+    told.stack = traceback.StackSummary.from_list(told.stack[first:])
+    return "".join(told.format()).rstrip()
+
+
 def _place(file: str, line: int) -> str:
     path = Path(file)
     if not path.is_file() or not is_local(path):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.tools.errors import DefinitionError
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.registry.arguments import bind, plain_argument, validate
+from quoth.tools.registry.arguments import bind, built, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
-from quoth.tools.registry.places import place_of_function
+from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.tag import Tag, tag_of
 
 if TYPE_CHECKING:
@@ -36,12 +36,14 @@ class CognitiveTool:
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
-    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``source`` is
-    the definition as written, ``form`` the same as one canonical form, ``code`` a hash of its files when it
-    was defined (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its
-    guard is there (``guarded_there``), and its body here waits ``patience`` seconds longer than the
-    ``timeout`` that it has there. ``_changes`` only reads: it gives ``[path, old text, new text]`` of each
-    file that a call would change, so that a person sees it before deciding (tools/door/changes.py)."""
+    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
+    is the type that the value of its body must have, ``input_model`` the class of which its body makes its
+    one argument. ``source`` is the definition as written, ``form`` the
+    same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
+    (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
+    there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
+    it has there. ``_changes`` only reads: it gives ``[path, old text, new text]`` of each file that a call
+    would change, so that a person sees it before deciding (tools/door/changes.py)."""
 
     name: str
     description: str
@@ -59,10 +61,13 @@ class CognitiveTool:
     ends_turn: bool = False
     shown: bool = True
     examples: tuple[CallForm, ...] = ()
+    returns: Returns | None = None
+    input_model: type[BaseModel] | None = field(default=None, repr=False)
     source: str = ""
     form: str = ""
     module: str = ""
     code: str = ""
+    place: str = field(default="", repr=False)
     replace: bool = False
     remote: str = ""
     patience: float = 0
@@ -121,11 +126,6 @@ class CognitiveTool:
             return f"of a worker of {self.remote}"
         return f"defined at {self.place}" if self.place else "defined before"
 
-    @property
-    def place(self) -> str:
-        """The file and line of its body, as ``file:line``; empty if no file is known."""
-        return place_of_function(self._body)
-
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
         """The parameters whose types contain paths."""
@@ -159,6 +159,8 @@ class CognitiveTool:
         yet resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
+        if self.input_model is not None:
+            built(self.name, self.input_model, args)
         own = {param.name: param for param in self.params if has_json(param.type)}
         given = {
             name: plain_argument(value, own[name]) if name in own else args[name]
@@ -189,6 +191,7 @@ class CognitiveTool:
             **({"no_background": True} if self.no_background else {}),
             **({"ends_turn": True} if self.ends_turn else {}),
             **({} if self.shown else {"shown": False}),
+            **({"returns": self.returns.to_data()} if self.returns else {}),
         }
 
     @cached_property

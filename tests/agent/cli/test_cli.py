@@ -270,7 +270,20 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["xyz"],
         "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
         "audit, policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, "
-        "fork, export, import, rm, resume, replay, lift, worker.",
+        "fork, export, import, rm, resume, replay, lift, worker, doctor, new, completion.",
+    ),
+    (["ls"], "There is no command ls. Did you mean sessions?"),
+    (["ask", "What is this?"], "There is no command ask. Did you mean run?"),
+    (["repl"], "There is no command repl. Did you mean quoth, without a command?"),
+    (["test", "t.hy"], "There is no command test. Did you mean quoth tools test?"),
+    (["--modl", "x", "run"], "quoth has no option --modl. Did you mean --model?"),
+    (["tools", "test"], "Name the file whose examples are to be tested: quoth tools test FILE.hy"),
+    (["tools", "tst", "t.hy"], "quoth tools shows one tool; to test a file: quoth tools test t.hy"),
+    (["completion", "bsh"], "There is no completion for bsh. Did you mean bash?"),
+    (["new", "tol", "a"], "There is no beginning of a tol. Did you mean tool?"),
+    (
+        ["new", "tool", "../a"],
+        "../a is no name: it has letters a to z, digits and -, such as word-count.",
     ),
     (["--max-cost", "1", "run"], "quoth has no option --max-cost; those of each command stand behind it."),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),

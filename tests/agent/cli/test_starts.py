@@ -43,6 +43,9 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "rm": (["rm", "s2", "--yes"], 0, ""),
     "help": (["help"], 0, "start "),
     "stats": (["stats"], 0, "day  "),
+    "doctor": (["doctor"], 0, "ok  sandbox"),
+    "new": (["new", "plan", "release"], 0, "Wrote release.org."),
+    "completion": (["completion", "bash"], 0, "# Completion of quoth in bash"),
     "worker": (["worker", "--redis", "redis://127.0.0.1"], 2, ""),
 }
 

@@ -29,7 +29,7 @@ def used(folder: Path, since: str = "", price: float | None = 0.5) -> Stats:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    files(tmp_path, {"a.txt": "apples", "p.hy": '(deny (write-file))'})
+    files(tmp_path, {"a.txt": "apples", "p.hy": "(deny (write-file))"})
     model = scripted(READS, WRITES, Completion("Done.", Usage(1200, 5)))
     with Agent(workspace=tmp_path, session="s", user="ann", model=model, policy=tmp_path / "p.hy") as agent:
         agent.run("Do it.")

@@ -22,7 +22,7 @@ from quoth.tools.call.current import current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import execution, stages
-from quoth.tools.door.door import Door, dispatch
+from quoth.tools.door.door import Door
 from quoth.tools.door.stages import STAGES
 from quoth.tools.errors import STATUSES, ToolError, ToolFailure, UnknownToolError
 from quoth.tools.lisp.forms import CallForm
@@ -453,6 +453,11 @@ async def exit_async() -> bool:
     raise SystemExit(3)
 
 
+def without_place(message: str | None) -> str:
+    """A message without the file and line of a test's own guard or body."""
+    return re.sub(r", at \S+/\w+\.py:\d+", "", message or "")
+
+
 GUARDS: list[tuple[Any, str, str]] = [
     (Spy(True), "ok", ""),
     (Spy(ALLOW), "ok", ""),
@@ -489,7 +494,8 @@ def test_only_a_clear_yes_of_the_guard_lets_the_call_on(
         monkeypatch.setattr(stages, "GUARD_SECONDS", 0.2)
     body = Spy("done")
     result = gateway(tool(body=body, guard=guard)).pass_through("(probe)")
-    assert (result.status, result.message) == (status, f"probe was denied: {reason}." if reason else "")
+    denied = f"probe was denied: {reason}." if reason else ""
+    assert (result.status, without_place(result.message)) == (status, denied)
     assert body.ran is (status == "ok")
 
 
@@ -548,7 +554,7 @@ def test_a_call_that_fails_tells_both_why_and_that_it_counts(store: Store) -> No
     said = "The search server did not answer. It counts all the same: 2 of 3 left today."
     assert follow_up(failing, limits=limits) == (said, said)
     said = "probe failed: ValueError: no. It counts all the same: 1 of 3 left today."
-    assert follow_up(Spy(ValueError("no")), limits=limits) == (said, said)
+    assert tuple(map(without_place, follow_up(Spy(ValueError("no")), limits=limits))) == (said, said)
     denied = follow_up(Spy(), policy=Says(deny("not here")), limits=limits)
     assert denied == ("probe was denied: not here.",) * 2
 
@@ -675,6 +681,10 @@ def recurse() -> None:
 
 
 LATE = "probe did not finish within 0.1 s."
+NO_DATA = (
+    "which is no data; a tool returns None, True or False, numbers, texts, paths, dates, lists, sets, "
+    "dictionaries, dataclasses or pydantic models."
+)
 BODIES: list[tuple[Any, str, Any, str]] = [
     (value_async, "ok", "done", ""),
     (functools.partial(value_async), "ok", "done", ""),
@@ -690,8 +700,8 @@ BODIES: list[tuple[Any, str, Any, str]] = [
     (lambda: float("nan"), "ok", "nan", ""),
     (lambda: Code("(+ 1 2)"), "ok", "(+ 1 2)", ""),
     (lambda: "\ud800é", "ok", "\\ud800é", ""),
-    (lambda: object, "error", None, "A tool returned a type, which is no plain data."),
-    (lambda: [[object()]], "error", None, "A tool returned a object, which is no plain data."),
+    (lambda: object, "error", None, f"probe returned a class, {NO_DATA}"),
+    (lambda: [[object()]], "error", None, f"probe returned an object, {NO_DATA}"),
     (
         lambda: 10**5000,
         "error",
@@ -725,7 +735,7 @@ BODIES: list[tuple[Any, str, Any, str]] = [
 def test_whatever_a_body_does_is_one_uniform_result(body: Any, status: str, value: Any, message: str) -> None:
     here = gateway(tool(body=body, timeout=0.1 if status == "timeout" else 30))
     result = here.pass_through("(probe)")
-    assert (result.status, result.value, result.message) == (status, value, message)
+    assert (result.status, result.value, without_place(result.message)) == (status, value, message)
     assert len(here.rows) == 1
 
 
@@ -1029,14 +1039,6 @@ def test_a_failing_part_of_the_host_is_an_error_and_not_a_crash() -> None:
     assert (result.status, result.message) == ("error", "probe stopped at look-up: ZeroDivisionError: odd.")
     assert here.rows[0]["stage"] == "look-up"
     assert not body.ran
-
-
-def test_dispatch_by_name_takes_raw_arguments() -> None:
-    table = ToolTable((tool(params={"text-in": {}}, body=lambda text_in: text_in),))
-    context = ToolContext(Workspace("."))
-    result = asyncio.run(dispatch("Probe", {"text_in": "a"}, context, table=table))
-    assert result.value == "a"
-    assert asyncio.run(dispatch("nobody", {}, context, table=table)).status == "unknown"
 
 
 def test_a_door_without_parts_has_the_careful_ones() -> None:

@@ -1,5 +1,5 @@
-"""A real Emacs, where there is one: org-element reads what we read, org-lint has nothing new to say of what
-we write, and Org Babel runs blocks of quoth."""
+"""A real Emacs, where there is one: org-element reads what we read, and org-lint has nothing new to say of
+what we write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emacs import EMACS, emacs
 from org_lines import LINES
-from words import command, files
+from words import files
 
 from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org.document import Org, dump, load
@@ -153,27 +153,3 @@ if EMACS:
         path.write_bytes(dump(org))
         (((_, blocks), _),) = asked(tmp_path, path)
         assert blocks[1][4] == said + "\n"  # type: ignore[index]
-
-    def test_babel_runs_blocks_of_quoth(tmp_path: Path) -> None:
-        text = (
-            "#+NAME: rows\n| 1 | a/b |\n| 2 | ü😀 |\n\n"
-            '#+begin_src quoth :var x=5 rows=rows s="a \\"q\\" $(id) `id`"\n'
-            "[x (len rows) (get (get rows 1) 1) s]\n#+end_src\n\n"
-            "#+begin_src quoth\n(echo :text 5)\n#+end_src\n"
-        )
-        path = files(tmp_path, {"a.org": text}) / "a.org"
-        script = """
-          (setq org-confirm-babel-evaluate nil)
-          (find-file (pop command-line-args-left))
-          (setq ob-quoth-command command-line-args-left command-line-args-left nil)
-          (search-forward "begin_src") (org-babel-execute-src-block)
-          (search-forward "begin_src")
-          (princ (condition-case it (org-babel-execute-src-block) (error (error-message-string it))))
-          (save-buffer)
-        """
-        load_it = ["-l", str(ROOT / "plans" / "emacs" / "ob-quoth.el")]
-        workspace = ["--workspace", str(tmp_path), "--no-input"]
-        script = f'(load "{load_it[1]}")' + script
-        said = emacs(tmp_path, path, *command(), *workspace, script=script)
-        assert said.startswith("quoth: invalid: echo: :text should be str, not 5.")
-        assert '#+RESULTS:\n| 5 | 2 | ü😀 | a "q" $(id) `id` |\n' in path.read_text()

@@ -206,6 +206,7 @@ OPTIONS = [
     "ends-turn",
     "shown",
     "examples",
+    "returns",
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "changes", "body", *OPTIONS])
@@ -301,8 +302,8 @@ MISUSES: list[tuple[str, str, str]] = [
         '(def-shell-tool x "D." :body 1)',
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :changes :parameters :effects "
-        ":cost :gate :gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background :ends-turn :shown "
-        ":examples :replace.",
+        ":cost :gate :gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background "
+        ":ends-turn :shown :examples :returns :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',
@@ -351,7 +352,8 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :body 1)\n(def-cognitive-tool x "D." :body 2)',
         '(def-cognitive-tool x "D." :body 2)',
-        "There is already a tool named x, defined at {file}:5; write :replace True to put this one in its place.",
+        "There is already a tool named x, defined at {file}:5; "
+        "write :replace True to put this one in its place.",
     ),
     (
         '(def-cognitive-tool x "D." :tag "T" :body 1)\n(def-cognitive-tool y "D." :tag "T" :body 2)',

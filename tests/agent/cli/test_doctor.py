@@ -1,0 +1,84 @@
+"""quoth doctor: what is wrong is found, with its cure; no secret is told and nothing is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import quoth
+
+SECRET = "sk-do-not-tell-1234567890"
+
+
+def found(cwd: Path, *words: str, **env: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    said = quoth("doctor", "--json", *words, cwd=cwd, env=env)
+    assert SECRET not in said.out + said.err
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in json.loads(said.out):
+        rows.setdefault(row["name"], []).append(row)
+    return said.code, rows
+
+
+def test_it_looks_at_everything_and_makes_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (tmp_path / "r.txt").write_text("Hello.")
+    said = quoth("doctor", "--model", "scripted:r.txt", cwd=tmp_path, env={"QUOTH_STATE": str(state)})
+    code, rows = found(tmp_path, "--model", "scripted:r.txt", QUOTH_STATE=str(state))
+    assert (said.code, code) == (0, 0), rows
+    assert set(rows) == {
+        *("quoth", "model", "store", "cache", "sandbox", "extras", "keys", "rights", "terminal", "Emacs")
+    }
+    assert rows["sandbox"][0]["detail"] == "programs run in it: (* 6 7) is 42"
+    assert not state.exists()
+    assert said.out.endswith("\n\nNothing is wrong.\n")
+
+
+def test_a_key_is_told_of_by_its_place_alone(tmp_path: Path) -> None:
+    _, rows = found(tmp_path, OPENAI_API_KEY=SECRET)
+    assert "openai (OPENAI_API_KEY)" in rows["keys"][0]["detail"]
+    assert rows["model"][0]["detail"].startswith("Without --model: openai:gpt-5-mini: key: OPENAI_API_KEY")
+
+
+def test_a_folder_in_the_way_of_the_store_is_found(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("I am a file.")
+    code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
+    assert (code, rows["store"][0]["state"]) == (1, "wrong")
+    assert rows["store"][0]["cure"] == f"remove the file {tmp_path}/state, or set QUOTH_STATE"
+
+
+def test_a_damaged_store_is_found(tmp_path: Path) -> None:
+    env = {"QUOTH_STATE": str(tmp_path / "state")}
+    quoth("call", '(echo :text "a")', cwd=tmp_path, env=env)
+    (store,) = (tmp_path / "state" / "workspaces").glob("*.sqlite")
+    store.write_bytes(b"no database, but long enough to be taken for one" * 100)
+    code, rows = found(tmp_path, **env)
+    assert (code, rows["store"][0]["state"]) == (1, "wrong")
+
+
+WRONG = [
+    ("model", ["--model", "gpt-4o"], "There is no model gpt-4o. Did you mean openai:gpt-4o?"),
+    ("rights", ["--policy", "rules.hy"], "rules.hy:1:1: this ( is never closed"),
+    ("store", ["--workspace", "none"], "The workspace none is not a folder."),
+]
+
+
+@pytest.mark.parametrize(("name", "words", "detail"), WRONG)
+def test_a_mistake_is_a_finding_and_the_others_are_still_made(
+    name: str, words: list[str], detail: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.hy").write_text("(deny (write-file)")
+    said = quoth("doctor", *words, cwd=tmp_path)
+    assert said.code == 1
+    assert f"!!  {name} " in said.out
+    assert detail in said.out
+    assert "Emacs" in said.out
+    assert said.out.endswith(" to cure.\n")
+
+
+def test_rules_that_wait_for_trust_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / ".quoth").mkdir()
+    (tmp_path / ".quoth" / "policy.hy").write_text("(deny (write-file))")
+    _, rows = found(tmp_path)
+    assert [row["cure"] for row in rows["rights"]] == ["", "read it, then: quoth trust"]

@@ -1,0 +1,119 @@
+"""plans/emacs/quoth.el in a real Emacs, where there is one: requests are shown and decided, a plan is flown,
+a log is read as Org, and Babel runs blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emacs import EMACS, emacs
+from words import command, files, lines, quoth
+
+ROOT = Path(__file__).parents[3]
+ELISP = ROOT / "plans" / "emacs" / "quoth.el"
+LOADED = f"""
+(setq load-prefer-newer t org-confirm-babel-evaluate nil make-backup-files nil)
+(load "{ELISP}" nil t)
+(setq quoth-command command-line-args-left command-line-args-left nil)
+(defun tell (&rest words) (princ (concat (mapconcat (lambda (one) (format "%s" one)) words " ") "\\n")))
+(defun said (words) (condition-case it (funcall words) (error (error-message-string it))))
+"""
+WRITES = (
+    '(read-file :path "a.txt")\n---\n'
+    '(write-file :path "a.txt" :content "two\\n")\n(write-file :path "b.txt" :content "x")\n---\nThey wait.'
+)
+PLAN = lines(
+    "* PLAN one",
+    "#+begin_src hy",
+    "(+ 1 2)",
+    "#+end_src",
+    "* PLAN two",
+    "#+begin_src hy",
+    '(read-file :path "none.txt")',
+    "#+end_src",
+)
+TOOLS = lines(
+    "(require quoth [def-cognitive-tool])",
+    '(def-cognitive-tool twice "Double a number." :parameters [n {:type int}] :effects [] :body (* 2 n))',
+)
+BLOCKS = (
+    "#+NAME: rows\n| 1 | a/b |\n| 2 | ü😀 |\n\n"
+    '#+begin_src quoth :var x=5 rows=rows s="a \\"q\\" $(id) `id`"\n'
+    "[x (len rows) (get (get rows 1) 1) s]\n#+end_src\n\n"
+    "#+begin_src quoth\n(echo :text 5)\n#+end_src\n\n"
+    "#+begin_src quoth :session babel :tools my.hy :workspace sub\n"
+    '[(twice :n 21) (read-file :path "here.txt")]\n#+end_src\n'
+)
+
+if EMACS:
+
+    def in_emacs(folder: Path, script: str) -> list[str]:
+        script = LOADED + f'(setq default-directory "{folder}/")\n' + script
+        return emacs(folder, *command(), script=script).splitlines()
+
+    def test_what_waits_is_listed_shown_approved_and_denied(tmp_path: Path) -> None:
+        files(tmp_path, {"a.txt": "one\n", "r.txt": WRITES})
+        assert quoth("run", "Do.", "--model", "scripted:r.txt", "--session", "s1", cwd=tmp_path).code == 3
+        script = """
+          (fset 'y-or-n-p (lambda (question) (tell question) t))
+          (fset 'read-string (lambda (&rest _) "not $(id)"))
+          (quoth-pending)
+          (tell (count-lines (point-min) (point-max)))
+          (goto-char (point-min))
+          (search-forward "a.txt")
+          (call-interactively #'quoth-pending-approve)
+          (with-current-buffer "*quoth request*" (tell major-mode) (tell (buffer-string)))
+          (tell (count-lines (point-min) (point-max)))
+          (goto-char (point-min))
+          (search-forward "b.txt")
+          (call-interactively #'quoth-pending-deny)
+          (tell (count-lines (point-min) (point-max)))
+          (tell (said (lambda () (quoth-pending-show "zzzzz"))))
+        """
+        said = in_emacs(tmp_path, script)
+        assert said[0] == "2"
+        assert said[1].startswith("Approve request ")
+        assert said[2] == "quoth-request-mode"
+        assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + two"]
+        assert said[-3:-1] == ["1", "0"]
+        assert said[-1].startswith("quoth: There is no request zzzzz")
+        after = quoth("resume", "s1", cwd=tmp_path)
+        assert "Replaced a.txt" in after.err
+        assert "not $(id)" in after.err
+        assert (tmp_path / "a.txt").read_text() == "two\n"
+
+    def test_a_flight_stops_at_the_step_that_failed(tmp_path: Path) -> None:
+        files(tmp_path, {"plan.org": PLAN})
+        script = """
+          (find-file "plan.org")
+          (let* ((flight (quoth-fly buffer-file-name)) (process (get-buffer-process flight)))
+            (while (process-live-p process) (accept-process-output process 0.1))
+            (accept-process-output nil 0.1)
+            (tell (with-current-buffer "plan.org" (count-matches "^[*] [DF][OA]" (point-min) (point-max))))
+            (with-current-buffer flight (goto-char (point-min)))
+            (next-error)
+            (tell (buffer-name) (line-number-at-pos) (buffer-substring (point) (line-end-position))))
+          (quoth-log "")
+          (tell major-mode)
+          (goto-char (point-min))
+          (tell (if (search-forward "read-file :path" nil t) "logged" (buffer-string)))
+        """
+        said = in_emacs(tmp_path, script)
+        place = (tmp_path / "plan.org").read_text().splitlines().index("* FAILED two") + 1
+        assert said == ["2", f"plan.org {place} * FAILED two", "org-mode", "logged"]
+
+    def test_babel_runs_blocks_in_a_session_with_tools_and_a_workspace(tmp_path: Path) -> None:
+        files(tmp_path, {"a.org": BLOCKS, "my.hy": TOOLS, "sub/here.txt": "here"})
+        script = """
+          (find-file "a.org")
+          (search-forward "begin_src") (org-babel-execute-src-block)
+          (search-forward "begin_src") (tell (said #'org-babel-execute-src-block))
+          (search-forward "begin_src") (org-babel-execute-src-block)
+          (save-buffer)
+        """
+        said = in_emacs(tmp_path, script)
+        assert said[0].startswith("quoth: invalid: echo: :text should be str, not 5.")
+        text = (tmp_path / "a.org").read_text()
+        assert '#+RESULTS:\n| 5 | 2 | ü😀 | a "q" $(id) `id` |\n' in text
+        assert "#+RESULTS:\n| 42 | here |\n" in text
+        listed = quoth("sessions", "--all", cwd=tmp_path / "sub").out
+        assert listed.startswith("babel ")
