@@ -365,8 +365,8 @@ MISTAKES = {
     ),
     "a Lisp that is not near": (
         block("(message x)", head="emacs-lisp"),
-        "2:13: emacs-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of hy is the "
-        "nearest; with :eval no it is a text for the model.",
+        "2:13: emacs-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of hy is "
+        "the nearest; with :eval no it is a text for the model.",
     ),
     "the first of two forms is not closed": (
         block("(echo 1\n(echo 2)"),
