@@ -187,7 +187,11 @@ class Page:
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
             deadline, out = time.monotonic() + 20, ""
-            while out.count("\n") < expected.count("\n") and time.monotonic() < deadline and self.job.poll() is None:
+            while (
+                out.count("\n") < expected.count("\n")
+                and time.monotonic() < deadline
+                and self.job.poll() is None
+            ):
                 time.sleep(0.02)
                 out = self._told(heard.read_text())
         return out
@@ -197,7 +201,7 @@ class Page:
         line, _, shown = body.partition("\n")
         typed = [found[1] for found in _TYPED.finditer(shown)]
         with Prompt(
-            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(100, 300)
+            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(200, 300)
         ) as at:
             for number, entry in enumerate(typed, 1):
                 at.waits(number)
