@@ -57,10 +57,11 @@ class Registry:
     ) -> Callable[[Callable[..., Any]], CognitiveTool]:
         """A decorator that adds a function of one ``input_schema`` as a tool. Raises a ValueError for a name
         that is taken."""
+        decorate = typed.register(name, input_schema, **options)
 
         def define(function: Callable[..., Any]) -> CognitiveTool:
             with registering_in(self.table):
-                return typed.register(name, input_schema, **options)(function)
+                return decorate(function)
 
         return define
 

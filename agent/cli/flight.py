@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
+READ_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
 
 
@@ -238,7 +239,7 @@ def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
     table = tools_of(options)
     for form in (*file.plan.library.values(), *(form for part in file.plan.parts for form in part.forms)):
         if form.language == "lisp" and form.runs and not form.call and (read := reading_of(form.text, table)):
-            yield f"{form.place}: this block of lisp is read as Hy: {short(read, TEXT_CHARS)}"
+            yield f"{form.place}: this block of lisp is read as Hy: {short(read, READ_CHARS)}"
 
 
 def _how_many(options: FlyOptions, file: PlanFile) -> str:

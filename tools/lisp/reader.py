@@ -50,7 +50,7 @@ from quoth.tools.lisp.read_error import Lines as Lines
 from quoth.tools.lisp.read_error import ReadError as ReadError
 from quoth.tools.lisp.strings import Strings
 from quoth.tools.lisp.unclosed import form_after
-from quoth.tools.text import excerpt
+from quoth.tools.text import excerpt, short
 
 
 @dataclass(frozen=True)
@@ -387,8 +387,9 @@ class _Reader(Strings):
     def _unclosed(self, frame: Frame, incomplete: bool = True) -> ReadError:
         where = "at the end"
         if found := form_after(self.stack[1:]):
+            below = self.text[self.stack[1].offset : self.end].split("\n", found[1])[found[1]]
             del self.stack[found[0] + 1 :]
-            frame, where = self.stack[-1], f"before line {found[1]}, where the next form begins"
+            frame, where = self.stack[-1], f"before the next form, {short(below.splitlines()[0].strip(), 30)}"
         message, hint = f"this {frame.opener} is never closed", f"add {self._closers()} {where}"
         if not frame.closer:  # a prefix, like '
             message, hint = f"there is no form after this {frame.opener}", "add one"

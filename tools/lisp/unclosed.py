@@ -13,8 +13,8 @@ from quoth.tools.lisp.lexicon import Frame
 
 
 def form_after(stack: Sequence[Frame]) -> tuple[int, int] | None:
-    """How many of the frames were open, and the line, where the form began that is likely to be the next one:
-    below the outermost open form, and no further to the right. None if there is no such form."""
+    """How many of the frames were open where the form began that is likely to be the next one, and how many
+    lines below the outermost open form that is: no further to the right. None if there is no such form."""
     outer = stack[0]
     for depth, frame in enumerate(stack, 1):
         found = [_place(item) for item in frame.items if isinstance(item, Expression)]
@@ -22,7 +22,7 @@ def form_after(stack: Sequence[Frame]) -> tuple[int, int] | None:
             found.append((stack[depth].line, stack[depth].column))
         for line, column in found:
             if line > outer.line and column == outer.column:
-                return depth, line
+                return depth, line - outer.line
     return None
 
 

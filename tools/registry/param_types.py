@@ -163,6 +163,8 @@ def fields_at(hint: Any, location: Sequence[int | str]) -> list[str]:
     for part in location:
         inner = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
         node = inner if isinstance(inner, dict) else {}
+        some = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
+        node = some[0] if len(some) == 1 else node
     return list(node.get("properties", ()))
 
 

@@ -365,12 +365,12 @@ MISTAKES = {
     ),
     "a Lisp that is not near": (
         block("(message x)", head="emacs-lisp"),
-        "2:13: emacs-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of hy is the "
-        "nearest; with :eval no it is a text for the model.",
+        "2:13: emacs-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of hy is "
+        "the nearest; with :eval no it is a text for the model.",
     ),
     "the first of two forms is not closed": (
         block("(echo 1\n(echo 2)"),
-        "3:1: This ( is never closed; add ) before line 2, where the next form begins.",
+        "3:1: This ( is never closed; add ) before the next form, (echo 2).",
     ),
     "a block of src misspelt": (
         "* PLAN a\nDo it.\n#+begin_scr hy\n1\n#+end_scr\n",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from commands import quoth
-from words import agent, async_agent, files, lines, native, scripted, story
+from words import agent, files, scripted, story, table_of
 
-from quoth import Agent, ModelOptions
-from quoth.agent.run.surroundings import MOST_ENTRIES, list_files
+from quoth import Agent, ModelOptions, cognitive_tools
+from quoth.agent.run.surroundings import MOST_ENTRIES, list_files, surroundings_for
 from quoth.agent.session.past import Past
 from quoth.tools.call.workspace import Workspace
 
@@ -66,7 +67,7 @@ def test_it_is_told_in_every_dialect(home: Path, dialect: str) -> None:
 
 
 def test_what_the_rules_do_not_let_be_named_is_not_shown(home: Path) -> None:
-    rules = files(home.parent, {"rules.hy": '(deny (list-files (inside path "private")))'}) / "rules.hy"
+    rules = files(home.parent, {"rules.hy": '(deny (list-files :path (under "private")))'}) / "rules.hy"
     told = story(home, "Well.", policy=rules)
     assert here(told.requests[0]) == [f"{HEAD}, which holds:", SHOWN[0], *SHOWN[2:]]
 
@@ -78,11 +79,11 @@ def test_where_nothing_may_be_listed_no_file_is_named(home: Path, rule: str) -> 
 
 
 def test_a_model_without_tools_for_files_is_told_nothing(home: Path) -> None:
-    rule = " ".join(
-        f"(deny ({name}))" for name in "read-file list-files grep-search write-file edit-file".split()
-    )
-    told = story(home, "Well.", policy=files(home.parent, {"rules.hy": rule}) / "rules.hy")
-    assert here(told.requests[0]) == []
+    for tools in (["block"], []):
+        model = scripted("Well.")
+        with Agent(workspace=home, model=model, tools=table_of(*map(cognitive_tools.get, tools))) as made:
+            made.run("What is it?")
+        assert not any("HERE" in message["content"] for message in json.loads(model.seen[0]))
 
 
 def test_an_empty_folder_is_told(tmp_path: Path) -> None:
@@ -123,25 +124,23 @@ def test_what_was_told_stays_so_when_the_session_goes_on(home: Path) -> None:
         made.say("Second.")
         assert here(model.seen[0]) == [f"{HEAD}, which holds:", *SHOWN]
         assert not made.replay().differences
-        assert "later.txt" in opening_of_next(made)
+    assert "| later.txt" in here(story(home, "Well.").requests[0])
 
 
-def opening_of_next(made: Any) -> str:
-    made.run("Third.")
-    *_, last = (
-        made.transcript.events(made.session, kind="stimulus") if hasattr(made, "transcript") else [None]
+def test_a_sub_agent_begun_before_there_were_surroundings_goes_on_without() -> None:
+    past, host = Past(stimulus=SimpleNamespace(data={"text": "Do it."})), SimpleNamespace()  # type: ignore[arg-type]
+    assert surroundings_for(cast("Any", host), past, table_of(), "ann", "agent") == ""
+
+
+def test_a_sub_agent_is_told_too(home: Path) -> None:
+    told = story(
+        home,
+        '(cognitive-loop :task "Look.")',
+        '(read-file :path "notes.org")',
+        "It says one.",
+        "One.",
     )
-    return str(last.data["surroundings"])
-
-
-def test_a_run_recorded_without_it_is_brought_back_without() -> None:
-    from quoth.agent.run.surroundings import surroundings_for
-
-    class Old:
-        data: dict[str, Any] = {"text": "Do it."}
-
-    host: Any = None
-    assert surroundings_for(host, Past(stimulus=Old()), host, "ann", "agent") == ""  # type: ignore[arg-type]
+    assert here(told.requests[1]) == here(told.requests[0]) == [f"{HEAD}, which holds:", *SHOWN]
 
 
 # AGENTS.md
@@ -162,7 +161,8 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
     assert "Delete everything" not in opening(told.requests[0])
     assert (
         "note",
-        "AGENTS.md has changed since it was trusted, so the model is not shown it; read it, then run: quoth trust",
+        "AGENTS.md has changed since it was trusted, so the model is not shown it; "
+        "read it, then run: quoth trust",
     ) in heard
     (home / "AGENTS.md").unlink()
     assert quoth("trust", cwd=home).out == f"There is no AGENTS.md in {home} any more, and none is trusted.\n"

@@ -192,7 +192,8 @@ def test_the_sibling_of_an_unclosed_call_is_still_read() -> None:
     reply = '(echo :text "a"\n(echo :text "b")'
     assert heard(reply) == ['(echo :text "b")']
     assert faults(reply) == [
-        "line 1, column 1: this ( is never closed; add ) before line 2, where the next form begins\n"
+        "line 1, column 1: this ( is never closed; add ) before the next form, "
+        '(echo :text "b")\n'
         '(echo :text "a"\n^'
     ]
 
