@@ -18,9 +18,10 @@ thousand turns use no more stack than ten."
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
+  quoth.neuro.prompt.surroundings [may-compute]
   quoth.neuro.reading.words [Words]
   quoth.neuro.think [think]
-  quoth.tools.call.call [new-call]
+  quoth.tools.call.call [PROGRAMS new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.history.call-log [key-in]
   quoth.tools.lisp.forms [CallForm]
@@ -155,7 +156,15 @@ thousand turns use no more stack than ten."
   "Whether the model may not answer yet: no result has told it anything, and it has tries left."
   (and run.must-act
        (<= run.step MUST-LOOK-TURNS)
-       (not (any (gfor record run.calls (telling? record))))))
+       (not (any (gfor record run.calls (news? record run))))))
+
+(defn news? [record run]
+  "Whether a result tells more than the model was told of its place: a list of the same files does not, and
+  small models made up what is in them."
+  (setv value record.result.value)
+  (and (telling? record)
+       (not (and (isinstance value list)
+                 (all (gfor item value (and (isinstance item str) (in f"| {item}\n" f"{run.surroundings}\n"))))))))
 
 (defn may-remember? [run]
   "Whether a model that must look first may instead answer from its memory. It gets one try."
@@ -170,9 +179,12 @@ thousand turns use no more stack than ten."
 (defn unlooked [run]
   "The tools that show nothing new, while the model has to look at something first and has others for that:
   those that end a run, or touch nothing but the memory and messages. Small models put a guess into a note
-  and answered from it."
+  and answered from it. A program computes with what was seen, so where nothing was and the task has no numbers
+  of its own, it waits too: they called functions that they wished there were."
   (setv blind (if (must-look? run)
-                  (sfor  tool run.door.table.shown  :if (blind? tool)  tool.name)
+                  (sfor  tool run.door.table.shown
+                         :if (or (blind? tool) (and (= tool.name PROGRAMS) (not (may-compute run.task))))
+                         tool.name)
                   (set)))
   (if (< (len blind) (len run.door.table.shown))  blind  (set)))
 

@@ -97,7 +97,7 @@ def test_a_program_that_names_a_file_is_told_how_to_read_it(here: Gateway) -> No
     said = here.pass_through('(eval (sum-column "data/prices.csv" "price"))')
     assert said.message == (
         "The program uses sum-column, which is not defined. "
-        'Read the file first: (read-file :path "data/prices.csv").'
+        'A file is read by (read-file :path "data/prices.csv").'
     )
     near = here.pass_through('(eval (read-fil "data/prices.csv"))')
     assert "Did you mean read-file?" in near.message
