@@ -183,7 +183,7 @@ thousand turns use no more stack than ten."
   of its own, it waits too: they called functions that they wished there were."
   (setv blind (if (must-look? run)
                   (sfor  tool run.door.table.shown
-                         :if (or (blind? tool) (and (= tool.name PROGRAMS) (not (may-compute run.task))))
+                         :if (or (blind? tool) (searched-in-vain? tool run) (and (= tool.name PROGRAMS) (not (may-compute run.task))))
                          tool.name)
                   (set)))
   (if (< (len blind) (len run.door.table.shown))  blind  (set)))
@@ -192,12 +192,18 @@ thousand turns use no more stack than ten."
   (or tool.ends-turn
       (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
 
+(defn searched-in-vain? [tool run]
+  "Whether the memory was searched and nothing is there."
+  (any (gfor record run.calls (and (= record.form.tool tool.name) (hitless? record.result.value)))))
+
+(defn hitless? [value]
+  (and (isinstance value dict) (= (.get value "hits") [])))
+
 (defn telling? [record]
   "Whether a result is informative: it is ok and not empty, nor a search without hits."
-  (setv value record.result.value)
   (and record.result.ok
-       (not-in value [None "" [] {}])
-       (not (and (isinstance value dict) (= (.get value "hits") [])))))
+       (not-in record.result.value [None "" [] {}])
+       (not (hitless? record.result.value))))
 
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."
