@@ -64,8 +64,8 @@ class RunEvent:
         return replace(self, path=(who, *self.path))
 
     def to_json(self) -> dict[str, Any]:
-        """The event as an object for one JSON line. Calls are shown without declared secrets; the words of
-        the model are as they came."""
+        """The event as an object for one JSON line. Calls are shown without declared secrets; the pieces of
+        a reply (``text``) are as they came, calls among them."""
         path = {"path": [vars(who) for who in self.path]} if self.path else {}
         return {"event": self.kind, **path, "data": _plain(self.data)}
 
@@ -78,8 +78,8 @@ def _plain(data: Any) -> Any:
         return data.to_json()
     if isinstance(data, int | str):
         return data
-    if hasattr(data, "reading"):  # a Thought; what was read of it follows as calls
-        return {"text": data.text, "finish": data.finish}
+    if hasattr(data, "reading"):  # a Thought; its calls follow, without declared secrets
+        return {"text": data.reading.text, "finish": data.finish}
     if isinstance(data, Waiting) or hasattr(data, "input_tokens"):
         return dict(vars(data))
     return str(data)

@@ -44,7 +44,7 @@ def publish(options: OfferOptions) -> int:
     from quoth.tools.catalog.store import publish_catalog
 
     if not options.tools:
-        raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.hy.")
+        raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.")
     table = _offered(options)
     url, seal, prefix = place_of(options)
 
@@ -118,7 +118,7 @@ def diff(options: OfferOptions) -> int:
                 if old is None:
                     raise UsageError(
                         f"There is no version before v{found['version']};"
-                        " compare it with files by --tools FILE.hy."
+                        " compare it with files by --tools FILE."
                     )
                 before, after = old["tools"], before
                 names = [f"v{old['version']}", names[0]]

@@ -36,16 +36,16 @@ class CompletionOptions(Options):
 
 def add(commands: Commands) -> None:
     about = "Print a script with which a shell completes commands, options and files."
-    commands.add("completion", about, CompletionOptions, completion)
+    whole = commands.whole
+    commands.add("completion", about, CompletionOptions, lambda options: completion(options, whole))
 
 
-def completion(options: CompletionOptions) -> int:
+def completion(options: CompletionOptions, whole: Parser | None) -> int:
     if options.shell not in SCRIPTS:
         hint = did_you_mean(options.shell, SCRIPTS) or f" There are {', '.join(SCRIPTS)}."
         raise UsageError(f"There is no completion for {visible(options.shell)}.{hint}")
-    from quoth.agent.cli.main import parser  # here: it imports this file
-
-    script = SCRIPTS[options.shell](list(levels(parser(), "")))
+    assert whole is not None, "it is a command and no action"
+    script = SCRIPTS[options.shell](list(levels(whole, "")))
     print_json({"shell": options.shell, "script": script}) if options.json else print_line(script)
     return DONE
 

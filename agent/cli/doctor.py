@@ -30,7 +30,7 @@ def doctor(options: DoctorOptions) -> int:
     """Print what was found, each with its cure; the exit code is 1 if anything is wrong."""
     from quoth.agent.cli.doctor_checks import findings
 
-    found = findings(options)
+    found = findings(options, options.check)
     wrong = [one for one in found if one.state == "wrong"]
     if options.json:
         print_json([asdict(one) for one in found])
@@ -41,5 +41,5 @@ def doctor(options: DoctorOptions) -> int:
         if one.cure:
             print_line(f"    {'':{width}}  cure: {one.cure}")
     print_line("")
-    print_line(f"{number_of(wrong, 'thing')} to cure." if wrong else "Nothing is wrong.")
+    print_line(f"{number_of(len(wrong), 'thing')} to cure." if wrong else "Nothing is wrong.")
     return FAILED if wrong else DONE

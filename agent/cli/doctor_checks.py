@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +26,7 @@ from quoth.tools.errors import QuothError
 from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, state_dir, store_path
 
 if TYPE_CHECKING:
-    from quoth.agent.cli.doctor import DoctorOptions
+    from quoth.agent.cli.options import Options
     from quoth.agent.config.config import Config
 
 ROOM = 200 * 10**6  # bytes; with less on its disk the store may soon fail
@@ -46,12 +47,13 @@ class Finding:
     cure: str = ""
 
 
-def findings(options: DoctorOptions) -> list[Finding]:
-    """All that was found, in the order in which a new user needs it."""
+def findings(options: Options, asks: bool) -> list[Finding]:
+    """All that was found, in the order in which a new user needs it. With ``asks`` providers on the net are
+    asked, too."""
     found: list[Finding] = []
-    checks: dict[str, Callable[[DoctorOptions], Iterator[Finding]]] = {
+    checks: dict[str, Callable[[Options], Iterator[Finding]]] = {
         "quoth": _quoth,
-        "model": _model,
+        "model": partial(_model, asks=asks),
         "store": _store,
         "cache": _cache,
         "sandbox": _sandbox,
@@ -75,24 +77,24 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _quoth(options: DoctorOptions) -> Iterator[Finding]:
+def _quoth(options: Options) -> Iterator[Finding]:
     where = Path(__file__).parents[2]
     python = f"Python {platform.python_version()}, Hy {version('hy')}, {platform.system()}"
     yield Finding("quoth", "ok", f"{version('quoth')} in {where}; {python}")
 
 
-def _config(options: DoctorOptions) -> Config:
+def _config(options: Options) -> Config:
     from quoth.agent.config.loading import load_config
 
     return load_config(options.folder)
 
 
-def _model(options: DoctorOptions) -> Iterator[Finding]:
+def _model(options: Options, asks: bool) -> Iterator[Finding]:
     from quoth.agent.terminal.model_list import list_models
     from quoth.neuro.backends.select import choose_backend, provider_of
 
     config = _config(options)
-    found = asyncio.run(list_models(config, check=options.check))
+    found = asyncio.run(list_models(config, check=asks))
     if options.model:
         kind = provider_of(options.model, config)[0].name
         row, said = next((one for one in found.rows if one.name == kind), None), options.model
@@ -112,7 +114,7 @@ def _model(options: DoctorOptions) -> Iterator[Finding]:
         yield Finding("model", "note", trouble)
 
 
-def _store(options: DoctorOptions) -> Iterator[Finding]:
+def _store(options: Options) -> Iterator[Finding]:
     from quoth.tools.storage.database import Store
 
     if not options.folder.is_dir():
@@ -139,7 +141,7 @@ def _store(options: DoctorOptions) -> Iterator[Finding]:
         )
 
 
-def _cache(options: DoctorOptions) -> Iterator[Finding]:
+def _cache(options: Options) -> Iterator[Finding]:
     folder = cache_dir()
     if cure := _unwritable(folder):
         yield Finding("cache", "wrong", f"{folder} cannot be written.", f"{cure}, or set QUOTH_CACHE")
@@ -163,7 +165,7 @@ def _free(folder: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def _sandbox(options: DoctorOptions) -> Iterator[Finding]:
+def _sandbox(options: Options) -> Iterator[Finding]:
     """Whether programs run: the one thing that is tried, since a machine may forbid its processes."""
     from quoth.tools.program.compiler import compile_program
     from quoth.tools.sandbox.runner import Sandbox
@@ -185,7 +187,7 @@ def _sandbox(options: DoctorOptions) -> Iterator[Finding]:
         yield Finding("sandbox", "wrong", f"(* 6 7) came to {value!r}", CURES["sandbox"])
 
 
-def _extras(options: DoctorOptions) -> Iterator[Finding]:
+def _extras(options: Options) -> Iterator[Finding]:
     """Which extras are whole; none has to be, but for what the model needs."""
     missing = {name: [one for one in packages if not _is_there(one)] for name, packages in _wanted().items()}
     if here := [name for name, lacking in missing.items() if not lacking]:
@@ -231,7 +233,7 @@ def _is_there(package: str) -> bool:
     return True
 
 
-def _keys(options: DoctorOptions) -> Iterator[Finding]:
+def _keys(options: Options) -> Iterator[Finding]:
     """Where keys are; a key itself is never told."""
     from quoth.neuro.backends.keys import key_of
     from quoth.neuro.backends.providers import PROVIDERS
@@ -248,7 +250,7 @@ def _keys(options: DoctorOptions) -> Iterator[Finding]:
         yield Finding("keys", "note", f"none is known; quoth models login PROVIDER stores one in {here}")
 
 
-def _rights(options: DoctorOptions) -> Iterator[Finding]:
+def _rights(options: Options) -> Iterator[Finding]:
     """Which rules and settings count, and which wait for trust."""
     from quoth.agent.config.loading import user_config
     from quoth.tools.policy.files import load_policy
@@ -275,7 +277,7 @@ def _rights(options: DoctorOptions) -> Iterator[Finding]:
         yield Finding("rights", "note", f"{folder.resolve()} cannot be written, so no tool can write there")
 
 
-def _terminal(options: DoctorOptions) -> Iterator[Finding]:
+def _terminal(options: Options) -> Iterator[Finding]:
     if not is_terminal(sys.stdout):
         detail = "standard output is no terminal: plain text, nothing is asked"
         yield Finding("terminal", "note", detail)
@@ -293,7 +295,7 @@ def _terminal(options: DoctorOptions) -> Iterator[Finding]:
         yield Finding("terminal", "note", "neither VISUAL nor EDITOR is set", "export EDITOR=nano")
 
 
-def _emacs(options: DoctorOptions) -> Iterator[Finding]:
+def _emacs(options: Options) -> Iterator[Finding]:
     """Whether there is an Emacs that can load what ships for it."""
     ours = Path(__file__).parents[2] / "plans" / "emacs"
     if not (program := shutil.which("emacs")):

@@ -68,6 +68,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "quoth catalog drop 7f3a --redis redis://127.0.0.1",
     ),
     "remind": ("quoth remind", "quoth remind --watch --to phone --channel phone=inbox.txt"),
+    "stats": ("quoth stats", "quoth stats --since 7d --json"),
     "sessions": ("quoth sessions", "quoth sessions --all --json"),
     "log": ("quoth log --last", "quoth log s1a2b3c4 --org > session.org"),
     "fork": ("quoth fork s1a2b3c4", "quoth fork s1a2b3c4 --at 12"),

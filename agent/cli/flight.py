@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -27,19 +28,22 @@ from quoth.agent.cli.options import (
 )
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, results
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
-from quoth.tools.text import number_of
+from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.flight.approval import Coverage
     from quoth.agent.flight.plan_file import PlanFile
     from quoth.agent.flight.report import FlightReport, Wanted
     from quoth.agent.plan.model import Part
+    from quoth.agent.terminal.diff import Difference
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
+READ_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
 
 
@@ -117,7 +121,7 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
             raise
         finally:
             look.stop()
-        _show(options, agent, report, sent)
+        _show(options, agent, report, sent, look.spoken if is_terminal(results()) else ())
         if report.status == "interrupted":
             tell_next("To go on", again)
         return EXIT_OF_RUN[report.status]
@@ -163,11 +167,13 @@ def _wanted(options: FlyOptions) -> Wanted:
     return Wanted(options.start, options.only, options.until, options.parallel, options.again)
 
 
-def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str]) -> None:
+def _show(
+    options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str], spoken: Collection[str]
+) -> None:
     if options.json:
         print_json(report.to_json() | ({"messages": sent} if sent else {}))
     else:
-        print_line(report.page())
+        print_line(report.page(spoken))
     for note in report.notes:
         complain(note)
     if report.status == "pending":
@@ -219,7 +225,21 @@ def _check(options: FlyOptions, file: PlanFile) -> int:
         if not faults:
             said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, nothing is wrong"
             print_line(f"{said}{chosen}.")
+            for note in _readings(options, file):
+                complain(note)
+            if file.advice:
+                complain(file.advice)
     return USAGE if faults else DONE
+
+
+def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
+    """What blocks of lisp are read as, if that is not what stands there: they may be of another Lisp."""
+    from quoth.agent.plan.check_forms import reading_of
+
+    table = tools_of(options)
+    for form in (*file.plan.library.values(), *(form for part in file.plan.parts for form in part.forms)):
+        if form.language == "lisp" and form.runs and not form.call and (read := reading_of(form.text, table)):
+            yield f"{form.place}: this block of lisp is read as Hy: {short(read, READ_CHARS)}"
 
 
 def _how_many(options: FlyOptions, file: PlanFile) -> str:
@@ -287,6 +307,7 @@ def decide_plan(
             raise UsageError("\n".join(str(fault) for fault in faults))
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
         covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
+        changes = [_changes(agent, one) for one in covered]
         decision = Decision(kind, by, why)
         for step, seen in zip_longest(steps, covered):
             record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
@@ -295,12 +316,12 @@ def decide_plan(
         notes = file.write([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
         if options.json and not resumes:
             told = [_said(file, step, word.lower(), by, why) for step in steps]
-            for one, more in zip(told, covered, strict=False):
-                one |= coverage_data(more)
+            for one, more, different in zip(told, covered, changes, strict=False):
+                one |= coverage_data(more) | {"changes": [change.to_json() for change in different]}
             print_json(told)
         else:
-            for step, more in zip_longest(steps, covered):
-                (complain if resumes else print_line)(page(plan, step, word, more))
+            for step, more, different in zip_longest(steps, covered, changes):
+                (complain if resumes else print_line)(page(plan, step, word, more, different or ()))
         for note in [*notes, *file.notes]:
             complain(note)
         if is_held(flight_lock(file.path)):
@@ -314,6 +335,20 @@ def decide_plan(
         begun = _as_begun(options, store, file)
         own = replace(options, tools=begun.tools, policy=begun.policy, gate=begun.gate)
         return with_agent(own, work, store=store)
+
+
+def _changes(agent: AsyncAgent, covered: Coverage) -> list[Difference]:
+    """What the calls that an approval covers would change, as the files are now."""
+    from quoth.agent.terminal.diff import differences
+    from quoth.tools.call.call import new_call
+    from quoth.tools.call.redaction import Redactor
+
+    found = []
+    for one in covered.calls:
+        tool = agent.table.get(one.call.tool)
+        changes = agent.broker.changes_of(tool, new_call(one.call, user=agent.user, session=agent.session))
+        found += differences(changes, Redactor(one.call, tool.params, by_looks=False))
+    return found
 
 
 def _line(word: str, by: str, why: str) -> str:

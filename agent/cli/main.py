@@ -81,7 +81,7 @@ def parser() -> Parser:
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )
     whole.set_defaults(kind=Options, do=run.repl)
-    commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser))
+    commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser), whole)
     for file in FILES:
         file.add(commands)
     return whole

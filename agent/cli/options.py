@@ -369,8 +369,9 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 class Commands:
     """The registry to which a file of commands adds its own."""
 
-    def __init__(self, parsers: argparse._SubParsersAction[Parser]) -> None:
+    def __init__(self, parsers: argparse._SubParsersAction[Parser], whole: Parser | None = None) -> None:
         self._parsers = parsers
+        self.whole = whole  # the parser of the command line, for whoever looks at all of it
 
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""

@@ -24,7 +24,7 @@ from quoth.tools.loading import load_tools
 from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
-    from quoth.agent.cli.tools import ToolsOptions
+    from quoth.agent.cli.options import Options
     from quoth.agent.client import AsyncAgent
     from quoth.tools.registry.table import CognitiveTool
 
@@ -45,7 +45,7 @@ class Outcome:
     ms: int = 0
 
 
-def test_tools(options: ToolsOptions, file: str) -> int:
+def test_tools(options: Options, file: str) -> int:
     """Make the calls, print what each came to, and return the exit code: 1 if one failed."""
     with results_only():
         shipped = load_tools(options.tools)
@@ -118,9 +118,7 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
-async def _outcomes(
-    options: ToolsOptions, tools: list[CognitiveTool], scratch: Path, yes: bool
-) -> list[Outcome]:
+async def _outcomes(options: Options, tools: list[CognitiveTool], scratch: Path, yes: bool) -> list[Outcome]:
     from quoth.tools.storage.database import Store
 
     found: list[Outcome] = []
@@ -157,7 +155,7 @@ async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Outc
 
 
 def _show(
-    options: ToolsOptions,
+    options: Options,
     file: str,
     tools: list[CognitiveTool],
     outcomes: list[Outcome],

@@ -10,14 +10,15 @@ shown by its head, length and digest; the JSON holds it whole.
 from __future__ import annotations
 
 import hashlib
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from quoth.agent.flight.approval import Coverage
 from quoth.agent.plan.blocks import called, libraries, variables
 from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
+from quoth.agent.terminal.diff import Difference, drawn
+from quoth.agent.terminal.output import columns_of, is_terminal, results
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import DisplayText, print_value
 from quoth.tools.text import number_of
@@ -25,11 +26,15 @@ from quoth.tools.visible import mixed, visible
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200
 NARROWEST = 40
+CHANGED_LINES = 40  # of the difference of one file
 LABEL, TEXT, MORE = "    ", "        ", "      … "  # no text of a plan stands left of TEXT
 
 
-def page(plan: Plan, step: Part, word: str, covered: Coverage | None) -> str:
-    """Return the step as text for a person; ``covered`` is what an approval covers, None for a denial."""
+def page(
+    plan: Plan, step: Part, word: str, covered: Coverage | None, changes: Sequence[Difference] = ()
+) -> str:
+    """Return the step as text for a person; ``covered`` is what an approval covers, None for a denial, and
+    ``changes`` what its calls would change as the files are now."""
     head = f"{word:<9}{step.id}  {step.title}  (digest {plan.digest(step)[:12]})"
     lines = list(_folded(" ".join(head.split("\n")), ""))
     for label, texts in _parts(plan, step, covered):
@@ -37,6 +42,11 @@ def page(plan: Plan, step: Part, word: str, covered: Coverage | None) -> str:
         for text in texts:
             for line in text.split("\n"):
                 lines += _folded(line, TEXT)
+    for one in changes:
+        shown = drawn(one.lines, _width() - len(TEXT), color=False)
+        more = [f"… {len(shown) - CHANGED_LINES} more lines"] if len(shown) > CHANGED_LINES else []
+        lines += _folded(f"as the files are now: {one.head}", LABEL)
+        lines += [f"{TEXT}{line}" for line in [*shown[:CHANGED_LINES], *more]]
     if warning := mixed("\n".join(text for _, texts in _parts(plan, step, covered) for text in texts)):
         lines += [f"{LABEL}look out:", *_folded(warning, TEXT)]
     return "\n".join(lines)
@@ -166,12 +176,16 @@ def _brief(value: Any) -> str:
 # Lines
 
 
+def _width() -> int:
+    return max(columns_of(results()) - 1, NARROWEST)
+
+
 def _folded(line: str, first: str) -> Iterator[str]:
-    """A line in pieces that fit, so that no terminal breaks it by itself."""
+    """A line in pieces that fit, so that no terminal breaks it by itself; elsewhere it stays whole."""
     from rich.cells import chop_cells
 
-    width = max(shutil.get_terminal_size().columns - 1, NARROWEST)
-    text = first + visible(line.expandtabs())
+    text, out = first + visible(line.expandtabs()), results()
+    width = _width() if is_terminal(out) else max(len(text) * 2, NARROWEST)
     begin, *more = chop_cells(text, width) or [""]
     yield begin.rstrip()
     for piece in chop_cells("".join(more), width - len(MORE)) if more else ():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quoth.agent.plan.markdown_reader import read_markdown
-from quoth.agent.plan.model import Part, Plan
+from quoth.agent.plan.model import TODO_LINE, Part, Plan
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.org.sections import OrgParts
@@ -98,6 +98,15 @@ class PlanFile:
         if self.is_org and self._is_protected():
             return [f"{self.shown} is write-protected, so nothing is written into it."]
         return []
+
+    @property
+    def advice(self) -> str:
+        """A sentence for the user of a plan that flies, but that Org does not read as one; else empty."""
+        if self._org is None or any(self._org.whole().keywords("TODO", "SEQ_TODO", "TYP_TODO")):
+            return ""
+        return (
+            f"To Org PLAN is a part of a title here; for Emacs, begin {self.shown} with #+TODO: {TODO_LINE}"
+        )
 
     def _is_protected(self) -> bool:
         """Whether the file is write-protected; its mode counts for root too."""

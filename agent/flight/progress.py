@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from quoth.agent.events import RunEvent
+from quoth.agent.events import RunEvent, SubAgent
 from quoth.agent.flight.report import StepReport
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.reply import CallRecord
-from quoth.agent.terminal.output import may_draw, shown
+from quoth.agent.terminal.output import columns_of, may_draw, shown
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.text import shortened
 from quoth.tools.lisp.forms import CallForm
@@ -27,19 +27,25 @@ TEXT_CHARS = 160
 
 
 class Lines(Progress):
-    """A listener that prints a line for each step that ends or waits, and the calls of models in between."""
+    """A listener that prints a line for each step that begins, ends or waits, and what models say and call
+    in between."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.spoken: set[str] = set()  # the titles of the steps whose models have been heard
 
     def __call__(self, event: RunEvent) -> None:
         step = event.data
-        if event.kind == "step" and isinstance(step, StepReport) and step.status != "begun":
+        if event.kind == "step" and isinstance(step, StepReport):
             self._clear()
             self._out.write(shown(line_of(step)) + "\n")
             self._out.flush()
         elif event.kind not in ("flight", "landed", "step"):
             super().__call__(event)
-
-    def stop(self) -> None:
-        """Do nothing: lines stay as they are."""
+            if event.kind == "said" and len(event.path) == 1:
+                self._turn_to(event.path)
+                self._line("‹", "none", str(event.data), "  ")
+                self.spoken.add(event.path[0].task)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -49,7 +55,10 @@ class Lines(Progress):
 
 def line_of(step: StepReport) -> str:
     """Return the report of a step as a line; the reason of a failure may add lines."""
-    line = f"{step.place}: {step.word} {step.id}, {step.seconds:.1f} s"
+    line = f"{step.place}: {step.word} {step.id}"
+    if step.status == "begun":
+        return line
+    line += f", {step.seconds:.1f} s"
     if step.status == "done" or not step.text:
         return line
     return f"{line}: {step.text}"
@@ -67,6 +76,8 @@ class Tree:
         self._now: dict[str, str] = {}  # what is done just now, by the title of the step
         self._tokens: dict[str, int] = {}
         self._live: Any = None
+        self.spoken: set[str] = set()  # the titles of the steps whose models have been heard
+        self._speaks: SubAgent | None = None  # the step whose words came last
 
     def __call__(self, event: RunEvent) -> None:
         data = event.data
@@ -79,8 +90,24 @@ class Tree:
                 self._began.setdefault(data.id, self._clock())
         elif event.kind == "landed":
             self.stop()
+        elif event.kind == "said" and len(event.path) == 1:
+            self._say(str(data), event.path[0])
         elif event.path:
             self._in_step(event)
+
+    def _say(self, text: str, step: SubAgent) -> None:
+        """Print a block of a model's words above the tree, under the title of its step."""
+        from rich.text import Text
+
+        from quoth.agent.terminal.markdown import laid_out
+
+        self.spoken.add(step.task)
+        if self._live is None:
+            return
+        head = "" if step == self._speaks else f"▷ {shown(step.task)}"
+        words = Text.from_ansi(laid_out(text, columns_of(self._stream)))
+        self._live.console.print(Text.assemble((head, "magenta"), "\n", words), soft_wrap=True)
+        self._speaks = step
 
     def _in_step(self, event: RunEvent) -> None:
         title, said, data = event.path[0].task, "", event.data
@@ -152,7 +179,7 @@ class Tree:
         cost = step.usage.input_tokens + step.usage.output_tokens
         used = f", {cost} tokens" if cost else ""
         line = f"{step.word:<7} {title}  {step.seconds:.1f} s{used}"
-        text = " ".join(shortened(shown(step.text), TEXT_CHARS).split())
+        text = "" if title in self.spoken else " ".join(shortened(shown(step.text), TEXT_CHARS).split())
         return _text(f"{line}  {text}" if text else line, COLORS.get(step.word, ""))
 
 

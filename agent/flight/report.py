@@ -5,6 +5,7 @@ Data only; it flies nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -79,11 +80,13 @@ class FlightReport:
         said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
         return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
 
-    def page(self) -> str:
-        """Return a line for each step with the beginning of its text, and one about them all."""
+    def page(self, spoken: Collection[str] = ()) -> str:
+        """Return a line for each step with the beginning of its text, and one about them all. The text of
+        steps with the titles ``spoken`` was shown before."""
         lines = []
         for step in self.steps:
-            text = shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
+            heard = step.status == "done" and (step.title or step.id) in spoken
+            text = "" if heard else shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
             lines.append(f"{step.word:<8}{step.id}{': ' if text else ''}{text}")
         return "\n".join([*lines, str(self)])
 

@@ -17,7 +17,7 @@ import hy.models as m
 
 from quoth.tools.errors import InvalidCallError, did_you_mean
 from quoth.tools.lisp.forms import from_model
-from quoth.tools.lisp.printer import Code, code_in
+from quoth.tools.lisp.printer import Code, code_in, show
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import bound_in, fixed_arity, head_of, mangled
 from quoth.tools.program.compiler import (
@@ -159,6 +159,13 @@ def _placed(said: str, above: int) -> FormFault:
     message = "\n".join(found[3].split("\n")[:-2])
     message = message[:1].upper() + message[1:] + ("" if message.endswith((".", "?", "!")) else ".")
     return FormFault(max(1, int(found[1]) - above), int(found[2]), message)
+
+
+def reading_of(text: str, table: ToolTable) -> str:
+    """The Hy that a block of another Lisp is read as; empty where it stands there already. The block has no
+    faults."""
+    read = [show(form) for form in _read(text, table)]
+    return "" if read == [show(form) for form in read_all(text, PROGRAM_LIMITS)] else " ".join(read)
 
 
 def _read(text: str, table: ToolTable) -> Sequence[Any]:

@@ -6,7 +6,7 @@ Knows Org files and what a plan is made of; must not know tools, checks of forms
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from quoth.agent.plan.builder import build
@@ -30,6 +30,16 @@ from quoth.tools.org.babel import Header, HeaderError
 from quoth.tools.org.document import Element, Entry, Org, load
 from quoth.tools.org.edit import dedent, name_of, unescape
 
+# What is said of the blocks of other Lisps.
+_COMMON = (
+    "A block of lisp is read as Hy, and what it has of Common Lisp (defun, let, setf, mapcar …) is rewritten"
+)
+OTHER_LISPS = {
+    **dict.fromkeys(("common-lisp", "commonlisp", "cl", "sbcl"), _COMMON),
+    **dict.fromkeys(
+        ("elisp", "emacs-lisp", "scheme", "racket", "clojure", "clj"), "A block of hy is the nearest"
+    ),
+}
 _ITEM = re.compile(r"([ \t]*)(?:[-+*]|\d+[.)])[ \t]+(.*)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?\Z")
 
@@ -118,7 +128,9 @@ class _Reading(Reading):
             self._named_data(entry)
             for fault in (*broken(self.org, entry), *stray(self.org, index)):
                 self.fault(*fault)
-        section.prose = self._prose(entry)
+        # A block of lisp that is not run may be any Lisp: a text, as one of Python is.
+        texts = {form.place.line - 1 for form in section.forms if form.language == "lisp" and not form.runs}
+        section.prose = self._prose(entry, texts)
         if dead:
             self.faults = lost
         return section
@@ -149,6 +161,8 @@ class _Reading(Reading):
             if runs and self._counts(index):
                 word = language or "Nothing"
                 what = f"{word} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
+                if language in OTHER_LISPS:
+                    what += f" {OTHER_LISPS[language]}; with :eval no it is a text for the model."
                 if not language:
                     what = f"The block names no language; those of forms are {', '.join(LANGUAGES)}."
                 self.fault(element.first, element.column, what)
@@ -229,8 +243,9 @@ class _Reading(Reading):
 
     # Prose
 
-    def _prose(self, entry: Entry) -> str:
-        """What is said to people and models: all but properties, code, results, drawers and keywords."""
+    def _prose(self, entry: Entry, texts: Collection[int]) -> str:
+        """What is said to people and models: all but properties, code, results, drawers and keywords. The
+        blocks that begin in the rows ``texts`` are no code."""
         rows: list[int] = []
         inner = -1  # the last row of what was taken or passed over as a whole
         for element in entry.elements:
@@ -241,7 +256,7 @@ class _Reading(Reading):
                 continue
             if element.kind == "block" and element.name in ("SRC", "COMMENT"):
                 language = babel.language(element.value).lower()
-                if element.name == "COMMENT" or language in LANGUAGES:
+                if element.name == "COMMENT" or (language in LANGUAGES and element.first not in texts):
                     continue
             rows += range(element.first, element.last + 1)
         if not rows:

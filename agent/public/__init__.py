@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.services import Services
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.requests import Decision
-    from quoth.tools.door.door import Door, dispatch
+    from quoth.tools.door.door import Door
     from quoth.tools.errors import (
         DefinitionError,
         DuplicateToolError,
@@ -65,7 +65,17 @@ if TYPE_CHECKING:
     from quoth.tools.memory.versions import Delta
     from quoth.tools.policy.spending import DailyBudget
     from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
+    from quoth.tools.registry.strict_model import StrictModel
     from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+    from quoth.tools.typed_registry import (
+        EchoToolInput,
+        EchoToolOutput,
+        Registry,
+        dispatch,
+        echo_tool,
+        register,
+        registry,
+    )
 
 _HOMES = {
     "agent.client": "Agent AsyncAgent",
@@ -91,7 +101,7 @@ _HOMES = {
     "tools.call.services": "Services",
     "tools.call.workspace": "Workspace",
     "tools.consent.requests": "Decision",
-    "tools.door.door": "Door dispatch",
+    "tools.door.door": "Door",
     "tools.errors": "DefinitionError DuplicateToolError InvalidCallError "
     "QuothError ToolError ToolNotFound ToolRateLimited UnknownToolError UsageError",
     "tools.knowledge.base": "FileKnowledge",
@@ -102,7 +112,9 @@ _HOMES = {
     "tools.memory.versions": "Delta",
     "tools.policy.spending": "DailyBudget",
     "tools.registry.define": "cognitive_tool define_tool registering_in",
+    "tools.registry.strict_model": "StrictModel",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
+    "tools.typed_registry": "EchoToolInput EchoToolOutput Registry dispatch echo_tool register registry",
 }
 _HOME_OF = {name: f"quoth.{module}" for module, names in _HOMES.items() for name in names.split()}
 
@@ -123,6 +135,8 @@ __all__ = [
     "Delta",
     "Door",
     "DuplicateToolError",
+    "EchoToolInput",
+    "EchoToolOutput",
     "FileKnowledge",
     "Filed",
     "FlightReport",
@@ -136,6 +150,7 @@ __all__ = [
     "Origin",
     "PolicyOptions",
     "QuothError",
+    "Registry",
     "Reply",
     "ReplyStream",
     "RunEvent",
@@ -172,11 +187,14 @@ __all__ = [
     "define_tool",
     "deny",
     "dispatch",
+    "echo_tool",
     "inside_workspace",
     "new_call",
     "open_web_search",
     "read_reply",
+    "register",
     "registering_in",
+    "registry",
     "think",
 ]
 
@@ -213,8 +231,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("quoth")
-    if name == "StrictModel":
-        return import_module("quoth.tools.registry.parameters").strict_model()
     if name in _HOME_OF:
         value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
         return value

@@ -11,7 +11,7 @@ from quoth.tools.errors import QuothError
 from quoth.tools.policy.files import at_home
 from quoth.tools.text import number_of
 
-WAYS = "(form) evaluates Lisp, other text goes to the agent, ,help lists commands, ,quit leaves."
+WAYS = "(form) evaluates Lisp, other text goes to the agent, ,help tells more."
 
 
 def banner(agent: AsyncAgent) -> str:

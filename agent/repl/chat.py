@@ -43,8 +43,8 @@ class ChatRepl(Repl):
 
     def show(self, done: ToolResult | Reply) -> None:
         if isinstance(done, Reply) and not self.as_json:
-            if done.status in ("done", "pending") and done.text:
-                self._write(done.text)
+            if done.status in ("done", "pending"):
+                self.speech.finish(done.text)
             for one in done.follow_ups:
                 if one.call not in self._told:
                     self._told.add(one.call)

@@ -7,7 +7,6 @@ below; none evaluates a form.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -177,13 +176,9 @@ def trace(repl: Repl, rest: str) -> None:
 
 
 def pending(repl: Repl, rest: str) -> None:
-    from quoth.agent.terminal.requests import listing, page
+    from quoth.agent.terminal.requests import pending_text
 
-    broker = repl.agent.broker
-    if rest:
-        repl.tell(page(broker.find(rest), time.time(), broker.plan_of(rest)))
-    else:
-        repl.tell(listing(broker.requests(session=repl.agent.session)) or "Nothing waits.")
+    repl.tell(pending_text(repl.agent.broker, rest, repl.agent.session) or "Nothing waits.")
 
 
 def approve(repl: Repl, rest: str) -> None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -35,8 +35,8 @@ Named = tuple[str, str]  # a proposal, and what is said of it
 
 
 class PromptCompleter(Completer):
-    """Completes entries of the REPL. ``names`` gives the names of the person's module, ``commands`` the
-    commands with their words of help."""
+    """Completes entries of the REPL. ``names`` gives the names of the person's module and its macros, as they
+    are written; ``commands`` the commands with their words of help."""
 
     def __init__(
         self,
@@ -68,14 +68,16 @@ class PromptCompleter(Completer):
         return self._argument(name, rest.lstrip())
 
     def _argument(self, command: str, typed: str) -> Iterable[Completion]:
-        if command in ("load", "reload", "fly"):
+        if command in ("load", "fly"):
             return _paths(typed, Path.cwd(), (".org", ".md") if command == "fly" else (".hy", ".py"))
         words: Iterable[Named] = ()
+        if command == "policy" and is_form(typed):
+            return self._in_form(typed)
         if " " in typed:
             return ()
-        if command in ("tool", "describe", "source"):
+        if command == "tool":
             words = ((tool.name, tool.description) for tool in self._agent.table)
-        elif command in ("session", "log", "resume", "replay", "fork"):
+        elif command == "log":
             sessions = self._agent.transcript.sessions()[-NEWEST:]
             words = ((str(row[0]), "") for row in reversed(sessions))
         elif command in ("pending", "approve", "deny"):
@@ -145,16 +147,11 @@ class PromptCompleter(Completer):
         for tool in self._agent.table:
             told.add(tool.name)
             yield tool.name, tool.description
-        own = names.get("_hy_macros")
-        macros: Mapping[str, Any] = {
-            **getattr(builtins, "_hy_macros", {}),
-            **(own if isinstance(own, Mapping) else {}),
-        }
-        kinds = ((macros, "macro"), (names, ""), (vars(builtins), "Python"))
+        kinds = ((names, ""), (getattr(builtins, "_hy_macros", {}), "macro"), (vars(builtins), "Python"))
         for among, kind in kinds:
             for name in list(among):
                 spelt = _spelt(name)
-                if spelt not in told and not (name.startswith("_") and kind != "macro" and len(name) > 1):
+                if spelt not in told and not name.startswith("_hy_" if kind == "macro" else "_"):
                     told.add(spelt)
                     yield spelt, kind or _kind(among[name])
 
@@ -165,7 +162,7 @@ class PromptCompleter(Completer):
         path, _, _ = text.rpartition(".")
         first, *more = path.split(".")
         try:
-            value = self._names().get(mangle(first), vars(builtins).get(mangle(first)))
+            value = self._names().get(first, vars(builtins).get(first))
             for name in more:
                 value = getattr(value, mangle(name))
             attributes = dir(value) if value is not None else []

@@ -34,8 +34,8 @@ MORE = "...... "  # before each further line; as wide as the prompt
 class LineEditor:
     """Reads entries at a terminal that is not dumb, with a history that is kept from day to day.
 
-    ``names`` are the names of the person's module, ``commands`` the commands with their words of help, both
-    asked whenever something is completed."""
+    ``names`` are the names of the person's module as they are written, ``commands`` the commands with their
+    words of help, both asked whenever something is completed."""
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -19,12 +20,13 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.banner import banner
 from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
 from quoth.agent.repl.entries import WORDS, is_open, kind_of
+from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.input import StdinLines, answers
 from quoth.agent.terminal.interrupt import interrupt_politely
 from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line, results_only
-from quoth.agent.terminal.progress import Progress
+from quoth.agent.terminal.speech import Speech
 from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import PROGRAMS, ToolResult
 from quoth.tools.call.values import plain
@@ -59,7 +61,8 @@ class Repl:
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         self.agent = agent
         self._picked_up = picked_up
-        agent.on_event = Progress()
+        self.speech = Speech(aloud=not as_json)
+        agent.on_event = self.speech
         self.as_json = as_json
         self._sent: list[str] = []  # messages that go into the JSON of what is being done
         agent.deliver = self._sent.append if as_json else print_line
@@ -138,6 +141,7 @@ class Repl:
             raise _Interrupted from None
         finally:
             self._task = None
+            self.speech.stop()
         if isinstance(done, SystemExit):
             raise done
         return done
@@ -219,9 +223,9 @@ class Repl:
             self.tell_waiting()
 
     async def _evaluated(self, text: str, name: str = "") -> Outcome:
-        if not self.as_json:
-            return await self.person.evaluate(text, name)
-        with results_only():  # what forms print stands beside the results
+        # What forms print stands beside the results of a program, and does not steer a terminal.
+        beside = results_only() if self.as_json else safely_printed() if self.interactive else nullcontext()
+        with beside:
             return await self.person.evaluate(text, name)
 
     def _tell_fault(self, error: BaseException, text: str) -> None:
@@ -303,8 +307,8 @@ class Repl:
             print_json({"messages": self._sent} | done.to_json() if self._sent else done.to_json())
             self._sent.clear()
         elif isinstance(done, Reply):
-            if done.status == "done" and (text := done.text if done.unsent is None else done.unsent):
-                self._write(text)
+            if done.status == "done":
+                self.speech.finish(done.text if done.unsent is None else done.unsent)
             for one in done.follow_ups:
                 self._write(one.text)
             if done.bounded:

@@ -167,7 +167,7 @@ class Conversations(Driver):
                 if form.tool not in self.table:
                     raise UsageError(
                         f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
-                        " here; give its file: --tools FILE.hy"
+                        " here; give its file: --tools FILE"
                     )
 
     def forget(self) -> None:

@@ -92,8 +92,8 @@ class EventSource:
         self.tell(RunEvent("note", text))
 
     def tell(self, event: RunEvent) -> None:
-        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it and the
-        program's log are told so once."""
+        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it,
+        the stream and the program's log are told so once."""
         if (stream := self._stream) is not None:
             stream.tell(event)
         if self.on_event is None:
@@ -106,8 +106,11 @@ class EventSource:
             self._failed = self.on_event
             said = f"The listener failed at the event {event.kind}: {type(error).__name__}: {error}"
             logging.getLogger("quoth").warning(said, exc_info=error)
+            note = RunEvent("note", said)
+            if stream is not None:
+                stream.tell(note)
             with contextlib.suppress(Exception):
-                self.on_event(RunEvent("note", said))
+                self.on_event(note)
 
     @property
     def listener(self) -> Listener | None:

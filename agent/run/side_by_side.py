@@ -14,7 +14,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from quoth.agent.run.host import Host
 from quoth.agent.run.single_calls import SingleCalls
 from quoth.agent.session.index import new_session
+from quoth.tools.errors import BusyError
 
+BUSY = (
+    "This agent's session is at work: one message of a conversation is answered after another. Await that "
+    "first; several tasks at once are run(…), each in a session of its own."
+)
 NO_OVERRIDES: Mapping[str, Any] = {}
 
 H = TypeVar("H", bound="SideBySide")
@@ -76,10 +81,13 @@ class SideBySide(SingleCalls):
 def working(
     method: Callable[Concatenate[H, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[H, P], Coroutine[Any, Any, T]]:
-    """Decorate a method of SideBySide that works in the host's own session."""
+    """Decorate a method of SideBySide that works in the host's own session. Raises BusyError while something
+    else does."""
 
     @functools.wraps(method)
     async def work(self: H, /, *args: P.args, **named: P.kwargs) -> T:
+        if self._at_work:
+            raise BusyError(BUSY)
         with self.at_work():
             return await method(self, *args, **named)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from quoth.agent.session.render import fault_of
-from quoth.agent.session.session import Session
+from quoth.agent.session.session import Session, is_driven
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
 from quoth.tools.history.transcript import Transcript
@@ -30,8 +30,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Summary:
-    """A session in one line. ``status`` is that of its last run, ``unfinished`` if that was broken off, or
-    ``calls`` if there is no run; ``first`` and ``last`` are times in UTC; ``task`` is the first task."""
+    """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off``
+    if that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
+    first task."""
 
     id: str
     users: tuple[str, ...]
@@ -85,20 +86,24 @@ def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[s
 def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
     """The summaries of all sessions, the latest last; ``faults`` gets a sentence for each bad event."""
     rows = Transcript(lambda: store).sessions()
-    return [read_leniently(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
+    path = Path(store.path)
+    return [read_leniently(store, lambda found, row=row: summary(found, path, *row), faults) for row in rows]  # type: ignore[misc]
 
 
-def summary(transcript: Transcript, session: str, events: int, first: str, last: str) -> Summary:
+def summary(
+    transcript: Transcript, store: Path, session: str, events: int, first: str, last: str
+) -> Summary:
     """The summary of one session, given its number of events and the times of the first and last."""
+    no_end = "running" if is_driven(store, session) else "broken off"
     users = users_of(transcript, session)
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     ends = {e.run: e.status for e in transcript.events(session, kind="end")}
-    status = (ends.get(stimuli[-1].run) or "unfinished") if stimuli else "calls"
+    status = (ends.get(stimuli[-1].run) or no_end) if stimuli else "calls"
     given = stimuli[0].said if stimuli else {}
     flights = list(transcript.events(session, kind="flight"))
     begun = [event for event in flights if not event.status]
     if begun and not stimuli:
-        status = flights[-1].status or "unfinished"
+        status = flights[-1].status or no_end
         given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
     runs, calls = len(stimuli) + len(begun), transcript.count(session, "call")
     task, model = " ".join(str(given.get("text", "")).split()), str(given.get("model", ""))

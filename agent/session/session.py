@@ -19,14 +19,23 @@ from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.storage.file_lock import hold
+from quoth.tools.storage.file_lock import hold, is_held
 
 TALK_RUNS = 50
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
     """A lock: within it no other process may drive the session. Raises UsageError if one does."""
-    return hold(f"{store} {session}", f"Session {session} is being driven by another process.")
+    return hold(_lock(store, session), f"Session {session} is being driven by another process.")
+
+
+def is_driven(store: Path, session: str) -> bool:
+    """Whether any process drives the session now."""
+    return is_held(_lock(store, session))
+
+
+def _lock(store: Path, session: str) -> str:
+    return f"{store} {session}"
 
 
 # What is unfinished

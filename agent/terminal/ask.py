@@ -98,6 +98,7 @@ class AskTerminal:
         self._interrupted = False
         self._alone = False  # whether the person wants to be asked no more
         self._now: Call | None = None  # what the question is about
+        self._outcome = ""  # of one that was answered elsewhere
         self._draft = ""  # what the person wrote in place of it
         self._find_changes: Callable[[CognitiveTool, Call], Changes | None] = lambda tool, call: None
 
@@ -106,15 +107,15 @@ class AskTerminal:
         self._find_changes = find
 
     def withdraw(self, call: Call, outcome: str) -> None:
-        """Say that the question about a call was answered elsewhere, before it is cancelled."""
+        """Say, once it is cancelled, that the question about a call was answered elsewhere."""
         if self._now is call:
-            _say(f"\n  Answered elsewhere: {visible(outcome)}.\n")
+            self._outcome = outcome
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         async with self._turn:
             if self._alone:
                 return None
-            self._interrupted, self._now = False, call
+            self._interrupted, self._now, self._outcome = False, call, ""
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._ask(tool, call, reason)
@@ -122,6 +123,8 @@ class AskTerminal:
                 _say("\n  No answer came; the call waits.\n")
                 return None
             except asyncio.CancelledError:
+                if self._outcome:
+                    _say(f"  Answered elsewhere: {visible(self._outcome)}.\n")
                 if not self._interrupted:
                     raise
                 _say("\n")
@@ -135,7 +138,7 @@ class AskTerminal:
         changes = await self._changes(tool, call)
         asks = question(tool, hide, reason, changes)
         complete = asks.complete
-        _say(f"\n{asks.brief}\n")
+        _say(f"{asks.brief}\n")
         self._draft = ""
         while True:
             said = await self._answer(WHOLE if complete else CUT)

@@ -241,10 +241,10 @@ class Progress:
         brief = [short(line, 160) for line in lines[:SHOWN_LINES]] + more
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
-    def _line(self, sign: str, color: str, text: str) -> None:
+    def _line(self, sign: str, color: str, text: str, margin: str = "    ") -> None:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
         stands("")
-        rows = shown(text).replace("\n", f"\n{pad}    ")  # set in: no row of its own
+        rows = shown(text).replace("\n", f"\n{pad}{margin}")  # set in: no row of its own
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()

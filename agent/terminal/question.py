@@ -59,7 +59,7 @@ def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes 
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
     complete = cut == head and all_drawn and all(told) and first.positional == form.positional
     whole, _ = changes_text(different, changes, columns, color=color)
-    begin = [] if _standing == str(form) and cut == head and "\n" not in head else [cut]
+    begin = [] if _standing == str(form) else ["", cut]
     stands("")
     return Question(
         "\n".join([*begin, *below, *notes]),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TextIO
 
 from quoth.agent.events import RunEvent
-from quoth.agent.reply import Reply
 from quoth.agent.terminal.output import (
     columns_of,
     is_dumb,
@@ -20,6 +19,7 @@ from quoth.agent.terminal.output import (
     results,
 )
 from quoth.agent.terminal.progress import Progress
+from quoth.agent.terminal.question import stands
 
 
 class Speech(Progress):
@@ -43,19 +43,19 @@ class Speech(Progress):
         elif event.kind == "said" and self._speaks:
             self._say(str(event.data))
 
-    def finish(self, reply: Reply) -> None:
-        """Print what is not on the screen yet of a reply that is done."""
-        if text := self.unsaid(reply):
+    def finish(self, text: str) -> None:
+        """Print what of a reply is not on the screen yet."""
+        if self.unsaid(text):
             self._say(text)
 
-    def unsaid(self, reply: Reply) -> str:
-        """The part of a reply that the user has had neither as words nor as a message."""
-        text = reply.text if reply.unsent is None else reply.unsent
-        spoken, told = _squeezed("".join(self._spoken)), _squeezed(text)
-        return "" if not told or (spoken and spoken.endswith(told)) else text
+    def unsaid(self, text: str) -> bool:
+        """Whether a reply is not on the screen yet."""
+        told = _squeezed(text)
+        return bool(told) and not _squeezed("".join(self._spoken)).endswith(told)
 
     def _say(self, text: str) -> None:
         self._clear()
+        stands("")
         if self._speaks:
             before = "\n" if self._spoken else ""
             self._spoken.append(text)

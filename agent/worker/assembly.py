@@ -69,7 +69,7 @@ class Files:
     def offer(self) -> Offer:
         """Run the files. Raises UsageError for what cannot be used."""
         if not self.tools:
-            raise UsageError("A worker offers the tools of its files: quoth worker --tools FILE.hy …")
+            raise UsageError("A worker offers the tools of its files: quoth worker --tools FILE …")
         table = load_tools(self.tools, ToolTable())
         if not len(table):
             raise UsageError(f"There is no tool in {', '.join(self.tools)}, so there is nothing to offer.")

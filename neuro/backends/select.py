@@ -15,10 +15,17 @@ from typing import Any
 from quoth.neuro.backends.base import Backend, NoKeyError
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, nearest
 
-# Who makes the models whose names begin so.
-MAKERS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini", "mistral-": "mistral"}
+# How the names of models begin, and who has them; what anybody can run is likely to be on this machine.
+MAKERS = {
+    **dict.fromkeys(("gpt-", "chatgpt-", "o1", "o3", "o4"), "openai"),
+    **dict.fromkeys(("mistral-", "codestral-", "ministral-", "magistral-"), "mistral"),
+    **dict.fromkeys(("llama3", "llama-", "qwen", "gemma", "phi"), "ollama"),
+    "claude-": "anthropic",
+    "gemini-": "gemini",
+    "deepseek-": "deepseek",
+}
 
 
 def choose_backend(
@@ -89,7 +96,8 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
     whole = provider is not None and not provider.example  # a name such as local, alone
     if provider is None or (whole and colon and not (kind == "local" and model)):
         hint = "" if provider else _meant(spec, names(config.providers))
-        raise UsageError(f"There is no model {spec}.{hint} Choose {specs(config.providers)}.")
+        hint = f"{hint} What there is: quoth models" if hint else f" Choose {specs(config.providers)}."
+        raise UsageError(f"There is no model {spec}.{hint}")
     if provider.example and not model:
         raise UsageError(f"{kind}: needs a name after the colon, as in {provider.example}.")
     return provider, model
@@ -98,7 +106,11 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
 def _meant(spec: str, known: Sequence[str]) -> str:
     """What a spec without a provider may mean: a name such as gpt-5-mini lacks only its own."""
     maker = next((maker for begin, maker in MAKERS.items() if spec.startswith(begin)), "")
-    return f" Did you mean {maker}:{spec}?" if maker else did_you_mean(spec.partition(":")[0], known)
+    if maker:
+        return f" Did you mean {maker}:{spec}?"
+    kind, colon, model = spec.partition(":")
+    near = nearest(kind, known)
+    return f" Did you mean {near}{colon}{model}?" if near else ""
 
 
 def default_model(

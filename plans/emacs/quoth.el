@@ -57,6 +57,12 @@
 
 ;;; What waits for a person
 
+(define-derived-mode quoth-request-mode special-mode "Request"
+  "A request in full; what it would change stands behind a margin, in the colours of a diff."
+  (require 'diff-mode)
+  (setq font-lock-defaults
+        '((("^│ \\+.*" . 'diff-added) ("^│ -.*" . 'diff-removed) ("^│ @@.*" . 'diff-hunk-header)) t)))
+
 (defvar quoth-pending-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "RET") #'quoth-pending-show)
@@ -102,7 +108,7 @@ approves it, \\[quoth-pending-deny] denies it with a reason."
   (interactive (list (quoth--at-point)))
   (let ((text (quoth--text "pending" id)) (here default-directory))
     (with-current-buffer (get-buffer-create "*quoth request*")
-      (quoth--filled text #'diff-mode here)
+      (quoth--filled text #'quoth-request-mode here)
       (display-buffer (current-buffer)))))
 
 (defun quoth-pending-approve (id)

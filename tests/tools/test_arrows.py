@@ -31,6 +31,7 @@ ORDER = {
         "remote shared",
         "builtin",
         "loading",
+        "typed_registry",
     ],
     "neuro": ["reading backends", "embed", "prompt", "think"],
     "agent": [

@@ -35,7 +35,7 @@ from typing import IO, Any
 from forkserver import SIZE
 
 ONE = threading.Lock()  # one request at a time
-CTRL_C, CTRL_D = "\x03", "\x04"
+CTRL_A, CTRL_C, CTRL_D, CTRL_K = "\x01", "\x03", "\x04", "\x0b"
 
 
 @dataclass(frozen=True)

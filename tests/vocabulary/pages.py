@@ -170,6 +170,7 @@ class Page:
             out = self._in_background(line[2:-2], expected)
         elif line == "$ kill -9 %1":
             assert self.job
+            assert self.job.poll() is None, "it ended before it was killed"
             os.killpg(self.job.pid, signal.SIGKILL)
             self.job.wait()
             out = ""
@@ -178,17 +179,21 @@ class Page:
         return f"{line}\n{escape(out)}"
 
     def _in_background(self, line: str, expected: str) -> str:
-        """Start it, and wait until it has said what the page shows, or for a while."""
-        with tempfile.TemporaryFile() as said:
+        """Start it, and wait until it has said as many lines as the page shows."""
+        heard = self.state.parent / "heard"
+        with heard.open("wb") as said:
             self.job = subprocess.Popen(
                 ["sh", "-c", f"exec {line}"], cwd=self.folder, env=_environment(self.state),
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
             deadline, out = time.monotonic() + 20, ""
-            while escape(out) != expected and time.monotonic() < deadline and self.job.poll() is None:
+            while (
+                out.count("\n") < expected.count("\n")
+                and time.monotonic() < deadline
+                and self.job.poll() is None
+            ):
                 time.sleep(0.02)
-                said.seek(0)
-                out = self._told(said.read().decode())
+                out = self._told(heard.read_text())
         return out
 
     def _at_the_prompt(self, body: str) -> str:
@@ -196,7 +201,7 @@ class Page:
         line, _, shown = body.partition("\n")
         typed = [found[1] for found in _TYPED.finditer(shown)]
         with Prompt(
-            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(100, 300)
+            *_words(line[2:])[1:], cwd=self.folder, env=_environment(self.state), size=(200, 300)
         ) as at:
             for number, entry in enumerate(typed, 1):
                 at.waits(number)
@@ -214,7 +219,7 @@ class Prompt(Screen):
 
     def waits(self, number: int) -> None:
         """Wait until so many prompts were shown, and nothing stands behind the last one."""
-        self._wait(
+        self.wait(
             lambda: len(_PROMPT.findall(self.text)) >= number and bool(_WAITS.search(self.text)),
             f"{number} prompts",
             30,

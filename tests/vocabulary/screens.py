@@ -29,7 +29,7 @@ class _Paper(pyte.Screen):
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
         at, gone = self.cursor.y, self.lines - (lines or self.lines)
         above = max(0, at + 1 - (lines or self.lines))
-        if gone > 0:
+        if gone > above:
             self.cursor.y = 0
             self.insert_lines(gone - above)  # pyte takes them all from the top
         super().resize(lines, columns)

@@ -17,8 +17,10 @@ from typing import Any
 
 import hy
 import pytest
+from commands import CTRL_A as CTRL_A
 from commands import CTRL_C as CTRL_C
 from commands import CTRL_D as CTRL_D
+from commands import CTRL_K as CTRL_K
 from commands import Running as Running
 from commands import Said as Said
 from commands import Terminal as Terminal

@@ -14,6 +14,7 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
 (def-cognitive-tool echo
   "Return the text unchanged. Only for tests."
   :parameters [text {:type str  :doc "What to return"}]
+  :shown      False
   :examples   [(echo :text "hello")]
   :body       text)
 

@@ -79,7 +79,7 @@ async def _current(redis: Any, url: RedisUrl, key: Key, prefix: str) -> Mapping[
     if payload is None:
         raise UsageError(
             f"No worker has published tools at {url.shown} under the prefix {prefix}; start one there:"
-            " quoth worker --tools FILE.hy --redis URL"
+            " quoth worker --tools FILE --redis URL"
         )
     return payload
 

@@ -226,7 +226,7 @@ class Decisions(RequestStore):
     def _tool(self, asked: Request) -> CognitiveTool:
         if asked.tool not in self._table:
             raise UsageError(
-                f"There is no tool {asked.tool} here to check that with; give its file: --tools FILE.hy"
+                f"There is no tool {asked.tool} here to check that with; give its file: --tools FILE"
             )
         return self._table.get(asked.tool)
 

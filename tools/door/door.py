@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -200,10 +200,3 @@ class Door(Parts):
         """A form without declared secrets."""
         params = self.table.get(form.tool).params if form.tool in self.table else ()
         return str(Redactor(form, params, self.table.secrets, by_looks=False).form)
-
-
-async def dispatch(
-    name: str, args: Mapping[str, Any], context: ToolContext, *, table: ToolTable = cognitive_tools
-) -> ToolResult:
-    """Dispatch by name and raw arguments (seed 002) through a new Door on ``table``."""
-    return await Door(table).dispatch(new_call(from_json({"tool": name, "args": args})), context)

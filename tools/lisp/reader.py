@@ -49,7 +49,8 @@ from quoth.tools.lisp.lexicon import (
 from quoth.tools.lisp.read_error import Lines as Lines
 from quoth.tools.lisp.read_error import ReadError as ReadError
 from quoth.tools.lisp.strings import Strings
-from quoth.tools.text import excerpt
+from quoth.tools.lisp.unclosed import form_after
+from quoth.tools.text import excerpt, short
 
 
 @dataclass(frozen=True)
@@ -384,7 +385,12 @@ class _Reader(Strings):
         )
 
     def _unclosed(self, frame: Frame, incomplete: bool = True) -> ReadError:
-        message, hint = f"this {frame.opener} is never closed", f"add {self._closers()} at the end"
+        where = "at the end"
+        if found := form_after(self.stack[1:]):
+            below = self.text[self.stack[1].offset : self.end].split("\n", found[1])[found[1]]
+            del self.stack[found[0] + 1 :]
+            frame, where = self.stack[-1], f"before the next form, {short(below.splitlines()[0].strip(), 30)}"
+        message, hint = f"this {frame.opener} is never closed", f"add {self._closers()} {where}"
         if not frame.closer:  # a prefix, like '
             message, hint = f"there is no form after this {frame.opener}", "add one"
             if frame.opener == "'":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
-from quoth.tools.registry.param_types import UNIONS, WorkspacePath
+from quoth.tools.registry.param_types import UNIONS, WorkspacePath, fields_at
 from quoth.tools.registry.parameters import Param
 from quoth.tools.text import count, short
 
@@ -113,6 +113,19 @@ def validate(
     return values
 
 
+def built(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> BaseModel:
+    """The author's model of typed arguments. Raises InvalidCallError for what the model itself refuses."""
+    from pydantic import ValidationError
+
+    given = {kebab(name): value for name, value in args.items()}
+    names = {kebab(name): field.alias or name for name, field in model.model_fields.items()}
+    try:
+        return model.model_validate({name: given[own] for own, name in names.items() if own in given})
+    except ValidationError as error:
+        said = [one["msg"].partition(", ")[2] or one["msg"] for one in error.errors(include_url=False)]
+        raise InvalidCallError(_sentence(tool, [short(one.rstrip("."), 200) for one in said])) from None
+
+
 def _left_out(param: Param | None) -> bool:
     """Whether None can only mean that it is left out, as models and Common Lisp write it."""
     return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
@@ -163,7 +176,7 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         elif detail["type"] == "extra_forbidden":
-            fault = f":{name}{inside} is unknown"
+            fault = f":{name}{inside} is unknown{_nearest_field(param, detail['loc'])}"
         else:
             secret = param is not None and param.secret  # is not repeated even to who gave it
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
@@ -180,6 +193,13 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
         if fault not in faults:
             faults.append(fault)
     return faults
+
+
+def _nearest_field(param: Param | None, location: Sequence[int | str]) -> str:
+    """The field of a class that comes nearest to the unknown one at this location, in brackets."""
+    known = fields_at(param.type, location[1:-1]) if param else []
+    close = nearest(str(location[-1]), known)
+    return f" (did you mean {print_value(close)}?)" if close else ""
 
 
 def _meant(detail: Any, param: Param | None) -> str:

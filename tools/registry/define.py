@@ -12,7 +12,7 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
@@ -24,11 +24,16 @@ from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 # The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
     "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns", "replace",
 )  # fmt: skip
+
+BOUNDING = ("pydantic", "annotated_types")  # whose notes in an annotation bound a value
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
 
@@ -43,6 +48,11 @@ def registering_in(table: ToolTable) -> Iterator[ToolTable]:
         _target.reset(token)
 
 
+def current_table() -> ToolTable:
+    """The table in which definitions register now."""
+    return _target.get()
+
+
 def define_tool(
     name: str,
     description: str,
@@ -54,10 +64,12 @@ def define_tool(
     source: str = "",
     form: str = "",
     module: str = "",
+    input_model: type[BaseModel] | None = None,
     **options: Any,
 ) -> CognitiveTool:
     """Build a tool and register it in the current table. ``parameters`` maps each name to its spec;
-    ``options`` are OPTIONS with underscores. Raises DefinitionError that names the option at fault."""
+    ``options`` are OPTIONS with underscores. From ``input_model`` the body makes its one
+    argument. Raises DefinitionError that names the option at fault."""
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))
@@ -81,6 +93,7 @@ def define_tool(
         params=params,
         examples=examples,
         returns=returns,
+        input_model=input_model,
         source=source,
         form=form,
         module=module,
@@ -129,7 +142,7 @@ def cognitive_tool(
         tool = name or kebab(function.__name__)
         said = read_docstring(inspect.getdoc(function) or "")
         hints = hints_of(tool, function)
-        options.setdefault("returns", declared_returns(tool, hints.get("return", Any), said.returns))
+        returns = declared_returns(tool, hints.get("return", Any), said.returns)
         return define_tool(
             tool,
             description or said.description,
@@ -139,7 +152,7 @@ def cognitive_tool(
             changes=changes,
             source=source_of(function),
             module=function.__module__,
-            **options,
+            **{"returns": returns, **options},
         )
 
     return define if function is None else define(function)
@@ -189,7 +202,12 @@ def _parameters_of(
         hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
-            doc = next((note for note in notes if isinstance(note, str)), doc)
+            said_here = (
+                note if isinstance(note, str) else getattr(note, "description", None) for note in notes
+            )
+            doc = next(filter(None, said_here), doc)
+            bounds = [note for note in notes if type(note).__module__.partition(".")[0] in BOUNDING]
+            hint = typing.Annotated[(hint, *bounds)] if bounds else hint
         default = REQUIRED if param.default is param.empty else param.default
         spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
         found[kebab(param.name)] = spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.errors import DefinitionError
@@ -148,6 +148,24 @@ def portable(hint: Any, mode: Mode = "validation") -> Any:
 
 def is_json(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, JsonType)
+
+
+def fields_at(hint: Any, location: Sequence[int | str]) -> list[str]:
+    """The names of the fields that a class has at a location in a value of the type; empty where there is
+    none, or where more than one might be."""
+    while not is_json(hint):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
+        if not kinds:
+            return []
+        hint, origin = kinds[-1], typing.get_origin(hint)
+        location = location[1:] if origin in (list, dict) else location
+    node: Any = hint.schema
+    for part in location:
+        inner = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+        node = inner if isinstance(inner, dict) else {}
+        some = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
+        node = some[0] if len(some) == 1 else node
+    return list(node.get("properties", ()))
 
 
 def has_json(hint: Any) -> bool:

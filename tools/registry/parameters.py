@@ -11,7 +11,7 @@ import re
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import DefinitionError, did_you_mean
@@ -243,20 +243,11 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     return value is None or isinstance(value, (str, int, float))
 
 
-@lru_cache(maxsize=1)
-def strict_model() -> type[BaseModel]:
-    """StrictModel, the base of every input model: unknown keys and wrong types are errors."""
-    from pydantic import BaseModel, ConfigDict
-
-    class StrictModel(BaseModel):
-        model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
-
-    return StrictModel
-
-
 def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
     """The strict input model of a tool; its fields have the parameters' canonical names as aliases."""
     from pydantic import Field, create_model
+
+    from quoth.tools.registry.strict_model import StrictModel
 
     fields: dict[str, Any] = {}
     for param in params:
@@ -278,7 +269,7 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
             ),
         )
     return create_model(
-        "".join(part.title() for part in tool.split("-")) + "Input", __base__=strict_model(), **fields
+        "".join(part.title() for part in tool.split("-")) + "Input", __base__=StrictModel, **fields
     )
 
 

@@ -54,15 +54,14 @@ class Returns:
             self._adapter.validate_python(value, strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = "".join(f"[{short(print_value(part), 40)}]" for part in _data_places(value, first["loc"]))
+            missing = first["type"] == "missing"
+            places = [*_data_places(value, first["loc"]), *(first["loc"][-1:] if missing else ())]
             declared = short(type_name(self.type), 300)
-            if not place:
+            if not places:
                 raise ToolError(f"{tool} returned {a_kind(value)}, and it declares {declared}.") from None
-            wrong = (
-                f"{place} is {a_kind(first['input'])}"
-                if first["type"] != "missing"
-                else f"{place} is missing"
-            )
+            place = "".join(f"[{short(print_value(part), 40)}]" for part in places)
+            unknown = "unknown" if first["type"] == "extra_forbidden" else a_kind(first["input"])
+            wrong = f"{place} is {'missing' if missing else unknown}"
             raise ToolError(
                 f"{tool} returned a value in which {wrong}, and it declares {declared}."
             ) from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.tools.errors import DefinitionError
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.registry.arguments import bind, plain_argument, validate
+from quoth.tools.registry.arguments import bind, built, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 from quoth.tools.registry.returns import Returns
@@ -37,7 +37,8 @@ class CognitiveTool:
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
     when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
-    is the type that the value of its body must have. ``source`` is the definition as written, ``form`` the
+    is the type that the value of its body must have, ``input_model`` the class of which its body makes its
+    one argument. ``source`` is the definition as written, ``form`` the
     same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
     (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
     there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
@@ -61,6 +62,7 @@ class CognitiveTool:
     shown: bool = True
     examples: tuple[CallForm, ...] = ()
     returns: Returns | None = None
+    input_model: type[BaseModel] | None = field(default=None, repr=False)
     source: str = ""
     form: str = ""
     module: str = ""
@@ -157,6 +159,8 @@ class CognitiveTool:
         yet resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
+        if self.input_model is not None:
+            built(self.name, self.input_model, args)
         own = {param.name: param for param in self.params if has_json(param.type)}
         given = {
             name: plain_argument(value, own[name]) if name in own else args[name]

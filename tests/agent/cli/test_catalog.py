@@ -72,7 +72,7 @@ def test_it_is_published_and_shown(shop: Shop, redis: str) -> None:
 def test_what_differs(shop: Shop) -> None:
     shop.catalog("publish", "--tools", "shop.hy")
     assert shop.catalog("diff").err == (
-        "quoth: There is no version before v1; compare it with files by --tools FILE.hy.\n"
+        "quoth: There is no version before v1; compare it with files by --tools FILE.\n"
     )
     assert shop.catalog("diff", "--tools", "shop.hy").out == "v1 and the files have the same tools.\n"
     files(shop.folder, {"shop.hy": MORE})
@@ -141,7 +141,7 @@ def test_whoever_has_another_key_is_not_believed(shop: Shop) -> None:
 
 
 WRONG = {
-    ("publish",): "There is nothing to publish; name a file of tools with --tools FILE.hy.",
+    ("publish",): "There is nothing to publish; name a file of tools with --tools FILE.",
     ("publish", "--tools", "none.hy"): "There is no file none.hy.",
     ("show", "--prefix", "a b"): "The prefix a b cannot be used; it is 1 to 64 letters, digits and . _ : - .",
     ("show", "--redis", "redis://h?x=1"): (

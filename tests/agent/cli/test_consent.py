@@ -378,7 +378,7 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
             "quoth: The tool careful has vanished since then.",
             "quoth: The tool count-up has vanished since then.",
             "quoth: A call of count-up waits in session s1, and there is no such tool here; "
-            "give its file: --tools FILE.hy",
+            "give its file: --tools FILE",
         ]
     assert done(here, "resume", "--tools", "moved.hy") == "1"
 

@@ -74,6 +74,7 @@ def test_a_mistake_is_a_finding_and_the_others_are_still_made(
     assert f"!!  {name} " in said.out
     assert detail in said.out
     assert "Emacs" in said.out
+    assert said.out.endswith(" to cure.\n")
 
 
 def test_rules_that_wait_for_trust_are_told_of(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ TOOLS = """
 """
 
 
+TODO = "#+TODO: PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED"
+
+
 class Desk:
     """A folder with a plan and the tools of the tests."""
 
@@ -105,13 +108,42 @@ def test_check_tells_faults_so_that_an_editor_finds_them(desk: Desk) -> None:
 
 
 def test_check_of_a_plan_without_faults_is_one_line(desk: Desk) -> None:
-    desk.plan(step("one", "1"), step("two", "(put 2)"))
+    desk.plan(TODO, step("one", "1"), step("two", "(put 2)"))
     assert desk.fly("--check") == Said(0, "plan.org: 2 steps, nothing is wrong.\n", "")
     assert json.loads(desk.fly("--check", "--json").out) == []
 
 
+def test_check_tells_how_emacs_is_to_know_the_words_of_a_plan(desk: Desk) -> None:
+    desk.plan(step("one", "1"))
+    assert desk.fly("--check").err == (
+        f"quoth: To Org PLAN is a part of a title here; for Emacs, begin plan.org with {TODO}\n"
+    )
+    assert desk.fly().code == 0
+
+
+def test_check_tells_what_a_block_of_lisp_is_read_as(desk: Desk) -> None:
+    common = step("one", "(defun double (x) (* 2 x))\n(double 4)").replace("_src hy", "_src lisp")
+    desk.plan(TODO, common, step("two", "(+ 1 2)").replace("_src hy", "_src lisp"))
+    assert desk.fly("--check").err == (
+        "quoth: plan.org:3: this block of lisp is read as Hy: (defn double [x] (* 2 x)) (double 4)\n"
+    )
+
+
+def test_a_copy_is_flown_and_the_plan_stays_as_it_is(desk: Desk) -> None:
+    desk.plan(TODO, step("one", "(+ 1 2)"))
+    before = desk.text
+    said = desk.fly("--copy")
+    assert (said.code, said.out.splitlines()[0], desk.text) == (0, "DONE    one: 3", before)
+    found = re.search(r"plan.org stays as it is; this flies a copy: (/\S+/plan.org)\n", said.err)
+    assert found
+    assert "* DONE one" in Path(found[1]).read_text()
+    assert desk.fly("--copy", "--check").err == (
+        "quoth: --check flies nothing, and --copy says how to fly; leave one out.\n"
+    )
+
+
 def test_check_tells_how_many_steps_a_name_is_for(desk: Desk) -> None:
-    desk.plan(step("one", "1"), step("two", "2"), step("three", "3"))
+    desk.plan(TODO, step("one", "1"), step("two", "2"), step("three", "3"))
     for words, number in ((["--only", "two"], 1), (["--from", "two"], 2), (["--until", "three"], 3)):
         said = f"plan.org: 3 steps, nothing is wrong; {number} of them would be flown.\n"
         assert desk.fly("--check", *words) == Said(0, said, "")

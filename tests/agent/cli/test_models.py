@@ -185,3 +185,21 @@ def test_the_list_loads_no_model_and_leaves_no_store(tmp_path: Path, state: Path
     assert [*tmp_path.iterdir()] == []
     assert not (state / "workspaces").exists()
     assert os.environ.get("PYTHON_KEYRING_BACKEND")
+
+
+MEANT = {
+    "gpt-4o": "openai:gpt-4o",
+    "o3-mini": "openai:o3-mini",
+    "claude-opus": "anthropic:claude-opus",
+    "deepseek-chat": "deepseek:deepseek-chat",
+    "codestral-latest": "mistral:codestral-latest",
+    "qwen3": "ollama:qwen3",
+    "opnai:gpt-4o": "openai:gpt-4o",
+    "lcoal": "local",
+}
+
+
+@pytest.mark.parametrize(("said", "meant"), MEANT.items())
+def test_a_model_without_its_provider_is_told_which(said: str, meant: str, tmp_path: Path) -> None:
+    told = quoth("run", "Hi.", "--model", said, cwd=tmp_path).err
+    assert told == f"quoth: There is no model {said}. Did you mean {meant}? What there is: quoth models\n"

@@ -1,5 +1,5 @@
-"""plans/emacs/quoth.el in a real Emacs, where there is one: requests are shown and decided, a plan is flown, a
-log is read as Org, and Babel runs blocks."""
+"""plans/emacs/quoth.el in a real Emacs, where there is one: requests are shown and decided, a plan is flown,
+a log is read as Org, and Babel runs blocks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ LOADED = f"""
 (defun said (words) (condition-case it (funcall words) (error (error-message-string it))))
 """
 WRITES = (
+    '(read-file :path "a.txt")\n---\n'
     '(write-file :path "a.txt" :content "two\\n")\n(write-file :path "b.txt" :content "x")\n---\nThey wait.'
 )
 PLAN = lines(
@@ -71,9 +72,8 @@ if EMACS:
         said = in_emacs(tmp_path, script)
         assert said[0] == "2"
         assert said[1].startswith("Approve request ")
-        assert said[2] == "diff-mode"
-        assert "-one" in said
-        assert "+two" in said
+        assert said[2] == "quoth-request-mode"
+        assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + two"]
         assert said[-3:-1] == ["1", "0"]
         assert said[-1].startswith("quoth: There is no request zzzzz")
         after = quoth("resume", "s1", cwd=tmp_path)

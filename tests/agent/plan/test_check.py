@@ -357,6 +357,21 @@ MISTAKES = {
         block("ls", head="sh"),
         "2:13: sh does not run here; the languages of forms are hy, quoth, lisp.",
     ),
+    "another Lisp": (
+        block("(mapcar #'1+ x)", head="common-lisp"),
+        "2:13: common-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of lisp is "
+        "read as Hy, and what it has of Common Lisp (defun, let, setf, mapcar …) is rewritten; with :eval no "
+        "it is a text for the model.",
+    ),
+    "a Lisp that is not near": (
+        block("(message x)", head="emacs-lisp"),
+        "2:13: emacs-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of hy is "
+        "the nearest; with :eval no it is a text for the model.",
+    ),
+    "the first of two forms is not closed": (
+        block("(echo 1\n(echo 2)"),
+        "3:1: This ( is never closed; add ) before the next form, (echo 2).",
+    ),
     "a block of src misspelt": (
         "* PLAN a\nDo it.\n#+begin_scr hy\n1\n#+end_scr\n",
         "3:1: This begins no block; write #+begin_src hy and #+end_src.",
@@ -639,6 +654,7 @@ BINDERS = """
         block("(pmap (fn [x] (* x 2)) [1 2])"),
         block("(x 5)", head="hy :var x=1"),
         block("ls", head="sh :eval no") + step(title="b"),
+        block("(defun f (x", head="lisp :eval no"),
         step(":OWNER: somebody", ":Effort: 0:10", ":CREATED: today"),
         step(":TOOLS: nil"),
         "* Build\n" + "*" + step() + "** Remarks\nThis and that.\n",

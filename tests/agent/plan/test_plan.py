@@ -104,6 +104,13 @@ def test_prose_beside_forms_is_for_people() -> None:
     assert step("* PLAN a\nSay hello.\n#+begin_src hy :eval no\n1\n#+end_src\n").objective == "Say hello."
 
 
+def test_a_block_of_lisp_that_is_not_run_is_a_text_for_the_model_as_one_of_python_is() -> None:
+    for language in ("lisp", "python", "common-lisp"):
+        block = f"#+begin_src {language} :eval no\n(f 1)\n#+end_src"
+        assert step(f"* PLAN a\nSay what it does:\n{block}\n").objective == f"Say what it does:\n{block}"
+        assert step(f"* PLAN a\n{block}\n").objective == block
+
+
 def test_an_objective_holds_no_results_logs_or_keywords() -> None:
     text = (
         "* PLAN a\nSCHEDULED: <2026-01-01>\n:PROPERTIES:\n:ID: x\n:END:\n:LOGBOOK:\n- x\n:END:\n"

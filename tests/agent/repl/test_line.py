@@ -53,7 +53,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def completer(here: Path) -> PromptCompleter:
-    names = {"my_price": 3, "shop": Path, "_hy_macros": {"unless_so": None}, "_": 1}
+    names = {"my-price": 3, "my-shop": Path, "unless-so": print, "_own": 1}
     agent = AsyncAgent(workspace=here, tools=["paint.hy"], session="monday")
     return PromptCompleter(agent, lambda: names, lambda: COMMANDS)
 
@@ -79,16 +79,18 @@ def proposed(completer: PromptCompleter, typed: str) -> list[str]:
         (",model scri", [",model scripted:"]),
         (",model loc", [",model local", ",model local-small"]),
         (",model openr", [",model openrouter:"]),
+        (",policy (paint :c", [",policy (paint :colour", ",policy (paint :coats"]),
         # tools and names, where a name can stand
         ("(pai", ["(paint"]),
         ("(print (pai", ["(print (paint"]),
         ("(grep_s", ["(grep-search"]),
-        ("(+ my-", ["(+ my-price"]),
+        ("(+ my-", ["(+ my-price", "(+ my-shop"]),
         ("my-p", ["my-price"]),
         ("(unless-s", ["(unless-so"]),
+        ("(_o", []),
         ("(setv x (defmac", ["(setv x (defmacro"]),
-        ("(shop.from", ["(shop.from-uri"] if hasattr(Path, "from_uri") else []),
-        ("(shop.is-d", ["(shop.is-dir"]),
+        ("(my-shop.from", ["(my-shop.from-uri"] if hasattr(Path, "from_uri") else []),
+        ("(my-shop.is-d", ["(my-shop.is-dir"]),
         ("(my-price.nothing.at.all.", []),
         ("(pai| x)", ["(paint"]),
         # arguments of the tool around the cursor, those it must have first
@@ -160,7 +162,7 @@ def test_sessions_and_requests_are_proposed(here: Path) -> None:
             (request,) = agent.broker.requests()
             completer = PromptCompleter(agent, dict, lambda: COMMANDS)
             assert proposed(completer, ",approve ") == [f",approve {request.id}"]
-            return [proposed(completer, line) for line in (",log m", ",session t", ",deny x y")]
+            return [proposed(completer, line) for line in (",log m", ",log t", ",deny x y")]
 
     import asyncio
 
@@ -257,7 +259,7 @@ def test_the_history_is_kept_without_secrets_and_comes_back_with_up_and_ctrl_r(
     with Terminal("--tools", "paint.hy", cwd=here) as terminal:
         terminal.prompted()
         terminal.enter('(paint :path "plan.org" :key "hunter2x")')
-        terminal.see("plan.org\n")
+        terminal.see('\n"plan.org"\n')
         terminal.prompted()
         terminal.enter("(do\r(+ 40 2))")
         terminal.see("\n42\n")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from words import CTRL_C, CTRL_D, Said, Terminal, files, lines, quoth, started, wait_until
+from words import CTRL_A, CTRL_C, CTRL_D, CTRL_K, Said, Terminal, files, lines, quoth, started, wait_until
 
 from quoth.agent.terminal.ask import HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
@@ -29,11 +29,11 @@ SAYS = """
 (import asyncio pathlib [Path])
 (setv forms {"write" "(write-file :path \\"a.txt\\" :content \\"x\\")"
              "lines" "(read-file :path \\"none\\")"
-             "slow" "(slow :seconds 600.0)"})
+             "dawdle" "(slow :seconds 600.0)"})
 (defn :async reply [messages]
   (setv last (get (get messages -1) "content")
         asked (lfor  m messages  :if (= (get m "role") "user")  (get m "content")))
-  (when (= last "think")
+  (when (= last "ponder")
     (.touch (Path "thinking"))
     (await (asyncio.sleep 600)))
   (if (in last forms)
@@ -71,7 +71,7 @@ def test_lisp_goes_on_over_lines_until_it_is_closed(here: Path) -> None:
 
 
 def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
-    said = piped(here, "(+ 1]", "(do-mac 1)", "(+ 1 2)", "(+ 1")
+    said = piped(here, "(+ 1]", "(cond 1)", "(+ 1 2)", "(+ 1")
     assert (said.code, said.out) == (0, "3\n")
     assert said.err == lines(
         "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write (+ 1)",
@@ -166,7 +166,7 @@ def test_what_waits_is_listed_decided_and_carried_on(here: Path) -> None:
         f"{request}  {WRITE}\n       it writes files;"
     )
     assert (
-        "\nasked by     ann (repl), session s1, route program\n"
+        "\nasked by     ann (repl), session s1, route repl\n"
         in piped(here, f",pending {request}", options=again).out
     )
     said = piped(here, f",approve {request}", ",pending", ",resume", ",resume", options=again)
@@ -186,7 +186,7 @@ def test_a_call_may_be_approved_for_a_while_and_a_denial_is_told(here: Path) -> 
     piped(here, WRITE, options=again)
     said = piped(here, f",deny {waiting(here)} use b.txt instead", ",resume", options=again)
     assert said.out == f"Denied: {WRITE}\n"
-    assert "write-file was denied: the person said: use b.txt instead. (in " in said.err
+    assert "write-file was denied: the person said: use b.txt instead." in said.err
 
 
 def test_a_run_that_waited_goes_on_and_the_conversation_with_it(here: Path) -> None:
@@ -432,14 +432,11 @@ def test_what_is_neither_yes_nor_a_reason_is_asked_again(
 def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
     content = "".join(f"{number:06}" for number in range(3000))
     with Terminal("call", f'(write-file :path "a.txt" :content "{content}")', cwd=here) as terminal:
-        brief = terminal.see("asked because it writes files").replace("\n", "")
-        left_out = re.findall(r"\[… (\d+) of (\d+) characters are not shown here; v shows all …\]", brief)
-        ((gone, total),) = left_out
-        assert '(write-file :path "a.txt" :content "000000000001' in brief
-        assert brief.rstrip().endswith('002998002999")')
-        assert len(brief.strip()) == int(total) - int(gone) + len(
-            f"[… {gone} of {total} characters are not shown here; v shows all …]"
-        )
+        brief = terminal.see("asked because it writes files")
+        assert '(write-file :path "a.txt" :content … 18,000 characters)' in brief
+        assert "  new file a.txt, 1 line\n│ + 000000000001" in brief
+        assert "more lines; v shows all …]" in brief
+        assert content[-6:] not in brief
         for answer in ("y", "yes", "y 10m", "s", 's (write-file :path "a.txt")', "Y"):
             terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]")
             terminal.type(answer + "\n")
@@ -514,7 +511,7 @@ def test_ctrl_c_stops_a_run_as_often_as_it_is_pressed_and_comes_back_to_the_prom
     here: Path, terminal: Terminal
 ) -> None:
     for _ in range(3):
-        terminal.enter("think")
+        terminal.enter("ponder")
         wait_until((here / "thinking").exists)
         (here / "thinking").unlink()
         terminal.type(CTRL_C)
@@ -537,7 +534,7 @@ def test_ctrl_c_stops_an_evaluation_and_comes_back_to_the_prompt(here: Path, ter
 def test_ctrl_c_stops_a_tool_that_takes_long_and_comes_back_to_the_prompt(
     here: Path, terminal: Terminal
 ) -> None:
-    terminal.enter("slow")
+    terminal.enter("dawdle")
     wait_until((here / "started").exists)
     terminal.type(CTRL_C)
     terminal.see("slow was cancelled.")
@@ -547,6 +544,8 @@ def test_ctrl_c_stops_a_tool_that_takes_long_and_comes_back_to_the_prompt(
 
 def test_what_a_tool_says_does_not_steer_the_terminal(terminal: Terminal) -> None:
     terminal.enter("(colours)")
+    terminal.see('"red \\x1b[31m \\x07ring"')
+    terminal.enter("(print (colours))")
     terminal.see("red \ufffd[31m \ufffdring")
 
 

@@ -691,7 +691,7 @@ async def test_a_sub_agent_thinks_with_its_own_model(office: Office) -> None:
         (
             "opnai:x",
             "error",
-            "There is no model to ask. There is no model opnai:x. Did you mean openai? Choose ",
+            "There is no model to ask. There is no model opnai:x. Did you mean openai:x? What there is: ",
         ),
         ("", "error", "There is no model to ask. There is no model . Choose "),
         ("scripted:", "error", "There is no model to ask. scripted: needs a name after the colon"),

@@ -69,7 +69,7 @@ async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"tools": []}, "A worker offers the tools of its files: quoth worker --tools FILE.hy …"),
+        ({"tools": []}, "A worker offers the tools of its files: quoth worker --tools FILE …"),
         ({"tools": ["{empty}"]}, "There is no tool in {empty}, so there is nothing to offer."),
         ({"tools": ["{shop}", "{again}"]}, "There is already a tool named count-fruit"),
         ({"tools": ["nowhere.hy"]}, "There is no file nowhere.hy."),

@@ -191,7 +191,11 @@ def test_after_a_fault_in_a_string_nothing_is_read_because_it_may_be_the_string(
 def test_the_sibling_of_an_unclosed_call_is_still_read() -> None:
     reply = '(echo :text "a"\n(echo :text "b")'
     assert heard(reply) == ['(echo :text "b")']
-    assert faults(reply) == ['line 1, column 1: this ( is never closed; add ) at the end\n(echo :text "a"\n^']
+    assert faults(reply) == [
+        "line 1, column 1: this ( is never closed; add ) before the next form, "
+        '(echo :text "b")\n'
+        '(echo :text "a"\n^'
+    ]
 
 
 # What cannot be read

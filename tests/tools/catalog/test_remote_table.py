@@ -154,7 +154,7 @@ def test_without_a_catalogue_or_a_server_it_is_said_what_is_missing(redis: str, 
 
     assert complaint(UsageError, opened(redis)) == (
         f"No worker has published tools at {redis} under the prefix nobody; start one there:"
-        " quoth worker --tools FILE.hy --redis URL"
+        " quoth worker --tools FILE --redis URL"
     )
     nowhere = f"unix://{tmp_path}/none"
     assert complaint(StoreError, opened(nowhere)) == (

@@ -856,7 +856,7 @@ def test_a_tool_that_is_not_loaded_can_be_approved_or_denied_as_it_is(store: Sto
     elsewhere = desk(store)
     for kind in ("scope", "edit"):
         assert complaint(UsageError, lambda kind=kind: elsewhere.decide(kind, name)) == (
-            "There is no tool probe here to check that with; give its file: --tools FILE.hy"
+            "There is no tool probe here to check that with; give its file: --tools FILE"
         )
     elsewhere.decide("once", name)
     assert here.pass_through("(probe 1)").ok

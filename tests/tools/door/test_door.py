@@ -22,7 +22,7 @@ from quoth.tools.call.current import current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import execution, stages
-from quoth.tools.door.door import Door, dispatch
+from quoth.tools.door.door import Door
 from quoth.tools.door.stages import STAGES
 from quoth.tools.errors import STATUSES, ToolError, ToolFailure, UnknownToolError
 from quoth.tools.lisp.forms import CallForm
@@ -1039,14 +1039,6 @@ def test_a_failing_part_of_the_host_is_an_error_and_not_a_crash() -> None:
     assert (result.status, result.message) == ("error", "probe stopped at look-up: ZeroDivisionError: odd.")
     assert here.rows[0]["stage"] == "look-up"
     assert not body.ran
-
-
-def test_dispatch_by_name_takes_raw_arguments() -> None:
-    table = ToolTable((tool(params={"text-in": {}}, body=lambda text_in: text_in),))
-    context = ToolContext(Workspace("."))
-    result = asyncio.run(dispatch("Probe", {"text_in": "a"}, context, table=table))
-    assert result.value == "a"
-    assert asyncio.run(dispatch("nobody", {}, context, table=table)).status == "unknown"
 
 
 def test_a_door_without_parts_has_the_careful_ones() -> None:

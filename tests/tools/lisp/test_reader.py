@@ -456,7 +456,11 @@ HINT_PREFIX = r"put a space before the quote, or, inside a string, write \" for 
 MISTAKES = [
     # text, message, line, column, hint, incomplete
     ("(a (b", "this ( is never closed", 1, 4, "add )) at the end", True),
-    ("(a\n [b {c", "this { is never closed", 2, 5, "add }]) at the end", True),
+    ("(a 1\n(b 2)", "this ( is never closed", 1, 1, "add ) before the next form, (b 2)", True),
+    ("(a 1\n\n(b (c", "this ( is never closed", 1, 1, "add ) before the next form, (b (c", True),
+    ("(a (b [1\n  (c)\n(d)\n(e)", "this [ is never closed", 1, 7, "add ])) before the next form, (d)", True),
+    ("(a\n (b)\n (c)", "this ( is never closed", 1, 1, "add ) at the end", True),
+    (" (a\n (b)", "this ( is never closed", 1, 2, "add ) before the next form, (b)", True),
     ("(a #{b", "this #{ is never closed", 1, 4, "add }) at the end", True),
     ("(a))", "there is no open form for this )", 1, 4, "remove it", False),
     ("(a\n  (b]", "this ] does not close the ( at line 2, column 3", 2, 5, "write ) instead", False),

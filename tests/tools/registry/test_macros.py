@@ -301,9 +301,9 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-shell-tool x "D." :body 1)',
         ":body",
-        "x: there is no option :body; the options are :argv :cwd :guard :changes :parameters :effects :cost :gate "
-        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background :ends-turn :shown "
-        ":examples :returns :replace.",
+        "x: there is no option :body; the options are :argv :cwd :guard :changes :parameters :effects "
+        ":cost :gate :gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background "
+        ":ends-turn :shown :examples :returns :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',

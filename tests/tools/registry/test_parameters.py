@@ -16,7 +16,7 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.parameters import strict_model
+from quoth.tools.registry.strict_model import StrictModel
 
 
 def call(text: str | CallForm, **params: dict[str, Any]) -> ToolResult:
@@ -234,7 +234,7 @@ def test_a_type_that_contains_itself_is_refused() -> None:
 
 def test_every_input_model_is_a_strict_model() -> None:
     model = tool(params={"x": {"type": int}}).model
-    assert issubclass(model, strict_model())
+    assert issubclass(model, StrictModel)
     assert model.model_config["extra"] == "forbid"
     assert model.model_config["strict"] is True
 

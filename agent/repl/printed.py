@@ -1,0 +1,50 @@
+"""What forms print at a terminal: colours pass, all else that would steer the terminal is shown as a mark.
+
+A form prints what files and models have said, as in ``(print (read-file "a.txt"))``. Knows a stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from quoth.tools.text import printable
+
+_COLORS = re.compile(r"(\x1b\[[0-9;]{0,30}m)")
+
+
+class SafeOutput:
+    """Standard output whose control characters are made harmless."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        parts = _COLORS.split(text)  # every second one is a colour
+        self._stream.write(
+            "".join(part if at % 2 else printable(part, "\n\t\r") for at, part in enumerate(parts))
+        )
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def safely_printed() -> Iterator[None]:
+    """Have what is printed inside the ``with`` block go through SafeOutput."""
+    kept: Any = sys.stdout
+    sys.stdout = SafeOutput(kept)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if isinstance(sys.stdout, SafeOutput):
+            kept.flush()
+            sys.stdout = kept

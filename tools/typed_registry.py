@@ -1,0 +1,123 @@
+"""A registry of typed tools (seed 002), for programs without an agent: ``register`` and ``dispatch``.
+
+Each tool is a function from a model to a model; ``echo`` ships. A call passes a door, as every call does.
+Knows tables and doors; it must not know models of language or loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from quoth.tools.call.call import ToolResult, new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.door.door import Door
+from quoth.tools.errors import InvalidCallError, ToolError
+from quoth.tools.lisp.forms import from_json
+from quoth.tools.registry import typed
+from quoth.tools.registry.define import current_table, registering_in
+from quoth.tools.registry.strict_model import StrictModel
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+import_module("quoth.tools.builtin")
+
+
+class EchoToolInput(StrictModel):
+    """What ``echo`` takes."""
+
+    text: str = Field(description="What to return")
+
+
+class EchoToolOutput(StrictModel):
+    """What ``echo`` gives: the same text."""
+
+    text: str
+
+
+class Registry:
+    """Typed tools by name, in a table of its own."""
+
+    def __init__(self, table: ToolTable | None = None) -> None:
+        self._table = ToolTable() if table is None else table
+
+    @property
+    def table(self) -> ToolTable:
+        """The table of the tools."""
+        return self._table
+
+    def register(
+        self, name: str, input_schema: type[BaseModel], **options: Any
+    ) -> Callable[[Callable[..., Any]], CognitiveTool]:
+        """A decorator that adds a function of one ``input_schema`` as a tool. Raises a ValueError for a name
+        that is taken."""
+        decorate = typed.register(name, input_schema, **options)
+
+        def define(function: Callable[..., Any]) -> CognitiveTool:
+            with registering_in(self.table):
+                return decorate(function)
+
+        return define
+
+    def dispatch(
+        self, name: str, raw_input: Mapping[str, Any] | BaseModel, context: ToolContext | None = None
+    ) -> Any:
+        """The value of a call, as the model that the tool declares to return, if it does. Raises
+        UnknownToolError; pydantic's ValidationError where the tool has an input model, InvalidCallError where
+        it has none; and ToolError for any other call that is not ok."""
+        tool = self.table.get(name)
+        is_echo = tool.name == "echo" and tool.ships
+        taken = EchoToolInput if is_echo else tool.input_model
+        data = raw_input.model_dump(mode="json") if isinstance(raw_input, BaseModel) else dict(raw_input)
+        if taken is not None:
+            taken.model_validate(data)
+        form = from_json({"tool": name, "args": data})
+        context = ToolContext(Workspace(".")) if context is None else context
+        result = _waited(Door(self.table), form, context)
+        if result.status == "invalid":
+            raise InvalidCallError(result.message)
+        if not result.ok:
+            raise ToolError(result.message)
+        if is_echo:
+            return EchoToolOutput(text=result.value)
+        if tool.returns is None or tool.returns.own is None:
+            return result.value
+        return TypeAdapter(tool.returns.own).validate_json(json.dumps(result.value))
+
+    def names(self) -> list[str]:
+        """The names of the tools, sorted."""
+        return self.table.names()
+
+
+def _waited(door: Door, form: Any, context: ToolContext) -> ToolResult:
+    """The result of a call, for whoever cannot await it; in a coroutine its loop waits, too."""
+
+    def run() -> ToolResult:
+        return asyncio.run(door.dispatch(new_call(form), context))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+class _Current(Registry):
+    """The registry of the current table: that of the process, or of the agent whose file is loaded."""
+
+    @property
+    def table(self) -> ToolTable:
+        return current_table()
+
+
+echo_tool: CognitiveTool = cognitive_tools.get("echo")
+registry: Registry = _Current()
+register = registry.register
+dispatch = registry.dispatch
