@@ -164,7 +164,8 @@ thousand turns use no more stack than ten."
   (setv value record.result.value)
   (and (telling? record)
        (not (and (isinstance value list)
-                 (all (gfor item value (and (isinstance item str) (in f"| {item}\n" f"{run.surroundings}\n"))))))))
+                 (all (gfor  item value
+                             (and (isinstance item str) (in f"| {item}\n" f"{run.surroundings}\n"))))))))
 
 (defn may-remember? [run]
   "Whether a model that must look first may instead answer from its memory. It gets one try."
@@ -179,11 +180,13 @@ thousand turns use no more stack than ten."
 (defn unlooked [run]
   "The tools that show nothing new, while the model has to look at something first and has others for that:
   those that end a run, or touch nothing but the memory and messages. Small models put a guess into a note
-  and answered from it. A program computes with what was seen, so where nothing was and the task has no numbers
-  of its own, it waits too: they called functions that they wished there were."
+  and answered from it. A program computes with what was seen, so where nothing was and the task has no
+  numbers of its own, it waits too: they called functions that they wished there were."
   (setv blind (if (must-look? run)
                   (sfor  tool run.door.table.shown
-                         :if (or (blind? tool) (searched-in-vain? tool run) (and (= tool.name PROGRAMS) (not (may-compute run.task))))
+                         :if (or (blind? tool)
+                                 (searched-in-vain? tool run)
+                                 (and (= tool.name PROGRAMS) (not (may-compute run.task))))
                          tool.name)
                   (set)))
   (if (< (len blind) (len run.door.table.shown))  blind  (set)))
@@ -292,7 +295,7 @@ thousand turns use no more stack than ten."
   "Count repeated calls. A model that repeats an informative call has what it needs and must answer; one that
   repeats another must avoid that tool. Returns the record of the call that came back
   too often, or None."
-  (setv run.must-answer (any (gfor record repeats (telling? record)))
+  (setv run.must-answer (and (any (gfor record repeats (telling? record))) (not (failed-before? repeats run)))
         run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
         stuck None)
   (for [record repeats]
@@ -301,6 +304,12 @@ thousand turns use no more stack than ten."
     (when (>= (get run.repeated digest) run.limits.repeats)
       (setv stuck record)))
   stuck)
+
+(defn failed-before? [repeats run]
+  "Whether the call before these repetitions failed: then a file is read again for a reason. A model that had
+  to answer there said that it was done."
+  (setv place (- (len run.calls) (len repeats) 1))
+  (and (>= place 0) (= (. run.calls [place] result status) "error")))
 
 (defn last-words [turn run]
   "How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it that
