@@ -292,11 +292,12 @@ thousand turns use no more stack than ten."
   (list (.values (dfor record records (call-digest record.form run) record))))
 
 (defn note-repeats [repeats run]
-  "Count repeated calls. A model that repeats an informative call has what it needs and must answer; one that
-  repeats another must avoid that tool. Returns the record of the call that came back
-  too often, or None."
-  (setv run.must-answer (and (any (gfor record repeats (telling? record))) (not (failed-before? repeats run)))
-        run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
+  "Count repeated calls. A model that repeats an informative call has what it needs and must answer, unless a
+  change of its is still to be made; one that repeats another must avoid that tool. Returns the record of the
+  call that came back too often, or None."
+  (setv open (unchanged? run)
+        run.must-answer (and (not open) (any (gfor record repeats (telling? record))))
+        run.avoided (sfor  record repeats  :if (or open (not (telling? record)))  record.form.tool)
         stuck None)
   (for [record repeats]
     (setv digest (call-digest record.form run)
@@ -305,11 +306,20 @@ thousand turns use no more stack than ten."
       (setv stuck record)))
   stuck)
 
-(defn failed-before? [repeats run]
-  "Whether the call before these repetitions failed: then a file is read again for a reason. A model that had
-  to answer there said that it was done."
-  (setv place (- (len run.calls) (len repeats) 1))
-  (and (>= place 0) (= (. run.calls [place] result status) "error")))
+(defn unchanged? [run]
+  "Whether a change was tried, failed, and none was made since. A model that had to answer there said that it
+  was made."
+  (setv tried False)
+  (for [record run.calls]
+    (cond
+      record.result.side-effects  (setv tried False)
+      (and (= record.result.status "error") (changes? record run))  (setv tried True)))
+  tried)
+
+(defn changes? [record run]
+  "Whether the tool of a call writes files."
+  (setv table run.door.table)
+  (and (in record.form.tool table) (in "writes" (. table (get record.form.tool) effects))))
 
 (defn last-words [turn run]
   "How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it that
