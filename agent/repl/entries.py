@@ -45,7 +45,7 @@ def _is_datum(text: str, bound: Callable[[str], bool]) -> bool:
         return False
     (form,) = forms
     if isinstance(form, m.Symbol):
-        return bound(str(form))
+        return str(form) in ("True", "False", "None") or bound(str(form))
     if isinstance(form, m.Expression):  # a.b is read as (. a b)
         dotted = len(form) > 1 and form[0] == m.Symbol(".") and isinstance(form[1], m.Symbol)
         return bound(str(form[1])) if dotted else bool(_DATUM.match(text))

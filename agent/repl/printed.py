@@ -41,7 +41,7 @@ class SafeOutput:
 def safely_printed() -> Iterator[None]:
     """Have what is printed inside the ``with`` block go through SafeOutput."""
     kept: Any = sys.stdout
-    sys.stdout = SafeOutput(kept)  # type: ignore[assignment]
+    sys.stdout = SafeOutput(kept)
     try:
         yield
     finally:

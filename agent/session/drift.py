@@ -48,6 +48,10 @@ class Changes:
             parts.append(f"These tools have changed since you saw them; they are called as {called}.")
         if vanished := [name for name in self.vanished if name not in table.hidden]:
             parts.append(f"These tools are gone and cannot be called any more: {', '.join(vanished)}.")
+        # Those that ship are new with a new version of quoth; a conversation from before it does without.
+        new = [table.get(name) for name in self.new if name in table and name not in table.hidden]
+        if made := [f"{one.signature()}: {one.description}" for one in new if one.shown and not one.ships]:
+            parts.append(f"These tools are new: {'; '.join(made)}")
         return " ".join(parts)
 
 

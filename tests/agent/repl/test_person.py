@@ -1,0 +1,288 @@
+"""The person's module at the prompt: all of Hy, tools as functions, files, and the commands beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import files, scripted
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.repl.entries import is_open, kind_of
+from quoth.agent.repl.person import LeftBehind, Person
+from quoth.agent.repl.repl import Repl
+from quoth.agent.repl.values import MOST, as_hy
+from quoth.tools.errors import UsageError
+
+SHOP = """
+(require quoth [def-cognitive-tool])
+(import os)
+(setv rate 2)
+(defmacro twice [form] `(do ~form ~form))
+(def-cognitive-tool price "The price of a thing."
+  :parameters [name {:type str :doc "Its name"} fast {:type bool :default False :doc "At once"}]
+  :body (* rate (len name)))
+"""
+
+
+@pytest.fixture
+async def repl(tmp_path: Path) -> AsyncIterator[Repl]:
+    files(tmp_path, {"shop.hy": SHOP, "notes.txt": "one\ntwo\n"})
+    async with AsyncAgent(workspace=tmp_path, model=scripted(*["Heard."] * 9), session="s1") as agent:
+        yield Repl(agent)
+
+
+async def said(repl: Repl, capsys: pytest.CaptureFixture[str], *entries: str) -> str:
+    """All that the REPL says to these entries, what went wrong after a mark."""
+    told = []
+    for entry in entries:
+        try:
+            await repl.one(entry)
+        except UsageError as error:
+            told.append(f"! {error}\n")
+        shown = capsys.readouterr()
+        told += [shown.out, f"! {shown.err}" if shown.err else ""]
+    return "".join(told)
+
+
+def asked(repl: Repl) -> str:
+    """The last request to the model."""
+    backend: Any = repl.agent.models.backend()
+    return str(backend.seen[-1])
+
+
+# What an entry is
+
+KINDS = {
+    "lisp": ["(+ 1 2)", "'x", "'(a b)", "`(a ~b)", "[1 2]", "{1 2}", '"text"', '"many words"', "3", "-1.5",
+             ":key", "bound", "bound.attr", "*1", 'f"{bound}"', "#(1 2)", "#{1}", "True", "(unclosed"],
+    "prose": ["hello", "hello you", "list", "[a note] read this", '"Foo" is what?', "'tis the season",
+              "10:30", "2026-11-23", "it's", "What is (+ 1 2)?", ":)", "# Title", "- item", "a, b", "x.y"],
+    "command": [",help", ",x y"],
+    "word": ["exit", "quit", "help", "?"],
+    "nothing": ["", "  "],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind"), [(text, kind) for kind in KINDS for text in KINDS[kind]])
+def test_what_an_entry_is(text: str, kind: str) -> None:
+    assert kind_of(text, lambda name: name in ("bound", "*1")) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "goes_on"),
+    [("(+ 1", True), ("'(a", True), ('(print "a', True), ("(+ 1 2)", False), ("(+ 1]", False), ("[a", False)],
+)
+def test_lisp_goes_on_until_it_is_closed(text: str, goes_on: bool) -> None:
+    assert is_open(text) is goes_on
+
+
+# Evaluating
+
+ENTRIES = {
+    "names stay": (("(setv x 20)", "(+ x 1)", "x"), "21\n20\n"),
+    "functions and macros": (
+        ("(defn double [n] (* 2 n))", "(defmacro add [a b] `(+ ~a ~b))", "(add (double 4) 1)"),
+        "9\n",
+    ),
+    "imports": (
+        ("(import math [floor])", "(floor 2.7)", "(require hyrule [->])" if False else "1"),
+        "2\n1\n",
+    ),
+    "values before": (("1", "2", "3", "[_ *1 *2 *3]"), "1\n2\n3\n3\n3\n2\n1\n"),
+    "several forms": (("(setv a 1) (setv b 2) (+ a b)",), "3\n"),
+    "data is Hy": (('{"a" [1 2.5 None] "b" \'sym}',), '{"a" [1 2.5 None]  "b" \'sym}\n'),
+    "a tool by position and by name": (
+        ('(read-file "notes.txt")', '(read-file :path "notes.txt" :start 2)', "(len _)"),
+        "one\ntwo\ntwo\n4\n",
+    ),
+    "an expansion": (("(macroexpand '(when a b))",), "'(if a (do b) None)\n"),
+    "a description": (("(describe echo)",), "(echo :text str)\nReturn the text unchanged."),
+    "a source": (("(source echo)",), "(def-cognitive-tool echo"),
+    "the reply of the agent": (("tell me", "(.upper _)"), "Heard.\nHEARD.\n"),
+    "a path and a program are arguments": (
+        ("(import pathlib [Path])", '(read-file (Path "notes.txt"))', "(eval '(+ 1 2))"),
+        "one\ntwo\n3\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", ENTRIES)
+async def test_lisp_is_evaluated(repl: Repl, capsys: pytest.CaptureFixture[str], story: str) -> None:
+    entries, told = ENTRIES[story]
+    assert (await said(repl, capsys, *entries)).startswith(told)
+
+
+FAULTS = {
+    "(read-fil 1)": "NameError: there is no name read-fil. Did you mean read-file?\n",
+    "(/ 1 0)": "ZeroDivisionError: division by zero\n",
+    "(defn f []\n  (/ 1 0))\n(f)": "ZeroDivisionError: division by zero\n  entry 1, line 2: (/ 1 0))\n",
+    "(+ 1]": "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead\n"
+    "(+ 1]\n    ^\n",
+    "(defn)": "invalid: line 1, column 2: parse error for pattern macro 'defn'",
+    '(read-file "none.txt")': "error: There is no file none.txt.",
+    "(read-file :pat 1)": "invalid: read-file: :path is missing; :pat is unknown (did you mean :path?)",
+    '(write-file "a.txt" "x")': "write-file waits for a person's approval: it writes files (request ",
+    "(source len)": "The source of len is not known here.\n",
+    ",load": ",load needs a file: ,load shop.hy\n",
+    ",load none.hy": "There is no file none.hy.\n",
+    ",fly": ",fly needs a flight plan: ,fly plans/self-test.org\n",
+    ",say": ",say needs the text to say.\n",
+    ",trace": "No form has raised an exception yet.\n",
+    ",undo": "The conversation has no message that could be taken back.\n",
+    ",session s2": "This is session s1; another begins with: quoth --session s2\n",
+    ",model nonsense": "There is no model nonsense.",
+}
+
+
+@pytest.mark.parametrize("entry", FAULTS)
+async def test_what_went_wrong_is_told(repl: Repl, capsys: pytest.CaptureFixture[str], entry: str) -> None:
+    assert (await said(repl, capsys, entry)).startswith("! " + FAULTS[entry])
+
+
+async def test_the_traceback_is_kept(repl: Repl, capsys: pytest.CaptureFixture[str]) -> None:
+    told = await said(repl, capsys, "(defn f [] (/ 1 0))", "(f)", ",trace", "*e")
+    assert 'File "<entry 1>", line 1, in f\n    (defn f [] (/ 1 0))\n' in told
+    assert told.endswith("ZeroDivisionError('division by zero')\n")
+
+
+def test_a_long_value_is_cut() -> None:
+    assert as_hy(list(range(MOST + 500))).endswith("… and 500 more items")
+    assert "characters left out" in as_hy("x" * 50_000)
+    assert as_hy('a "b"\n\x1b[31m') == '"a \\"b\\"\n\\x1b[31m"'
+
+
+# Tools
+
+DOUBLE = '(def-cognitive-tool double "Double." :parameters [n {:type int :doc "Which"}] :body (* FACTOR n))'
+
+
+async def test_a_tool_that_is_made_is_in_the_belt_at_once(
+    repl: Repl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await said(repl, capsys, "hello")
+    told = await said(repl, capsys, DOUBLE.replace("FACTOR", "2"), "(double 21)", ",belt")
+    assert told.startswith("<tool (double :n int)>\n42\n")
+    assert "\n- double: Double." in told.partition("AVAILABLE TOOLS")[2]
+    await said(repl, capsys, "hello again")
+    assert "double" in asked(repl)
+
+
+async def test_a_tool_may_be_made_again_here_but_not_one_that_ships(
+    repl: Repl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [DOUBLE.replace("FACTOR", factor) for factor in ("2", "3")]
+    assert (await said(repl, capsys, *made, "(double 7)")).endswith("21\n")
+    assert "already a tool named echo" in await said(repl, capsys, made[0].replace("double", "echo"))
+
+
+async def test_the_body_of_a_tool_may_call_others_as_functions(
+    repl: Repl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = '(def-cognitive-tool first-of "F." :parameters [p {:type path}] :body (get (read-file p) 0))'
+    waits = plain.replace("first-of", "last-of").replace(
+        "(get (read-file p) 0)", "(get (await (read-file p)) -2)"
+    )
+    told = await said(repl, capsys, plain, waits, '(first-of "notes.txt")', '(last-of "notes.txt")')
+    assert told.endswith("\no\no\n")
+    rows = [row for row in repl.agent.audit.rows() if row["tool"] == "read-file"]
+    assert [(row["route"], row["depth"]) for row in rows] == [("tool", 1)] * 2
+
+
+# Files
+
+
+async def test_a_file_is_loaded_with_its_tools_names_and_macros(
+    repl: Repl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = repl.agent.workspace.root / "shop.hy"
+    told = await said(repl, capsys, f",load {shop}", '(price "plum")', "rate", "(twice (+ 1 1))", ",reload")
+    assert told == "shop.hy: 1 tool: price\n8\n2\n2\nNo file has changed since it was loaded.\n"
+
+
+async def test_a_changed_file_is_told_and_loaded_again_or_the_old_tools_stay(
+    repl: Repl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = repl.agent.workspace.root / "shop.hy"
+    await said(repl, capsys, f",load {shop}")
+    assert repl.person.files.news() == []
+    shop.write_text(SHOP.replace("(setv rate 2)", "(setv rate 3"))
+    assert (repl.person.files.news(), repl.person.files.news()) == ([shop], [])
+    told = await said(repl, capsys, ",reload", '(price "plum")')
+    assert told.startswith(f"! {shop}:")
+    assert told.endswith("8\n")
+    shop.write_text(SHOP.replace("(setv rate 2)", "(setv rate 3)").replace("price", "cost"))
+    told = await said(repl, capsys, ",reload", '(cost "plum")', "price")
+    assert told.startswith("shop.hy: 1 tool: cost\n12\n")
+    assert "price" not in repl.agent.table
+
+
+async def test_the_startup_file_of_the_user_is_evaluated(
+    repl: Repl, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_CONFIG", str(tmp_path))
+    files(tmp_path, {"init.hy": "(defn hi [] 7)\n(setv x"})
+    await repl._begin()
+    assert "init.hy was not evaluated to its end." in capsys.readouterr().err
+    files(tmp_path, {"init.hy": "(defn hi [] 7)"})
+    await repl._begin()
+    assert await said(repl, capsys, "(hi)") == "7\n"
+
+
+# Commands
+
+
+async def test_commands_tell_of_the_session(repl: Repl, capsys: pytest.CaptureFixture[str]) -> None:
+    told = await said(
+        repl, capsys, "hello", ",session", ",model", ",tokens", ",policy", ',policy (read-file "x")'
+    )
+    assert told == (
+        "Heard.\n"
+        f"s1, {repl.agent.workspace.root}, 1 message so far\n"
+        "scripted, calls as call-form\n"
+        "0 tokens read and 0 written in 1 request of this session.\n"
+        "There is no rule of yours; what changes something is asked.\n"
+        "allow: it only reads.\nNo rule matches.\n"
+    )
+    assert "▶ r1" in await said(repl, capsys, ",log")
+    assert (await said(repl, capsys, ",sessions")).startswith("s1  ")
+
+
+async def test_the_last_message_is_taken_back(repl: Repl, capsys: pytest.CaptureFixture[str]) -> None:
+    told = await said(repl, capsys, "one please", "two please", ",undo", "three please")
+    assert "Taken back: two please\n" in told
+    assert "one please" in asked(repl)
+    assert "three please" in asked(repl)
+    assert "two please" not in asked(repl)
+
+
+# Ctrl-C
+
+
+@pytest.mark.parametrize("form", ["(while True)", "(while True (try (/ 1 0) (except [ZeroDivisionError])))"])
+async def test_a_form_that_does_not_end_is_stopped(repl: Repl, form: str) -> None:
+    person = repl.person
+    await person.evaluate("1")
+    task = asyncio.ensure_future(person.evaluate(form))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await person.evaluate("(+ 1 1)")).value == 2
+
+
+async def test_a_form_that_cannot_be_stopped_is_left_behind(
+    repl: Repl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.agent.repl.person.PATIENCE", 0.05)
+    person: Person = repl.person
+    await person.evaluate("(import time threading) (setv gate (threading.Event))")
+    task = asyncio.ensure_future(person.evaluate("(.acquire (threading.Lock)) (.wait gate)"))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(LeftBehind, match="It is left behind"):
+        await task
+    assert (await person.evaluate("(.set gate) 5")).value == 5
