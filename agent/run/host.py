@@ -93,7 +93,8 @@ class Host(EventSource):
 
         ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``.
         ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
-        ``tools=["shop.hy", double]``; a ToolTable in place of them all; or ``tools=ToolOptions(["shop.hy"], belt="search")``.
+        ``tools=["shop.hy", double]``; a ToolTable in place of them all; or
+        ``tools=ToolOptions(["shop.hy"], belt="search")``.
         ``model`` is a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend; None for
         the default; or ``model=ModelOptions("openai:gpt-x", base_url="http://…", dialect="native")``.
         ``policy`` is a file of rules beside those of the user and of the workspace: ``policy="rules.hy"``;
