@@ -64,6 +64,7 @@ class Repl:
 
     commands: ClassVar[dict[str, Command]] = COMMANDS
     first: tuple[tuple[str, str], ...] = FIRST
+    lisp: ClassVar[bool] = True  # whether a form is evaluated
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         self.agent = agent
@@ -378,7 +379,7 @@ class Repl:
         if self._editor is None:
             from quoth.agent.repl.line import LineEditor
 
-            self._editor = LineEditor(self.agent, self._names, self._words)
+            self._editor = LineEditor(self.agent, self._names, self._words, self.lisp)
         return str(await self._editor.read(prompt))
 
     def _names(self) -> Any:

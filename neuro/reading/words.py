@@ -60,9 +60,8 @@ class Words:
 
     def so_far(self, *, calls: bool) -> str:
         """What came of a reply that was broken off; without ``calls`` only what is certainly no call."""
-        if calls or not self._held:
-            return "\n\n".join(filter(None, [*self._said, self.tail(calls=calls)]))
-        return "\n\n".join([*self._said, "[… a call that was not read …]"])
+        tail = self.tail(calls=calls) or ("[… a call that was not read …]" if self.tail(calls=True) else "")
+        return "\n\n".join(filter(None, [*self._said, tail]))
 
     def tail(self, *, calls: bool = False) -> str:
         """The block that is not complete yet; without ``calls`` it is empty if it may hold one."""

@@ -186,7 +186,7 @@ class Page:
                 ["sh", "-c", f"exec {line}"], cwd=self.folder, env=_environment(self.state),
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
-            deadline, out = time.monotonic() + 20, ""
+            deadline, out = time.monotonic() + 60, ""
             while (
                 out.count("\n") < expected.count("\n")
                 and time.monotonic() < deadline

@@ -223,7 +223,9 @@ def test_a_flight_tells_each_step_in_a_line_and_ends_with_all_of_them(desk: Desk
     desk.plan(step("one", "(+ 1 2)"), step("two", "(/ 1 0)"), step("three", "3"))
     said = desk.fly()
     assert said.code == 1
-    first, second = said.err.splitlines()
+    begins, first, begun, second = said.err.splitlines()
+    assert begins == "plan.org:1: RUNNING one"
+    assert re.fullmatch(r"plan.org:\d+: RUNNING two", begun)
     assert re.fullmatch(r"plan.org:1: DONE one, \d+\.\d s", first)
     assert re.fullmatch(r"plan.org:11: FAILED two, \d+\.\d s: error: .*division by zero.*", second)
     assert desk.text.splitlines()[10] == "* FAILED two"
@@ -351,9 +353,11 @@ def test_a_flight_that_is_killed_in_a_step_goes_on_at_the_call(desk: Desk) -> No
     desk.plan(step("one", "[(put 1) (mortal) (put 2)]"), step("two", "2"))
     assert desk.fly("--yes").code == -9
     assert desk.words == ["RUNNING", "PLAN"]
+    assert "  broken off   1 run" in desk.does("sessions").out
     said = desk.fly("--yes")
     assert (said.code, desk.puts, desk.words) == (0, ["1", "2"], ["DONE", "DONE"])
     assert said.out.startswith('DONE    one: [1 "alive" 2]\n')
+    assert "  done         1 run" in desk.does("sessions").out
 
 
 def test_ctrl_c_breaks_a_flight_off_and_it_goes_on(desk: Desk) -> None:

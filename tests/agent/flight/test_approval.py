@@ -177,7 +177,9 @@ def policy(field: Field, rules: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "81")
+    """A terminal of 81 columns."""
+    monkeypatch.setattr("quoth.agent.flight.approval_view.is_terminal", lambda out: True)
+    monkeypatch.setattr("quoth.agent.flight.approval_view.columns_of", lambda out: 81)
 
 
 def test_every_call_that_is_covered_is_shown_with_the_data_it_comes_of(field: Field) -> None:
@@ -227,6 +229,13 @@ def test_a_long_call_is_shown_whole_over_lines_that_are_marked(field: Field) -> 
     marks = {line[:8] for line in sight.page() if not line.startswith(" " * 4 + "covers")}
     assert marks == {" " * 4 + "runs", " " * 8, " " * 6 + "… "}
     assert all(len(line) <= 80 for line in sight.page())
+
+
+def test_in_a_pipe_it_stays_on_its_line(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.agent.flight.approval_view.is_terminal", lambda out: False)
+    text = "日本 word " * 40
+    field.plan(step("one", block(f'(note "{text}")')))
+    assert Sight(field).under("covers, in each attempt") == [f'(note :text "{text}")']
 
 
 def test_a_huge_argument_is_shown_by_its_head_length_and_digest_and_whole_as_data(field: Field) -> None:

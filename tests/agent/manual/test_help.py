@@ -118,3 +118,19 @@ def test_what_the_words_send_somebody_to_is_there() -> None:
     ]
     sent = {topic for one in sources for topic in re.findall(r"quoth help ([a-z]+)", one.read_text("utf-8"))}
     assert sent - {*pages()} == set()
+
+
+def test_the_files_that_pages_name_are_there() -> None:
+    named = {
+        path
+        for one in [README, *PAGES]
+        for path in re.findall(
+            r"[=:]((?:agent|neuro|tools|plans|tests)/[\w./-]*\w)[=\]]", one.read_text("utf-8")
+        )
+    }
+    assert [path for path in sorted(named) if "NAME" not in path and not (ROOT / path).exists()] == []
+    assert "tools/door/door.py" in named
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= 300

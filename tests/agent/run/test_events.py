@@ -68,9 +68,26 @@ async def test_a_stream_gives_the_events_in_order_and_ends_with_the_reply(tmp_pa
         events = [event async for event in agent.stream("Do it.")]
     kinds = [event.kind for event in events if event.kind != "text"]
     first = ["turn", "written", "usage", "thought", "call", "result"]
-    assert kinds == [*first, "turn", "usage", "thought", "end"]
+    assert kinds == [*first, "turn", "usage", "said", "thought", "end"]
     assert (events[-1].data.status, events[-1].data.text) == ("done", DONE)
     assert "".join(event.data for event in events if event.kind == "text") == LOOK + DONE
+
+
+async def test_the_words_of_each_reply_come_in_blocks_and_without_its_calls(tmp_path: Path) -> None:
+    long = "One.\n\n- two\n- three\n\nFour."
+    async with async_agent(tmp_path, f"I look.\n\n{LOOK}\n\nAnd then?", long) as agent:
+        events = [event async for event in agent.stream("Do it.")]
+    said = [event.data for event in events if event.kind == "said"]
+    assert said == ["I look.", "And then?", "One.", "- two\n- three", "Four."]
+
+
+async def test_a_stream_hears_of_a_listener_that_fails(tmp_path: Path) -> None:
+    def listen(event: RunEvent) -> None:
+        raise ValueError("oh")
+
+    async with async_agent(tmp_path, DONE, on_event=listen) as agent:
+        notes = [event.data async for event in agent.stream("Do it.") if event.kind == "note"]
+    assert notes == ["The listener failed at the event turn: ValueError: oh"]
 
 
 def test_the_synchronous_agent_streams_too(tmp_path: Path) -> None:

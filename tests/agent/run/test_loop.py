@@ -409,7 +409,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
 def test_a_listener_hears_the_run_in_order(tmp_path: Path) -> None:
     heard: list[str] = []
     story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event: heard.append(event.kind))
-    assert [event for event in heard if event not in ("text", "turn", "usage")] == (
+    assert [event for event in heard if event not in ("text", "said", "turn", "usage")] == (
         ["written", "thought", "call", "result", "thought", "fault", "thought", "end"]
     )
 
@@ -437,7 +437,11 @@ def test_each_call_is_told_when_it_is_whole_and_none_is_made_before_the_reply_ha
         workspace=tmp_path,
         model=model,
         tools=[made],
-        on_event=lambda event: heard.append(event.data if event.kind in ("text", "written") else event.kind),
+        on_event=lambda event: (
+            heard.append(event.data if event.kind in ("text", "written") else event.kind)
+            if event.kind != "said"
+            else None
+        ),
     ) as agent:
         agent.run("Do it.")
     first = [data for data in heard[: heard.index("thought")] if data not in ("turn", "usage")]

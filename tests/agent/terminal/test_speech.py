@@ -1,0 +1,112 @@
+"""What a model says is printed as it is said: on a terminal by blocks, each once; in a pipe at the end."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+
+import pytest
+from words import async_agent
+
+from quoth.agent.events import RunEvent, SubAgent
+from quoth.agent.terminal.progress import Progress
+from quoth.agent.terminal.speech import Speech
+
+LOOK = 'I look.\n\nAt **this**:\n\n(echo :text "a")'
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Tty:
+    """Stdout as a terminal without colours; stderr goes there, too."""
+    screen = Tty()
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("quoth.agent.terminal.output._results", screen)
+    return screen
+
+
+async def told(speech: Speech, folder: Path, *replies: str) -> None:
+    async with async_agent(folder, *replies, on_event=speech) as agent:
+        reply = await agent.run("Do it.")
+    speech.finish(reply.text)
+
+
+async def test_on_a_terminal_words_stand_between_the_calls_and_none_comes_twice(
+    screen: Tty, tmp_path: Path
+) -> None:
+    await told(Speech(screen), tmp_path, LOOK, "It said *a*.\n\nDone.")
+    lines = [line for line in screen.getvalue().splitlines() if not line.startswith("←")]
+    assert lines == ["  I look.", "", "  At this:", '→ (echo :text "a")', "  It said a.", "", "  Done."]
+
+
+async def test_on_a_dumb_terminal_they_stand_as_they_were_said(
+    screen: Tty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    await told(Speech(io.StringIO()), tmp_path, "It is *a*.\n\n- b")
+    assert screen.getvalue() == "It is *a*.\n\n- b\n"
+
+
+async def test_in_a_pipe_the_reply_comes_once_and_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "word " * 60 + "\n\n**end**"
+    await told(Speech(io.StringIO()), tmp_path, LOOK, long)
+    assert capsys.readouterr().out == long + "\n"
+
+
+async def test_where_stdout_is_for_a_program_no_word_goes_there(screen: Tty) -> None:
+    speech = Speech(io.StringIO(), aloud=False)
+    speech(RunEvent("said", "Words."))
+    assert screen.getvalue() == ""
+
+
+def test_what_a_sub_agent_says_is_told_by_who_called_it(screen: Tty) -> None:
+    speech = Speech(io.StringIO())
+    speech(RunEvent("said", "Deep.", (SubAgent("c", "Help."),)))
+    assert screen.getvalue() == ""
+
+
+def test_a_reply_that_is_no_words_of_the_model_is_printed(screen: Tty) -> None:
+    speech = Speech(io.StringIO())
+    speech(RunEvent("turn", 1))
+    speech(RunEvent("said", "I send it."))
+    speech.finish("Sent: 42")
+    assert screen.getvalue() == "  I send it.\n\n  Sent: 42\n"
+
+
+# How long it thinks
+
+
+def last_line(shown: io.StringIO) -> str:
+    return shown.getvalue().rpartition("\x1b[0K")[2].removeprefix("\x1b[2m").removesuffix("\x1b[0m")
+
+
+def test_the_last_line_tells_seconds_and_tokens_while_the_model_thinks() -> None:
+    shown, seconds = io.StringIO(), itertools.chain([0.0, 0.4, 3.2], itertools.repeat(7.9))
+    show = Progress(shown, color=True, clock=lambda: next(seconds))
+    show(RunEvent("turn", 1))
+    assert last_line(shown) == "… reading"
+    show(RunEvent("text", "It is"))
+    assert last_line(shown) == "… 3 s, ~1 tokens  It is"
+    show(RunEvent("text", " " + "word " * 40))
+    assert last_line(shown).startswith("… 7 s, ~41 tokens  ")
+    assert len(last_line(shown)) <= 79
+    show(RunEvent("call", "x"))
+    assert shown.getvalue().endswith("\x1b[0K")
+
+
+def test_nothing_is_drawn_over_a_question() -> None:
+    shown = io.StringIO()
+    show = Progress(shown, color=True)
+    show(RunEvent("turn", 1))
+    show(RunEvent("question", None))
+    before = shown.getvalue()
+    show(RunEvent("text", "Another one speaks.", (SubAgent("c", "Help."),)))
+    assert shown.getvalue() == before
