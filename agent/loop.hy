@@ -296,8 +296,8 @@ thousand turns use no more stack than ten."
   change of its is still to be made; one that repeats another must avoid that tool. Returns the record of the
   call that came back too often, or None."
   (setv open (unchanged? run)
-        run.must-answer (and (not open) (any (gfor record repeats (telling? record))))
-        run.avoided (sfor  record repeats  :if (or open (not (telling? record)))  record.form.tool)
+        run.must-answer (and (not open) (any (gfor record repeats (news? record run))))
+        run.avoided (sfor  record repeats  :if (or open (not (news? record run)))  record.form.tool)
         stuck None)
   (for [record repeats]
     (setv digest (call-digest record.form run)

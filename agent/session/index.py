@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Summary:
-    """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off``
-    if that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
+    """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off`` if
+    that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
     first task."""
 
     id: str

@@ -27,12 +27,12 @@ def surroundings_text(
     many are left out; ``notes`` is a file for agents that a person trusts."""
     head, place = HEAD.format(day=f"{day.isoformat()}, {day:%A}"), _name(folder)
     if entries is None:
-        lines = [f"{head}. You work in the folder {place}."]
+        lines = [f'{head}. You work in the folder "." ({place}).']
     elif names := [f"| {_name(entry)}" for entry in entries]:
         rest = [f"| … and {more:,} more"] if more else []
-        lines = [f"{head}. These are the files of the folder {place}, in which you work:", *names, *rest]
+        lines = [f'{head}. You work in the folder "." ({place}), which holds:', *names, *rest]
     else:
-        lines = [f"{head}. The folder {place}, in which you work, is empty."]
+        lines = [f'{head}. You work in the folder "." ({place}), which is empty.']
     if notes:
         lines += [NOTES, *(f"| {visible(line)}".rstrip() for line in notes.splitlines())]
     return "\n".join(lines)
