@@ -18,9 +18,10 @@ thousand turns use no more stack than ten."
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
+  quoth.neuro.prompt.surroundings [may-compute]
   quoth.neuro.reading.words [Words]
   quoth.neuro.think [think]
-  quoth.tools.call.call [new-call]
+  quoth.tools.call.call [PROGRAMS new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.history.call-log [key-in]
   quoth.tools.lisp.forms [CallForm]
@@ -155,7 +156,16 @@ thousand turns use no more stack than ten."
   "Whether the model may not answer yet: no result has told it anything, and it has tries left."
   (and run.must-act
        (<= run.step MUST-LOOK-TURNS)
-       (not (any (gfor record run.calls (telling? record))))))
+       (not (any (gfor record run.calls (news? record run))))))
+
+(defn news? [record run]
+  "Whether a result tells more than the model was told of its place: a list of the same files does not, and
+  small models made up what is in them."
+  (setv value record.result.value)
+  (and (telling? record)
+       (not (and (isinstance value list)
+                 (all (gfor  item value
+                             (and (isinstance item str) (in f"| {item}\n" f"{run.surroundings}\n"))))))))
 
 (defn may-remember? [run]
   "Whether a model that must look first may instead answer from its memory. It gets one try."
@@ -170,9 +180,14 @@ thousand turns use no more stack than ten."
 (defn unlooked [run]
   "The tools that show nothing new, while the model has to look at something first and has others for that:
   those that end a run, or touch nothing but the memory and messages. Small models put a guess into a note
-  and answered from it."
+  and answered from it. A program computes with what was seen, so where nothing was and the task has no
+  numbers of its own, it waits too: they called functions that they wished there were."
   (setv blind (if (must-look? run)
-                  (sfor  tool run.door.table.shown  :if (blind? tool)  tool.name)
+                  (sfor  tool run.door.table.shown
+                         :if (or (blind? tool)
+                                 (searched-in-vain? tool run)
+                                 (and (= tool.name PROGRAMS) (not (may-compute run.task))))
+                         tool.name)
                   (set)))
   (if (< (len blind) (len run.door.table.shown))  blind  (set)))
 
@@ -180,12 +195,18 @@ thousand turns use no more stack than ten."
   (or tool.ends-turn
       (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
 
+(defn searched-in-vain? [tool run]
+  "Whether the memory was searched and nothing is there."
+  (any (gfor record run.calls (and (= record.form.tool tool.name) (hitless? record.result.value)))))
+
+(defn hitless? [value]
+  (and (isinstance value dict) (= (.get value "hits") [])))
+
 (defn telling? [record]
   "Whether a result is informative: it is ok and not empty, nor a search without hits."
-  (setv value record.result.value)
   (and record.result.ok
-       (not-in value [None "" [] {}])
-       (not (and (isinstance value dict) (= (.get value "hits") [])))))
+       (not-in record.result.value [None "" [] {}])
+       (not (hitless? record.result.value))))
 
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."
@@ -271,11 +292,12 @@ thousand turns use no more stack than ten."
   (list (.values (dfor record records (call-digest record.form run) record))))
 
 (defn note-repeats [repeats run]
-  "Count repeated calls. A model that repeats an informative call has what it needs and must answer; one that
-  repeats another must avoid that tool. Returns the record of the call that came back
-  too often, or None."
-  (setv run.must-answer (any (gfor record repeats (telling? record)))
-        run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
+  "Count repeated calls. A model that repeats an informative call has what it needs and must answer, unless a
+  change of its is still to be made; one that repeats another must avoid that tool. Returns the record of the
+  call that came back too often, or None."
+  (setv open (unchanged? run)
+        run.must-answer (and (not open) (any (gfor record repeats (news? record run))))
+        run.avoided (sfor  record repeats  :if (or open (not (news? record run)))  record.form.tool)
         stuck None)
   (for [record repeats]
     (setv digest (call-digest record.form run)
@@ -283,6 +305,21 @@ thousand turns use no more stack than ten."
     (when (>= (get run.repeated digest) run.limits.repeats)
       (setv stuck record)))
   stuck)
+
+(defn unchanged? [run]
+  "Whether a change was tried, failed, and none was made since. A model that had to answer there said that it
+  was made."
+  (setv tried False)
+  (for [record run.calls]
+    (cond
+      record.result.side-effects  (setv tried False)
+      (and (= record.result.status "error") (changes? record run))  (setv tried True)))
+  tried)
+
+(defn changes? [record run]
+  "Whether the tool of a call writes files."
+  (setv table run.door.table)
+  (and (in record.form.tool table) (in "writes" (. table (get record.form.tool) effects))))
 
 (defn last-words [turn run]
   "How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it that

@@ -53,7 +53,7 @@ def tools(options: ToolsOptions) -> int:
         return test_tools(options, options.file)
     table = _for_user(options, tools_of(options))
     if options.name == "test" and "test" not in table:
-        raise UsageError("Name the file whose examples are to be tested: quoth tools test FILE.hy")
+        raise UsageError("Name the file whose examples are to be tested: quoth tools test FILE")
     if options.name:
         from quoth.agent.terminal.tool_page import expansions, tool_page
 

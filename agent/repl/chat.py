@@ -24,6 +24,8 @@ class ChatRepl(Repl):
     }
     first = (("any text", "say it in the chat; the conversation goes on from line to line"),)
 
+    lisp = False
+
     def __init__(self, chat: AsyncAgent, as_json: bool = False) -> None:
         super().__init__(chat, as_json)
         chat.deliver = None  # the Reply has all messages, in their order

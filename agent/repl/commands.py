@@ -7,6 +7,7 @@ below; none evaluates a form.
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,12 @@ async def resume(repl: Repl, rest: str) -> None:
 
 
 def help_(repl: Repl, rest: str) -> None:
-    repl.tell(repl.help)
+    if not rest:
+        repl.tell(repl.help)
+        return
+    from quoth.agent.manual.reading import answer
+
+    repl.tell_drawn(answer(rest.split(), min(shutil.get_terminal_size().columns, 100)))
 
 
 def tools(repl: Repl, rest: str) -> None:
@@ -253,7 +259,7 @@ def leave(repl: Repl, rest: str) -> None:
 
 ALL: tuple[Any, ...] = (
     Command("say", "TEXT", "give text to the agent that would else be read as Lisp", say, chat=False),
-    Command("help", "", "this text", help_),
+    Command("help", "TOPIC", "a page of the manual; without TOPIC: this text", help_),
     Command("tools", "", "list the tools", tools),
     Command("tool", "NAME", "show a tool: schema, source form, expansion", tool),
     Command("belt", "", "what the model is shown", belt),

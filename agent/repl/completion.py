@@ -43,16 +43,20 @@ class PromptCompleter(Completer):
         agent: AsyncAgent,
         names: Callable[[], Mapping[str, object]],
         commands: Callable[[], Mapping[str, str]],
+        lisp: bool = True,
     ) -> None:
         self._agent = agent
         self._names = names
         self._commands = commands
+        self._lisp = lisp
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         before = document.text_before_cursor
         found: Iterable[Completion] = ()
         if before.startswith(","):
             found = self._in_command(before[1:])
+        elif not self._lisp:
+            return
         elif is_form(before):
             found = self._in_form(before)
         elif not before.strip() or not any(char in before for char in ' \n"'):

@@ -35,22 +35,24 @@ class LineEditor:
     """Reads entries at a terminal that is not dumb, with a history that is kept from day to day.
 
     ``names`` are the names of the person's module as they are written, ``commands`` the commands with their
-    words of help, both asked whenever something is completed."""
+    words of help, both asked whenever something is completed. Without ``lisp`` a parenthesis is one of prose,
+    as in a chat."""
 
     def __init__(
         self,
         agent: AsyncAgent,
         names: Callable[[], Mapping[str, object]],
         commands: Callable[[], Mapping[str, str]],
+        lisp: bool = True,
     ) -> None:
         self._session: PromptSession[str] = PromptSession(
             history=_history(lambda: agent.table.secrets),
-            completer=PromptCompleter(agent, names, commands),
+            completer=PromptCompleter(agent, names, commands, lisp),
             complete_while_typing=False,
-            lexer=LispLexer(),
+            lexer=LispLexer() if lisp else None,
             style=STYLE,
-            input_processors=[MatchingBracket()],
-            key_bindings=_keys(),
+            input_processors=[MatchingBracket()] if lisp else [],
+            key_bindings=_keys(is_form if lisp else lambda text: False),
             multiline=True,
             prompt_continuation=lambda width, line, wrapped: " " * width if wrapped else MORE.rjust(width),
         )
@@ -61,7 +63,8 @@ class LineEditor:
         return await self._session.prompt_async(prompt, handle_sigint=False)
 
 
-def _keys() -> KeyBindings:
+def _keys(is_form: Callable[[str], bool]) -> KeyBindings:
+    """What is not prompt_toolkit's own. ``is_form`` tells which entries are Lisp."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER)
 
@@ -71,15 +74,21 @@ def _keys() -> KeyBindings:
         if buffer.complete_state:  # what is chosen there is taken; it does not run yet
             buffer.complete_state = None
         elif is_form(buffer.text) and read_typed(buffer.text).unfinished:
-            _new_line(buffer)
+            _new_line(buffer, indented=True)
         else:
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        _new_line(event.current_buffer)
+        _new_line(event.current_buffer, indented=is_form(event.current_buffer.text))
 
-    @keys.add("tab", filter=typing & Condition(_before_the_text))
+    @Condition
+    def in_indentation() -> bool:
+        document = get_app().current_buffer.document
+        further = document.cursor_position_row > 0
+        return further and not document.current_line_before_cursor.strip() and is_form(document.text)
+
+    @keys.add("tab", filter=typing & in_indentation)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         blanks = len(buffer.document.current_line_before_cursor)
@@ -89,19 +98,9 @@ def _keys() -> KeyBindings:
     return keys
 
 
-def _before_the_text() -> bool:
-    """Whether the cursor stands in the indentation of a further line of a form."""
-    document = get_app().current_buffer.document
-    return (
-        document.cursor_position_row > 0
-        and not document.current_line_before_cursor.strip()
-        and is_form(document.text)
-    )
-
-
-def _new_line(buffer: Buffer) -> None:
+def _new_line(buffer: Buffer, *, indented: bool) -> None:
     before = buffer.document.text_before_cursor
-    buffer.insert_text("\n" + (indentation(before) if is_form(before) else ""))
+    buffer.insert_text("\n" + (indentation(before) if indented else ""))
 
 
 def _history(secrets: Callable[[], Collection[str]]) -> History:

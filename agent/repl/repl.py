@@ -25,7 +25,14 @@ from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.input import StdinLines, answers
 from quoth.agent.terminal.interrupt import interrupt_politely
-from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line, results_only
+from quoth.agent.terminal.output import (
+    complain,
+    is_dumb,
+    print_drawn,
+    print_json,
+    print_line,
+    results_only,
+)
 from quoth.agent.terminal.speech import Speech
 from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import PROGRAMS, ToolResult
@@ -57,6 +64,7 @@ class Repl:
 
     commands: ClassVar[dict[str, Command]] = COMMANDS
     first: tuple[tuple[str, str], ...] = FIRST
+    lisp: ClassVar[bool] = True  # whether a form is evaluated
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         self.agent = agent
@@ -333,6 +341,13 @@ class Repl:
         else:
             self._write(text)
 
+    def tell_drawn(self, text: str) -> None:
+        """What a command shows in quoth's own colours."""
+        if self.as_json:
+            self.complain(text)
+        else:
+            print_drawn(text.rstrip("\n"))
+
     def _write(self, text: str) -> None:
         print_line(text)
 
@@ -364,7 +379,7 @@ class Repl:
         if self._editor is None:
             from quoth.agent.repl.line import LineEditor
 
-            self._editor = LineEditor(self.agent, self._names, self._words)
+            self._editor = LineEditor(self.agent, self._names, self._words, self.lisp)
         return str(await self._editor.read(prompt))
 
     def _names(self) -> Any:

@@ -92,8 +92,9 @@ class Host(EventSource):
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
         ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``.
-        ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship, ``tools=["shop.hy", double]``;
-        a ToolTable in place of them all; or ``tools=ToolOptions(["shop.hy"], belt="search")``.
+        ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
+        ``tools=["shop.hy", double]``; a ToolTable in place of them all; or
+        ``tools=ToolOptions(["shop.hy"], belt="search")``.
         ``model`` is a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend; None for
         the default; or ``model=ModelOptions("openai:gpt-x", base_url="http://…", dialect="native")``.
         ``policy`` is a file of rules beside those of the user and of the workspace: ``policy="rules.hy"``;

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 class ToolOptions:
     """The tools of an agent, and how its model is shown them: ``ToolOptions(["shop.hy"], belt="search")``.
 
-    ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship, ``["shop.hy", double]``; or a
-    ToolTable in place of them all. ``belt="search"`` shows the model one line a tool, for a table that is too
-    large to show; the default, ``"full"``, shows it all. ``without`` names tools that ship and are left out,
-    ``without=["block", "recall"]``.
+    ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
+    ``["shop.hy", double]``; or a ToolTable in place of them all. ``belt="search"`` shows the model one line a
+    tool, for a table that is too large to show; the default, ``"full"``, shows it all. ``without`` names
+    tools that ship and are left out, ``without=["block", "recall"]``.
 
     ``remote="redis://HOST:PORT"`` adds the tools that workers there have published under the ``prefix``,
     signed with the key in the file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user). Of a tool that

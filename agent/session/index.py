@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Summary:
-    """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off``
-    if that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
+    """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off`` if
+    that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
     first task."""
 
     id: str
@@ -90,9 +90,7 @@ def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summa
     return [read_leniently(store, lambda found, row=row: summary(found, path, *row), faults) for row in rows]  # type: ignore[misc]
 
 
-def summary(
-    transcript: Transcript, store: Path, session: str, events: int, first: str, last: str
-) -> Summary:
+def summary(transcript: Transcript, store: Path, session: str, events: int, first: str, last: str) -> Summary:
     """The summary of one session, given its number of events and the times of the first and last."""
     no_end = "running" if is_driven(store, session) else "broken off"
     users = users_of(transcript, session)

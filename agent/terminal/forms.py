@@ -22,6 +22,20 @@ COVERED = 60  # of one that is shown in another way, too
 WIDTH = 100
 BRIEF = 600  # characters of a form on a line of its own
 
+_standing = ""  # the form that the last line on the terminal shows
+
+
+def stands(form: str) -> None:
+    """Remember that the last line on the terminal shows this form; an empty one: that it shows something
+    else. A question about the form then need not repeat it."""
+    global _standing
+    _standing = form
+
+
+def standing() -> str:
+    """The form that the last line on the terminal shows; empty if none."""
+    return _standing
+
 
 def folded(form: CallForm, covered: Collection[str] = (), *, others: bool = True) -> CallForm:
     """The form to show first: each long argument is only its beginning and its length; a program is laid out

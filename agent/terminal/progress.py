@@ -15,9 +15,8 @@ from typing import TextIO
 
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
-from quoth.agent.terminal.forms import brief
+from quoth.agent.terminal.forms import brief, stands
 from quoth.agent.terminal.output import colored, columns_of, complain, may_draw, shown
-from quoth.agent.terminal.question import stands
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short

@@ -9,30 +9,25 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
-from quoth.agent.terminal.forms import folded, laid_out, margined
+from quoth.agent.terminal.forms import folded, laid_out, margined, standing, stands
 from quoth.agent.terminal.output import may_draw
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
+if TYPE_CHECKING:
+    from quoth.tools.registry.table import CognitiveTool
+
 ROOM = 10  # lines of the screen for what stands around the form
 NARROWEST, LOWEST = 20, 6
-
-_standing = ""  # the form that the last line on the terminal shows
-
-
-def stands(form: str) -> None:
-    """Remember that the last line on the terminal shows this form; an empty one: that it shows something
-    else. A question about the form then need not repeat it."""
-    global _standing
-    _standing = form
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes 
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
     complete = cut == head and all_drawn and all(told) and first.positional == form.positional
     whole, _ = changes_text(different, changes, columns, color=color)
-    begin = [] if _standing == str(form) else ["", cut]
+    begin = [] if standing() == str(form) else ["", cut]
     stands("")
     return Question(
         "\n".join([*begin, *below, *notes]),
@@ -117,8 +112,9 @@ def _broken(text: str, columns: int) -> list[str]:
     """A sentence of ours with a name of somebody else's in it, broken so that each row is set in."""
     from rich.cells import chop_cells
 
-    first, *rest = chop_cells(text, max(columns - 4, NARROWEST)) or [""]
-    return [f"  {first}", *(f"    {row}" for row in chop_cells("".join(rest), max(columns - 6, NARROWEST)))]
+    width = max(columns - 6, NARROWEST)
+    rows = [piece for row in textwrap.wrap(text, width) or [""] for piece in chop_cells(row, width) or [""]]
+    return [f"    {row}" if at else f"  {row}" for at, row in enumerate(rows)]
 
 
 def columns() -> int:

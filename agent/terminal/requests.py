@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.diff import differences
 from quoth.agent.terminal.person import require_person
-from quoth.agent.terminal.question import changes_text, columns, covered_by
 from quoth.tools.text import exact_time
 from quoth.tools.visible import mixed, visible
 
@@ -106,6 +104,8 @@ def changes_data(proposal: Proposal | None) -> dict[str, Any]:
     """Return what a call would change as JSON data; nothing where its tool does not tell."""
     if proposal is None:
         return {}
+    from quoth.agent.terminal.diff import differences
+
     changes = [one.to_json() for one in differences(proposal.changes, proposal.hide)]
     trouble = proposal.changes.trouble
     return {"changes": changes, **({"trouble": trouble} if trouble else {})}
@@ -169,7 +169,9 @@ def page(
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:
     """Return the form of a request, laid out, and in lines all that it would change; what these show is
     folded in the form."""
+    from quoth.agent.terminal.diff import differences
     from quoth.agent.terminal.forms import folded, form_of, laid_out, margined
+    from quoth.agent.terminal.question import changes_text, columns, covered_by
 
     form = form_of(text)
     if form is None:

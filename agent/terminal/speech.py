@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from quoth.agent.events import RunEvent
+from quoth.agent.terminal.forms import stands
 from quoth.agent.terminal.output import (
     columns_of,
     is_dumb,
@@ -19,7 +20,6 @@ from quoth.agent.terminal.output import (
     results,
 )
 from quoth.agent.terminal.progress import Progress
-from quoth.agent.terminal.question import stands
 
 
 class Speech(Progress):

@@ -98,7 +98,7 @@ def _view(table: ToolTable, view: str) -> str | bytes:
 
 def _seen(table: ToolTable, view: str) -> ToolTable:
     """The tools a view shows: programs may use those too that are not for replies."""
-    return table.visible if view == "run" else table.shown
+    return table.in_programs if view == "run" else table.shown
 
 
 # Text views

@@ -98,7 +98,9 @@ class Dialect:
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
         """The GBNF grammar of this dialect, if any; for ``bounds`` see neuro/prompt/grammar.py."""
-        return None if self.spelling is None else grammar(table, spelling=self.spelling, **bounds)
+        if self.spelling is None:
+            return None
+        return grammar(table, spelling=self.spelling, **{"several": self.stops, **bounds})  # as the rules say
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
         """The calls of a reply. Never raises: ``errors`` of the Reading has what could not be read."""
@@ -144,7 +146,7 @@ class _Tags(Dialect):
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
         tagged = table.visible.where(lambda tool: tool.tag is not None)
-        return super().grammar(tagged, several=self.stops, **bounds)  # as the rules say
+        return super().grammar(tagged, **bounds)
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         return _names(table), table.tags

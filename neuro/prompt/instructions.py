@@ -13,7 +13,7 @@ from quoth.tools.lisp.forms import CallForm
 HOW = """\
 HOW TO WORK:
 You know only the names of the files here: look before you answer, and never guess.
-- Begin with read-file of the file that it is about. To find out which files hold a word, use grep-search.
+- If the task is about a file, begin with read-file. To find out which files hold a word, use grep-search.
 - To change a file, use edit-file; to make one, write-file.
 - To compute, use eval; never compute in your head.
 Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
@@ -113,7 +113,7 @@ def tag_rules(tags: Mapping[str, str], *, stops: bool = False) -> str:
 NATIVE = """\
 HOW TO WORK:
 You know only the names of the files here: look before you answer, and never guess.
-- Begin with read-file of the file that it is about. To find out which files hold a word, use grep-search.
+- If the task is about a file, begin with read-file. To find out which files hold a word, use grep-search.
 - To change a file, use edit-file; to make one, write-file.
 - To compute, use eval; never compute in your head.
 Calls that do not need each other's results may be made together.

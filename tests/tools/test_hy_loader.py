@@ -234,6 +234,13 @@ def test_a_file_that_does_not_require_the_macro_is_told_so(tmp_path: Path) -> No
     assert str(told.value).splitlines()[0] == f"{tmp_path}/bot.hy:{wanted}"
 
 
+def test_each_macro_of_ours_that_is_not_required_is_told(tmp_path: Path) -> None:
+    text = '(require quoth [def-cognitive-tool])\n(def-shell-tool x "List." :argv ["ls"])\n'
+    files(tmp_path, {"bot.hy": text})
+    with pytest.raises(UsageError, match=r"2:1: def-shell-tool is a macro: begin .* \[def-shell-tool\]\)"):
+        hy_loader.load_hy_file(tmp_path / "bot.hy")
+
+
 def test_a_name_that_is_missing_elsewhere_is_told_as_it_is(tmp_path: Path) -> None:
     files(tmp_path, {"bot.hy": "(require quoth [def-cognitive-tool])\n(len sky)\n"})
     with pytest.raises(UsageError, match="2:6: NameError: name 'sky' is not defined"):

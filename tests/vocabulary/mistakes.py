@@ -109,6 +109,15 @@ MISTAKES: tuple[Mistake, ...] = (
         "catch is not known here; write (try (/ 1 0) (except [e Exception] 0))",
         "(try (/ 1 0) (except [e Exception] 0))",
     ),
+    Mistake(
+        "getf", '(getf {"k" 1} :k)', 'getf is not known here; write (get {"k" 1} "k")', '(get {"k" 1} "k")'
+    ),
+    Mistake(
+        "getf with a default",
+        "(setv x {}) (getf x :k 3)",
+        'getf is not known here; write (.get x "k" 3)',
+        '(.get x "k" 3)',
+    ),
     Mistake("car", "(car [1 2])", "car is not known here; write (first xs)", "(first xs)"),
     Mistake("setf", "(setf x 1)", "setf is not known here; write (setv x 1)", "(setv x 1)"),
     Mistake("format", '(format t "~a" 1)', 'format is not known here; write f"{x} {y}"', 'f"{x} {y}"'),

@@ -16,6 +16,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   ; Characters given back by one read.
 (setv MAX-FILE 5_000_000)
   ; Bytes of a file that is edited, and of a text that is written.
+(setv MAX-LINES 5_000  MAX-LINE 200)
+  ; Lines, and characters of one, that are compared with a text that is not there.
 
 ;; * Helpers
 
@@ -105,6 +107,17 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (.say ctx near)))
   found)
 
+(defn alike [text old]
+  "The line that is nearest to one that is not there, as it has to be written."
+  (import difflib [get-close-matches])
+  (setv near (when (and (not-in "\n" old) (<= (len old) MAX-LINE))
+               (get-close-matches (.strip old)
+                                  (dict.fromkeys (gfor  line (cut (.splitlines text) 0 MAX-LINES)
+                                                        :if (<= (len line) MAX-LINE)
+                                                        (.strip line)))
+                                  1)))
+  (if near  f" The nearest line there is :old {(print-string (get near 0))}"  ""))
+
 (defn replaced [path text old new everywhere]
   "TEXT with OLD replaced; OLD must be there, and only once unless EVERYWHERE."
   (setv found (.count text old))
@@ -112,7 +125,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     (= old "")
       (raise (ToolError "The text to replace is empty."))
     (= found 0)
-      (raise (ToolError f"{path} does not contain that text; read the file and copy it exactly."))
+      (raise (ToolError (+ f"{path} does not contain that text; read the file and copy it exactly."
+                           (alike text old))))
     (and (> found 1) (not everywhere))
       (raise (ToolError f"{path} contains that text {found} times; give more of it, or :all True."))
     (> (+ (len text) (* found (- (len new) (len old)))) MAX-FILE)

@@ -1,7 +1,7 @@
 """What is near when a file tool finds nothing: other names, other case, single words of what was sought.
 
 Knows a call's context, whose rules say which files may be named and read; it must not know the tools. It
-looks at a bounded number of files, and only where the call itself was allowed to look.
+looks at a bounded number of files, and beyond those of the call only where no rule had to be asked.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import contextlib
 import re
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.text import count
 
@@ -22,7 +24,28 @@ MOST_FILES = 2_000
 MOST_BYTES = 1_000_000  # of a file
 SECONDS = 3.0
 MOST_NAMED = 3
+LINE = 10_000  # characters of a line
+READER = "read-file"
 SHORTEST = 3  # letters of a word that tells anything
+
+
+@dataclass
+class _Found:
+    """What is near a search, in the files looked at so far: the best is told."""
+
+    given: list[tuple[str, str]] = field(default_factory=list)  # a file, and what is told of it
+    other_case: list[tuple[str, str]] = field(default_factory=list)
+    named: list[tuple[str, str]] = field(default_factory=list)
+    holding: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def told(self) -> tuple[str, list[tuple[str, str]]]:
+        if self.given:
+            return "; ", self.given
+        if self.other_case:
+            return " so written; in other case ", self.other_case
+        if self.named:
+            return "; but there is ", self.named
+        return "; but ", [(shown, text) for _, shown, text in sorted(self.holding)]
 
 
 def near_search(ctx: ToolContext, pattern: str, path: str, glob: str) -> str:
@@ -33,40 +56,38 @@ def near_search(ctx: ToolContext, pattern: str, path: str, glob: str) -> str:
     from quoth.tools.safe_regex import compiled
 
     as_given, any_case = compiled(pattern), compiled(f"(?i){pattern}")
-    words = _words(pattern)
-    deadline = time.monotonic() + SECONDS
-    given: list[str] = []
-    other_case: list[str] = []
-    holding: list[tuple[int, str, str]] = []
-    named: list[str] = []
+    words, deadline, found = _words(pattern), time.monotonic() + SECONDS, _Found()
     with contextlib.suppress(TimeoutError, regex.error):
         for shown, text in _texts(ctx, path, deadline):
-            lines = text.splitlines()
-            many = [0, 0]
-            for line in lines:
-                for place, one in enumerate((as_given, any_case)):
-                    left = deadline - time.monotonic()
-                    many[place] += bool(left > 0 and one.search(line[:10_000], timeout=left))
-            if many[0]:
-                given.append(f"{count(many[0], 'line')} in {shown}")
-            elif many[1]:
-                other_case.append(f"{count(many[1], 'line')} in {shown}")
-            low = text.lower()
-            if found := [word for word in words if word in low]:
-                holding.append((-len(found), shown, " and ".join(found)))
+            exact = alike = 0
+            for line in text.splitlines():
+                exact += bool(as_given.search(line[:LINE], timeout=_left(deadline)))
+                alike += bool(any_case.search(line[:LINE], timeout=_left(deadline)))
+            if exact:
+                found.given.append((shown, f"{count(exact, 'line')} in {shown}"))
+            elif alike:
+                found.other_case.append((shown, f"{count(alike, 'line')} in {shown}"))
+            if held := [word for word in words if word in text.lower()]:
+                found.holding.append((-len(held), shown, f"{' and '.join(held)} in {shown}"))
             if any(word in shown.lower() for word in words):
-                named.append(shown)
-    nothing = "Nothing" if glob == "*" else f"Nothing in files named {glob}"
-    if given:
-        return f"{nothing}; {_few(given)}."
-    if other_case:
-        return f"{nothing} so written; in other case {_few(other_case)}."
-    if named:
-        return f"{nothing}; but see {_few(named)}."
-    if holding:
-        best = sorted(holding)
-        return f"{nothing}; but {_few(f'{found} in {shown}' for _, shown, found in best)}."
-    return ""
+                found.named.append((shown, shown))
+    how, near = found.told()
+    if not near:
+        return ""
+    where = "" if glob == "*" else f" in files named {glob}"
+    where += "" if path == "." else f" in {path}"
+    return f"Nothing{where}{how}{_few(text for _, text in near)}.{_read(ctx, near[0][0])}"
+
+
+def _left(deadline: float) -> float:
+    if (left := deadline - time.monotonic()) <= 0:
+        raise TimeoutError
+    return left
+
+
+def _read(ctx: ToolContext, path: str) -> str:
+    """The call that shows the nearest file: a small model needs it spelt out."""
+    return f" To read it: ({READER} :path {print_string(path)})" if READER in ctx.tool_names else ""
 
 
 def near_list(ctx: ToolContext, path: str, pattern: str) -> str:
@@ -83,13 +104,13 @@ def near_file(ctx: ToolContext, path: str) -> str:
     """Where there is a file of this name in another folder, or with another ending; empty for none."""
     wanted = PurePosixPath(path)
     with contextlib.suppress(ToolError):
-        files = [shown for shown in _shown(ctx, ".") if ctx.may_list(shown)]
+        files = [shown for shown in _shown(ctx, ".") if ctx.may_look(shown)]
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],
             [one for one in files if PurePosixPath(one).stem.lower() == wanted.stem.lower()],
         ):
             if same:
-                return f" There is {_few(same)}."
+                return f" There is {_few(same)}.{_read(ctx, same[0])}"
     return ""
 
 
@@ -99,12 +120,12 @@ def _shown(ctx: ToolContext, path: str) -> Iterator[str]:
 
 
 def _texts(ctx: ToolContext, path: str, deadline: float) -> Iterator[tuple[str, str]]:
-    """The files that may be read, and their texts. Raises TimeoutError after the deadline."""
-    for shown in _shown(ctx, path):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        if not ctx.may_read(shown):
-            continue
+    """The files that may be read and their texts: those that the call asked for, then those beside them.
+    Raises TimeoutError after the deadline."""
+    asked = dict.fromkeys(_shown(ctx, path))
+    beside = (shown for shown in _shown(ctx, ".") if shown not in asked and ctx.may_look(shown))
+    for shown in (*(one for one in asked if ctx.may_read(one)), *beside):
+        _left(deadline)
         try:
             with ctx.workspace.open_read(WorkspacePath(shown)) as stream:
                 data = stream.read(MOST_BYTES)

@@ -125,6 +125,7 @@ class ToolContext:
     snapshots: Snapshots | None = None  # where programs wait
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
     may_read: Callable[[str], bool] = _anything  # and whether they let it be read
+    may_look: Callable[[str], bool] = _anything  # and that of a file which the call did not ask for
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None

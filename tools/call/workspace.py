@@ -273,6 +273,8 @@ class Workspace:
             siblings: list[str] = []
             with contextlib.suppress(OSError):
                 siblings = [self.shown(item) for item in real.parent.iterdir()]
+            if real == self.root / self.root.name:  # models take the name of the folder for a path in it
+                return f'There is no file {path}; the folder itself is ".".'
             return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
         return f"{path}: {_why(error)}."
 

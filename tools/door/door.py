@@ -185,6 +185,7 @@ class Door(Parts):
             shown=self._shown,
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),
+            may_look=lambda path: walk().may_look(path),
             dispatch=nested,
             look=look,
             permission=Permission(state.permitted),

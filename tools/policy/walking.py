@@ -41,6 +41,7 @@ class Walk:
         facts = EvaluationContext(tool, call, workspace)
         own = rules.strict(tool)
         answered = {id(rule) for rule in own if rule.counts(rule.test(args, facts))}
+        self._answered = bool(answered)
         self._own = [rule for rule in own if id(rule) not in answered and _tells_paths(rule, tool)]
         self._reads: list[Rule] = []
         self._never = False
@@ -65,6 +66,11 @@ class Walk:
             or self._reader is None
             or not self._stopped(self._reads, self._reader, {"path": WorkspacePath(path)})
         )
+
+    def may_look(self, path: str) -> bool:
+        """Whether a file may be read that the call did not ask for. Where a person had to be asked about the
+        call, what they allowed is that call only."""
+        return not self._answered and self.may_read(path)
 
     def _instead(self, path: str) -> dict[str, Any]:
         """The arguments of the call, had it named this file."""

@@ -171,7 +171,7 @@ def _reading(name: str, text: str, names: Collection[str]) -> str:
         if isinstance(node, m.Expression) and _same(head_of(node), name):
             for item in node:
                 if isinstance(item, m.String) and _PATH.fullmatch(str(item)):
-                    return f" Read the file first: ({READER} :path {print_string(str(item))})."
+                    return f" A file is read by ({READER} :path {print_string(str(item))})."
         if isinstance(node, m.Sequence):
             pending += node
     return ""

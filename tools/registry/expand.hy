@@ -190,7 +190,9 @@ They know how a definition is written and nothing of what a tool does; values ar
 (defn expand-shell-tool [compiler name description items]
   "A tool whose body runs one program, without a shell; parameters that stand in :argv are filled in."
   (must-describe compiler name description)
-  (setv options (option-table compiler items #("argv" "cwd" "guard" "changes" "parameters" #* OPTIONS) (str name)))
+  (setv options (option-table compiler items
+                              #("argv" "cwd" "guard" "changes" "parameters" #* OPTIONS)
+                              (str name)))
   (when (not (isinstance (.get options "argv") hy.models.List))
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))

@@ -19,6 +19,8 @@ from quoth.tools.registry.tool import CognitiveTool as CognitiveTool
 
 EVERYBODY = "*"
 
+FOR_TESTS = ("echo",)  # tools that ship and are shown to no model
+
 
 class ToolTable:
     """Tools by name. The global one is ``cognitive_tools``; tests and agents make private ones."""
@@ -100,7 +102,15 @@ class ToolTable:
         return made
 
     def _forget(self) -> None:
-        for name in ("entries", "schema_hash", "secrets", "shown", "visible", "repeat_allowed_tools"):
+        for name in (
+            "entries",
+            "schema_hash",
+            "secrets",
+            "shown",
+            "in_programs",
+            "visible",
+            "repeat_allowed_tools",
+        ):
             self.__dict__.pop(name, None)
 
     def get(self, name: str) -> CognitiveTool:
@@ -139,6 +149,12 @@ class ToolTable:
     def shown(self) -> ToolTable:
         """The table of the tools that models are shown in full; this one if it has no others."""
         return self.visible.where(lambda tool: tool.shown)
+
+    @cached_property
+    def in_programs(self) -> ToolTable:
+        """The table of the tools that a model is shown which writes programs: all but those for tests, where
+        nobody chose them."""
+        return self.visible.where(lambda tool: tool.shown or tool.name not in FOR_TESTS)
 
     @cached_property
     def repeat_allowed_tools(self) -> frozenset[str]:

@@ -277,7 +277,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["repl"], "There is no command repl. Did you mean quoth, without a command?"),
     (["test", "t.hy"], "There is no command test. Did you mean quoth tools test?"),
     (["--modl", "x", "run"], "quoth has no option --modl. Did you mean --model?"),
-    (["tools", "test"], "Name the file whose examples are to be tested: quoth tools test FILE.hy"),
+    (["tools", "test"], "Name the file whose examples are to be tested: quoth tools test FILE"),
     (["tools", "tst", "t.hy"], "quoth tools shows one tool; to test a file: quoth tools test t.hy"),
     (["completion", "bsh"], "There is no completion for bsh. Did you mean bash?"),
     (["new", "tol", "a"], "There is no beginning of a tol. Did you mean tool?"),

@@ -102,14 +102,14 @@ def test_what_waits_is_listed_the_oldest_first(here: Path) -> None:
 
 
 def test_one_request_is_shown_in_full(here: Path) -> None:
-    long = f'(write-file :path "src/a.txt" :content "{"x" * 152}\\n")'
+    long = f'(write-file :path "src/a.txt" :content "{"x" * 222}\\n")'
     files(here, {"r.txt": f"{long}\n---\nDone."})
     quoth("run", "Write it.", "--model", "scripted:r.txt", "--session", "s1", "--user", "ann", cwd=here)
     (request,) = told(here, "pending")
     assert "[… " in done(here, "pending")
-    written = ["x" * 75, "x" * 73, "xxxx"]
+    written = ["x" * 75, "x" * 73, "x" * 73, "x"]
     assert timeless(done(here, "pending", request["id"])) == lines(
-        [f'{request["id"]}  (write-file :path "src/a.txt" :content … 153 characters)'],
+        [f'{request["id"]}  (write-file :path "src/a.txt" :content … 223 characters)'],
         ["  new file src/a.txt, 1 line", f"│ + {written[0]}", *[f"│   … {row}" for row in written[1:]]],
         ["because      it writes files", "touches      src/a.txt"],
         "asked by     ann (terminal), session s1, route reply",
@@ -589,3 +589,83 @@ def test_a_question_that_is_taken_back_leaves_a_call_that_can_be_resumed(here: P
     (request,) = told(here, "pending")
     done(here, "approve", request["id"])
     assert done(here, "resume") == "Created src/a.txt, 1 byte."
+
+
+# With what it would change
+
+CARE = """
+(require quoth [def-cognitive-tool])
+(def-cognitive-tool stamp "Stamp a file."
+  :parameters [path {:type path}  pin {:type str :secret True}]
+  :effects [:writes]
+  :changes [[path None (+ "pin " pin "\n")]]
+  :body "done")
+"""
+
+
+def test_a_request_shows_what_its_call_would_change_as_the_file_is_now(here: Path) -> None:
+    files(here, {"src/a.txt": "one\ntwo\n"})
+    request = wait(here, '(edit-file :path "src/a.txt" :old "two" :new "2")')
+    assert "\n       replaces 1 of 2 lines of src/a.txt by 1\n" in done(here, "pending")
+    assert "\n│ @@ line 1 @@\n│   one\n│ - two\n│ + 2\nbecause " in done(here, "pending", request)
+    (change,) = told(here, "pending", request)["changes"]
+    assert (change["summary"], change["added"]) == ("replaces 1 of 2 lines of src/a.txt by 1", 1)
+    assert told(here, "pending") == [told(here, "pending", request)]
+    files(here, {"src/a.txt": "two\n"})
+    assert "replaces the only line of src/a.txt by 1 line" in done(here, "pending", request)
+    files(here, {"src/a.txt": "three\n"})
+    trouble = (
+        "As things are it would fail: src/a.txt does not contain that text; read the file and copy it"
+        " exactly."
+    )
+    assert trouble in " ".join(done(here, "pending", request).split())
+    assert told(here, "pending", request)["trouble"] == trouble
+    done(here, "deny", request)
+    assert "changes" not in told(here, "pending", request)
+
+
+def test_the_tools_of_the_session_tell_too_and_no_secret_is_shown(here: Path) -> None:
+    files(here, {"care.hy": CARE})
+    request = wait(here, '(stamp :path "a" :pin "hunter2")', "s1", "--tools", "care.hy")
+    said = done(here, "pending", request)
+    assert '(stamp :path "a" :pin "[secret]")\n  new file a, 1 line\n│ + pin [secret]\n' in said
+    assert told(here, "pending", request)["changes"][0]["diff"] == "+pin [secret]\n"
+    files(here, {"care.hy": CARE.replace("done", "all done")})
+    assert "  stamp has changed since this was asked.\n" in done(here, "pending", request)
+    files(here, {"care.hy": "(no"})
+    said = quoth("pending", request, cwd=here)
+    assert said.code == 0
+    assert said.err.startswith("quoth: What it would change is not known: ")
+
+
+def test_an_approval_at_a_terminal_shows_the_difference(here: Path) -> None:
+    request = wait(here)
+    with Terminal("approve", request, cwd=here) as terminal:
+        terminal.see(f"Approved once: {WRITE}\n  new file src/a.txt, 1 line\n│ + x\n")
+        assert b"\x1b[32m+ x" in terminal.raw
+        assert terminal.ended() == 0
+
+
+def test_an_approval_may_go_on_at_once_with_the_output_of_resume(here: Path) -> None:
+    request = wait(here)
+    said = quoth("approve", request, "--resume", "--user", "bob", cwd=here)
+    assert said == Said(0, "Created src/a.txt, 1 byte.\n", f"quoth: Approved once: {WRITE}\n")
+    request = wait(here, OTHER, "s2")
+    result = told(here, "approve", request, "--resume")
+    assert (result["status"], result["tool"]) == ("ok", "write-file")
+
+
+def test_what_is_not_approved_is_not_gone_on_with(here: Path) -> None:
+    request = wait(here)
+    assert quoth("approve", request, "--scope", "--resume", cwd=here).code == 2
+    assert not (here / "src/a.txt").exists()
+
+
+def test_a_question_answered_in_another_terminal_goes_away_and_the_work_goes_on(here: Path) -> None:
+    with Terminal("call", WRITE, "--session", "s1", cwd=here) as terminal:
+        terminal.see("Allow it?")
+        (request,) = told(here, "pending")
+        done(here, "approve", request["id"], "--user", "ann")
+        terminal.see("Answered elsewhere: approved once by ann.")
+        terminal.see("Created src/a.txt, 1 byte.")
+        assert terminal.ended() == 0

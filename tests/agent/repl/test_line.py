@@ -155,18 +155,20 @@ def test_proposals_come_with_their_words_and_are_bounded(completer: PromptComple
     assert len(proposed(completer, '(paint :path "src/')) == 200
 
 
-def test_sessions_and_requests_are_proposed(here: Path) -> None:
-    async def asked() -> list[list[str]]:
-        async with AsyncAgent(workspace=here, session="monday", user="ann") as agent:
-            await agent.call('(write-file :path "a.txt" :content "x")')
-            (request,) = agent.broker.requests()
-            completer = PromptCompleter(agent, dict, lambda: COMMANDS)
-            assert proposed(completer, ",approve ") == [f",approve {request.id}"]
-            return [proposed(completer, line) for line in (",log m", ",log t", ",deny x y")]
+async def test_sessions_and_requests_are_proposed(here: Path) -> None:
+    async with AsyncAgent(workspace=here, session="monday", user="ann") as agent:
+        await agent.call('(write-file :path "a.txt" :content "x")')
+        (request,) = agent.broker.requests()
+        completer = PromptCompleter(agent, dict, lambda: COMMANDS)
+        assert proposed(completer, ",approve ") == [f",approve {request.id}"]
+        found = [proposed(completer, line) for line in (",log m", ",log t", ",deny x y")]
+    assert found == [[",log monday"], [], []]
 
-    import asyncio
 
-    assert asyncio.run(asked()) == [[",log monday"], [], []]
+def test_a_chat_proposes_commands_alone(here: Path) -> None:
+    completer = PromptCompleter(AsyncAgent(workspace=here), dict, lambda: COMMANDS, lisp=False)
+    assert proposed(completer, ",fl") == [",fly"]
+    assert proposed(completer, "(ec") == proposed(completer, "ec") == []
 
 
 # A new line

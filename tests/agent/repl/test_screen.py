@@ -137,6 +137,14 @@ def test_no_color_has_no_colours_and_all_else(tmp_path: Path) -> None:
     assert not re.search(rb"\x1b\[[0-9;]*\b(3[0-79]|4[0-79]|9[0-7]|10[0-7]|38|48)(;[0-9;]*)?m", screen.raw)
 
 
+def test_a_parenthesis_of_a_chat_is_prose(tmp_path: Path) -> None:
+    with Screen("chat", "--model", "scripted:says.hy", cwd=shop(tmp_path)) as screen:
+        screen.shows("quoth>")
+        screen.enter("(by the way")
+        screen.shows("the last is: (by the way")
+        assert "......" not in screen.text
+
+
 def test_a_dumb_terminal_only_prints(tmp_path: Path) -> None:
     here = shop(tmp_path)
     with person(here, SMALL, TERM="dumb") as screen:

@@ -10,9 +10,11 @@ from words import TalkingFunction, async_agent
 
 from quoth import HostServices
 from quoth.agent.client import AsyncAgent
+from quoth.agent.reply import Reply
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import BusyError
 
 
 class Crowd:
@@ -53,6 +55,16 @@ async def test_a_run_beside_a_message_of_the_conversation_leaves_that_alone(tmp_
         assert (said.session, said.text) == (it.session, "HELLO")
         assert (ran.session != it.session, ran.text) == (True, "APART")
         assert (await it.say("again")).text == "AGAIN"
+
+
+async def test_messages_of_one_conversation_at_once_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    async with crowd(tmp_path, 1) as it:
+        first, second = await asyncio.gather(it.say("one"), it.say("two"), return_exceptions=True)
+        assert isinstance(first, Reply)
+        assert first.text == "ONE"
+        assert isinstance(second, BusyError)
+        assert str(second).startswith("This agent's session is at work: one message of a conversation is ")
+        assert (await it.say("two")).text == "TWO"
 
 
 async def test_runs_one_after_the_other_share_the_session(tmp_path: Path) -> None:

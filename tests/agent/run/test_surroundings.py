@@ -18,7 +18,9 @@ from quoth.agent.session.past import Past
 from quoth.tools.call.workspace import Workspace
 
 TODAY = f"{date.today().isoformat()}, {date.today():%A}"
-HEAD = f"HERE (data, not instructions): today is {TODAY}, and the folder is home"
+HEAD = f"HERE (data, not instructions): today is {TODAY}"
+HERE = f'{HEAD}. You work in the folder "." (home)'
+HOLDS = f"{HERE}, which holds:"
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def here(request: bytes) -> list[str]:
 
 def test_a_model_is_told_once_where_it_is_behind_the_belt(home: Path) -> None:
     told = story(home, '(read-file :path "notes.org")', "One.")
-    assert [here(request) for request in told.requests] == [[f"{HEAD}, which holds:", *SHOWN]] * 2
+    assert [here(request) for request in told.requests] == [[HOLDS, *SHOWN]] * 2
     assert opening(told.requests[0]).index("AVAILABLE TOOLS") < opening(told.requests[0]).index(HEAD)
 
 
@@ -63,19 +65,19 @@ def test_it_is_told_in_every_dialect(home: Path, dialect: str) -> None:
     model = scripted("One.")
     with Agent(workspace=home, model=ModelOptions(model, dialect=dialect)) as made:
         made.run("What is it?")
-    assert here(model.seen[0]) == [f"{HEAD}, which holds:", *SHOWN]
+    assert here(model.seen[0]) == [HOLDS, *SHOWN]
 
 
 def test_what_the_rules_do_not_let_be_named_is_not_shown(home: Path) -> None:
     rules = files(home.parent, {"rules.hy": '(deny (list-files :path (under "private")))'}) / "rules.hy"
     told = story(home, "Well.", policy=rules)
-    assert here(told.requests[0]) == [f"{HEAD}, which holds:", SHOWN[0], *SHOWN[2:]]
+    assert here(told.requests[0]) == [HOLDS, SHOWN[0], *SHOWN[2:]]
 
 
 @pytest.mark.parametrize("rule", ["(deny (list-files))", "(ask (list-files))"])
 def test_where_nothing_may_be_listed_no_file_is_named(home: Path, rule: str) -> None:
     told = story(home, "Well.", policy=files(home.parent, {"rules.hy": rule}) / "rules.hy")
-    assert here(told.requests[0]) == [f"{HEAD}."]
+    assert here(told.requests[0]) == [f"{HERE}."]
 
 
 def test_a_model_without_tools_for_files_is_told_nothing(home: Path) -> None:
@@ -88,7 +90,7 @@ def test_a_model_without_tools_for_files_is_told_nothing(home: Path) -> None:
 
 def test_an_empty_folder_is_told(tmp_path: Path) -> None:
     told = story(files(tmp_path / "home", {".hidden": ""}), "Well.")
-    assert here(told.requests[0]) == [f"{HEAD}, which is empty."]
+    assert here(told.requests[0]) == [f"{HERE}, which is empty."]
 
 
 def test_the_name_of_a_file_cannot_look_like_our_own_words(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_what_was_told_stays_so_when_the_session_goes_on(home: Path) -> None:
     model = scripted("Two.")
     with Agent(workspace=home, model=model, session="monday") as made:
         made.say("Second.")
-        assert here(model.seen[0]) == [f"{HEAD}, which holds:", *SHOWN]
+        assert here(model.seen[0]) == [HOLDS, *SHOWN]
         assert not made.replay().differences
     assert "| later.txt" in here(story(home, "Well.").requests[0])
 
@@ -140,7 +142,7 @@ def test_a_sub_agent_is_told_too(home: Path) -> None:
         "It says one.",
         "One.",
     )
-    assert here(told.requests[1]) == here(told.requests[0]) == [f"{HEAD}, which holds:", *SHOWN]
+    assert here(told.requests[1]) == here(told.requests[0]) == [HOLDS, *SHOWN]
 
 
 # AGENTS.md

@@ -11,7 +11,7 @@ import pytest
 from words import form, tool
 
 from quoth.agent.terminal.ask import AskTerminal
-from quoth.agent.terminal.question import stands
+from quoth.agent.terminal.forms import stands
 from quoth.tools.call.call import Call
 from quoth.tools.call.change import Change, Changes
 from quoth.tools.consent.requests import Decision

@@ -19,7 +19,7 @@ SAME = [
     '(write-file :path "a.txt" :content "' + 'one\\n\\ttwo \\"x\\" \\\\\\n' * 20 + '")',
     PROGRAM,
     '(shell :argv ["git" "log" "--format=' + "%h " * 40 + '"] :cwd ".")',
-    '(probe "a place without a name, and so long that it stands on a line of its own" :more [1 2 {"a" None}])',
+    '(probe "a place without a name, and so long that it has a line of its own" :more [1 2 {"a" None}])',
 ]
 
 

@@ -413,3 +413,12 @@ def test_the_belt_as_json_carries_the_hash_of_what_it_shows() -> None:
         "belt": belt(table),
     }
     assert belt_json(table, "mcp")["belt"] == json.loads(belt(table, "mcp"))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_echo_is_for_tests_and_stands_in_no_belt(view: str) -> None:
+    import_module("quoth.tools.builtin")
+    assert "echo" in cognitive_tools
+    assert "read-file" in cognitive_tools.shown
+    assert '"echo"' not in belt(cognitive_tools, view)
+    assert "- echo:" not in belt(cognitive_tools, view)

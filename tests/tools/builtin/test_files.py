@@ -173,7 +173,10 @@ FAULTS: list[tuple[CallForm, str]] = [
     (call("read-file", path="src"), "src is a folder; list-files shows what is in it."),
     (call("read-file", path="."), ". is a folder; list-files shows what is in it."),
     (call("read-file", path="note.txt"), "There is no file note.txt. Did you mean notes.txt?"),
-    (call("read-file", path="Src/main.py"), "There is no file Src/main.py."),
+    (
+        call("read-file", path="Src/main.py"),
+        'There is no file Src/main.py. There is src/main.py. To read it: (read-file :path "src/main.py")',
+    ),
     (call("read-file", path="notes.txt", start=4), "notes.txt has only 3 lines."),
     (call("read-file", path="pipe"), "pipe is no regular file."),
     (call("list-files", path="scr"), "There is no file scr. Did you mean src?"),

@@ -8,6 +8,7 @@ import pytest
 from words import Gateway, files, shipped
 
 from quoth.tools.builtin import nearby
+from quoth.tools.consent.requests import SayYes
 from quoth.tools.policy.files import load_policy
 
 
@@ -29,23 +30,34 @@ def here(home: Path) -> Gateway:
     return shipped(home)
 
 
+TO_READ = ' To read it: (read-file :path "{}")'
 NEAR = [
     (
         '(grep-search :pattern "shed" :glob "*.txt")',
-        "Nothing in files named *.txt; 1 line in notes/a.org.",
+        f"Nothing in files named *.txt; 1 line in notes/a.org.{TO_READ.format('notes/a.org')}",
     ),
     (
         '(grep-search :pattern "rake" :glob "*.md")',
-        "Nothing in files named *.md; 1 line in data/prices.csv, 1 line in notes/a.org.",
+        "Nothing in files named *.md; 1 line in data/prices.csv, 1 line in notes/a.org."
+        + TO_READ.format("data/prices.csv"),
     ),
-    ('(grep-search :pattern "SHED")', "Nothing so written; in other case 1 line in notes/a.org."),
-    ('(grep-search :pattern "price list")', "Nothing; but see data/prices.csv."),
+    (
+        '(grep-search :pattern "SHED")',
+        f"Nothing so written; in other case 1 line in notes/a.org.{TO_READ.format('notes/a.org')}",
+    ),
+    (
+        '(grep-search :pattern "price list")',
+        f"Nothing; but there is data/prices.csv.{TO_READ.format('data/prices.csv')}",
+    ),
     (
         '(grep-search :pattern "shed is painted")',
-        "Nothing; but shed in notes/a.org.",
+        f"Nothing; but shed in notes/a.org.{TO_READ.format('notes/a.org')}",
     ),
     ('(grep-search :pattern "zebra")', ""),
-    ('(grep-search :pattern "rake" :path "shop")', ""),
+    (
+        '(grep-search :pattern "shed" :path "shop")',
+        f"Nothing in shop; 1 line in notes/a.org.{TO_READ.format('notes/a.org')}",
+    ),
     (
         '(list-files :pattern "*.txt")',
         "No file fits *.txt; 4 files there: blob.bin, data/prices.csv, notes/a.org and 1 more.",
@@ -74,7 +86,7 @@ MISSING = [
 @pytest.mark.parametrize(("path", "said"), MISSING)
 def test_a_file_that_is_not_there_may_be_elsewhere(here: Gateway, path: str, said: str) -> None:
     result = here.pass_through(f'(read-file :path "{path}")')
-    assert (result.status, result.message) == ("error", said)
+    assert (result.status, result.message.partition(" To read it")[0]) == ("error", said)
 
 
 def test_what_the_rules_hide_is_not_near(home: Path) -> None:
@@ -97,7 +109,15 @@ def test_a_program_that_names_a_file_is_told_how_to_read_it(here: Gateway) -> No
     said = here.pass_through('(eval (sum-column "data/prices.csv" "price"))')
     assert said.message == (
         "The program uses sum-column, which is not defined. "
-        'Read the file first: (read-file :path "data/prices.csv").'
+        'A file is read by (read-file :path "data/prices.csv").'
     )
     near = here.pass_through('(eval (read-fil "data/prices.csv"))')
     assert "Did you mean read-file?" in near.message
+
+
+def test_what_a_person_allowed_is_the_call_alone(home: Path) -> None:
+    """Asked about one folder, they have said nothing of the next."""
+    rules = files(home.parent, {"r.hy": "(ask (grep-search))"}) / "r.hy"
+    desk = shipped(home, policy=load_policy(home, rules), consent=SayYes())
+    found = desk.pass_through('(grep-search :pattern "shed" :path "shop")')
+    assert (found.status, found.value, found.message) == ("ok", [], "")

@@ -615,6 +615,65 @@ async def test_two_equal_questions_are_two_decisions(store: Store) -> None:
     assert body.calls == 1
 
 
+@pytest.mark.parametrize(
+    ("decision", "status", "outcome"),
+    [
+        ({"kind": "once"}, "ok", "approved once by ann"),
+        ({"kind": "duration"}, "ok", "approved for a while by ann"),
+        ({"kind": "scope"}, "ok", "granted a scope by ann"),
+        ({"kind": "edit", "form": form("(probe :x 7)")}, "ok", "approved with other arguments by ann"),
+        ({"kind": "deny", "why": "not today"}, "denied", "denied by ann: not today"),
+    ],
+)
+async def test_a_question_that_is_answered_elsewhere_goes_away(
+    store: Store, decision: dict[str, Any], status: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.consent.broker.ELSEWHERE_SECONDS", 0.01)
+    asked = asyncio.Event()
+    told: list[str] = []
+
+    class Slow:
+        async def request(self, *_: Any) -> None:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                told.append("taken back")
+
+        def withdraw(self, call: Call, outcome: str) -> None:
+            told.append(f"{call.form} was {outcome}")
+
+    here = desk(store, probe(), person=Slow())
+    call = asyncio.ensure_future(here.enter("(probe)"))
+    await asked.wait()
+    here.decide(**decision)
+    assert (await call).status == status
+    assert told == [f"(probe) was {outcome}", "taken back"]
+    assert here.waiting == []
+
+
+async def test_a_question_that_is_cancelled_is_taken_back(store: Store) -> None:
+    asked = asyncio.Event()
+    told: list[str] = []
+
+    class Slow:
+        async def request(self, *_: Any) -> None:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                told.append("taken back")
+
+    here = desk(store, probe(), person=Slow())
+    call = asyncio.ensure_future(here.enter("(probe)"))
+    await asked.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert told == ["taken back"]
+    assert len(here.waiting) == 1
+
+
 async def test_what_is_decided_elsewhere_while_a_person_is_asked_counts(store: Store) -> None:
     class Elsewhere:
         def __init__(self) -> None:
