@@ -161,7 +161,7 @@ def test_what_waits_is_listed_decided_and_carried_on(here: Path) -> None:
     piped(here, WRITE, options=again)
     request = waiting(here)
     assert piped(here, ",pending", options=again).out.startswith(
-        f"{request}  {WRITE}\n       it writes files;"
+        f"{request}  {WRITE}\n       new file a.txt, 1 line\n       it writes files;"
     )
     assert (
         "\nasked by     ann (repl), session s1, route repl\n"
