@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.cli import values
-from quoth.agent.cli.mistakes import no_command, no_option
 from quoth.agent.terminal.output import print_line
 from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError
@@ -332,6 +331,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = list(action.choices or ())
         if action.dest in ("command", "action") and value not in known:
+            from quoth.agent.cli.mistakes import no_command, no_option  # here: most commands are there
+
             what = str(action.dest)
             before = self.words[: self.words.index(value)] if value in self.words else ()
             options = (word.partition("=")[0] for word in before if word.startswith("--"))
@@ -409,6 +410,8 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
         raise UsageError(
             f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
         )
+    from quoth.agent.cli.mistakes import no_option
+
     name = word.partition("=")[0]
     known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
     raise no_option(name, command, known, f". See: {command} --help")
