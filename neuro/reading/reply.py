@@ -29,6 +29,7 @@ is supplied only at the end of the reply or of its fence, and never in a program
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Collection, Mapping
 
 from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, is_call
@@ -157,7 +158,8 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
             position = after.end() if rest is None else rest.end()
             blank = blank or len(piece) > last or position > after.end()
         else:
-            mark = "" if start in scan.whole else "\0"  # no tag stands in a fence
+            fenced = bisect(scan.fences, start) % 2 == 1
+            mark = "\0" if fenced and start not in scan.whole else ""  # no tag stands in a fence
             keep(text[position:start].replace("\0", "") + mark)
             position = end
     keep(text[position:].replace("\0", ""))

@@ -202,3 +202,17 @@ def test_the_right_call_after_reading_is_no_repetition(home: Path) -> None:
     more = '(write-file :path "new.txt" :content "a")'
     told = story(home, EDIT, READ, EDIT, more, "Done.", consent="yes")
     assert told.statuses == ["error", "ok", "ok", "ok"]
+
+
+def test_nobody_is_asked_about_a_change_that_has_to_be_read_first(home: Path) -> None:
+    told = story(home, EDIT, "Done.", consent=None)
+    assert told.statuses == ["error"]
+
+
+def test_what_a_person_has_approved_is_done_when_the_run_goes_on(home: Path) -> None:
+    files(home, {"s.replies": f"{READ}\n---\n{WRITE}\n---\nDone."})
+    waits = quoth("run", "x", "--model", "scripted:s.replies", "--session", "s1", "--no-input", cwd=home)
+    assert waits.code == 3
+    (request,) = json.loads(quoth("pending", "--json", cwd=home).out)
+    assert quoth("approve", request["id"], "--resume", cwd=home).out == "Done.\n"
+    assert (home / "notes.org").read_text() == "* Two\n"
