@@ -148,6 +148,7 @@ class Call:
         ""  # the key of the run whose program, or a program in that program, makes this very call
     )
     resumed: bool = False
+    edited: bool = False  # a person wrote it in place of another
     repairs: tuple[str, ...] = ()
     written: tuple[str, ...] = ()  # how its paths were spelt, where that is not how they are judged
     turn: str = ""

@@ -143,6 +143,7 @@ class ToolContext:
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
+    by_model: bool = False  # the call stands in a model's reply, and no person has seen it
     chat: str = ""  # the chat that the session is of, as its people name it
 
     @property

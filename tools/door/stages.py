@@ -174,6 +174,9 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
         said = await run_function(guard, given, state.context, GUARD_SECONDS)
     except TimeoutError:
         return _weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
+    except ToolFailure as failure:
+        state.verdicts["guard"] = deny(failure.message)
+        return Outcome(failure.status, message=failure.message)
     except Exception as error:
         return _weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
     if isinstance(said, Verdict):
@@ -262,7 +265,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
-    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="", edited=True)
     state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)

@@ -186,6 +186,11 @@ def test_a_model_has_to_read_a_file_before_it_changes_it(home: Path, change: str
     assert told.reply.text == "Done."
 
 
+def test_nobody_is_asked_about_a_change_that_waits_for_a_reading(home: Path) -> None:
+    told = story(home, EDIT, READ, EDIT)
+    assert told.statuses == ["error", "ok", "pending"]
+
+
 def test_a_new_file_is_written_and_then_known(home: Path) -> None:
     made = '(write-file :path "new.txt" :content "a")'
     told = story(home, made, made.replace('"a"', '"b"'), "Done.", consent="yes")
