@@ -18,7 +18,12 @@ from quoth.tools.visible import visible
 
 SHELLS = ("bash", "zsh", "fish")
 # What the arguments may be of which the parser knows no choices, and the parts of a name that mean a file.
-WORDS = {"ACTION": ("login", "logout"), "KIND": ("tool", "plan", "policy", "bridge"), "SHELL": SHELLS}
+WORDS = {
+    "ACTION": ("login", "logout"),
+    "KIND": ("tool", "plan", "policy", "bridge"),
+    "SHELL": SHELLS,
+    "verify": ("verify",),
+}
 FILES = ("FILE", "PATH", "PLAN", "SESSION")
 
 
@@ -40,9 +45,9 @@ def completion(options: CompletionOptions, whole: Parser | None) -> int:
         hint = did_you_mean(options.shell, SHELLS) or f" There are {', '.join(SHELLS)}."
         raise UsageError(f"There is no completion for {visible(options.shell)}.{hint}")
     assert whole is not None, "it is a command and no action"
-    for action in _arguments(whole):
+    for action in (action for parser in each(whole) for action in parser._actions):
         name = action.metavar if isinstance(action.metavar, str) else ""
-        if not action.option_strings and name in WORDS:
+        if name in WORDS and not (action.option_strings or action.choices):
             action.choices = WORDS[name]
         elif name == "DIR":
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
@@ -53,14 +58,13 @@ def completion(options: CompletionOptions, whole: Parser | None) -> int:
     return DONE
 
 
-def _arguments(parser: Parser) -> Iterator[argparse.Action]:
-    """All options and arguments of a parser, which is filled for it, and of those of its commands."""
+def each(parser: Parser) -> Iterator[Parser]:
+    """A parser, and those of its commands and their actions, each with all its options."""
     if parser.fill is not None:
         fill, parser.fill = parser.fill, None
         fill(parser)
+    yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for inner in set(action.choices.values()):
-                yield from _arguments(inner)
-        else:
-            yield action
+            for inner in action.choices.values():
+                yield from each(inner)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.cli import values
-from quoth.agent.cli.mistakes import no_option
 from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated
 from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError
@@ -337,4 +336,6 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
         )
     name = word.partition("=")[0]
     known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
+    from quoth.agent.cli.mistakes import no_option  # here: most commands are there
+
     raise no_option(name, command, known, f". See: {command} --help")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from typing import Any, NoReturn
 
-from quoth.agent.cli.mistakes import no_command, no_option
 from quoth.agent.terminal.output import print_line
 from quoth.tools.errors import UsageError
 
@@ -57,6 +56,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = list(action.choices or ())
         if action.dest in ("command", "action") and value not in known:
+            from quoth.agent.cli.mistakes import no_command, no_option  # here: most commands are there
+
             what = str(action.dest)
             before = self.words[: self.words.index(value)] if value in self.words else ()
             options = (word.partition("=")[0] for word in before if word.startswith("--"))

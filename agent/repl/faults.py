@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.registry.places import is_local
 from quoth.tools.text import short
 
 LONGEST = 2000  # characters of an exception's own words
@@ -73,7 +75,7 @@ def _place(error: BaseException) -> list[str]:
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(ENTRY) or _is_users(frame.filename)
+        if frame.filename.startswith(ENTRY) or is_local(Path(frame.filename))
     ]
     if not own:
         return []
@@ -82,18 +84,6 @@ def _place(error: BaseException) -> list[str]:
         return []
     where = f"{last.filename.strip('<>')}, line {last.lineno}"
     return [f"  {where}: {last.line}" if last.line else f"  {where}"]
-
-
-def _is_users(file: str) -> bool:
-    return (
-        file.endswith((".hy", ".py"))
-        and "site-packages" not in file
-        and "/quoth/" not in file
-        and (not file.startswith(_LIBRARY))
-    )
-
-
-_LIBRARY = traceback.__file__.rpartition("/")[0]
 
 
 def trace_text(error: BaseException) -> str:

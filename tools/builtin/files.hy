@@ -8,7 +8,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.text [count number-of]
   quoth.tools.lisp.printer [print-string]
   quoth.tools.call.guards [inside-workspace]
-  quoth.tools.call.workspace [written])
+  quoth.tools.registry.param-types [written])
 
 ;; * Bounds
 

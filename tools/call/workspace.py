@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 
@@ -344,11 +344,6 @@ def _digest(name: str, parent: int) -> bytes:
 
 def _changed(path: str) -> str:
     return f"{path} was changed meanwhile: it is not as it was read. Read it again, then change it."
-
-
-def written(path: str) -> str:
-    """The path as it was originally written."""
-    return path.written if isinstance(path, WorkspacePath) else path
 
 
 def _why(error: BaseException) -> str:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
@@ -23,11 +22,10 @@ import hy.models as m
 
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.reader import read_all
+from quoth.tools.registry.places import is_local
 
 SUFFIXES = (".py", ".hy")
 MAX_FILES = 1000
-INSTALLED = frozenset(("site-packages", "dist-packages"))
-_OURS = Path(__file__).resolve().parents[2]
 _WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any of its words may be a module
 
 
@@ -48,11 +46,6 @@ def code_of(module: str) -> str:
 def local_files(start: Path) -> set[Path]:
     """A file of code, and all local files that it imports, as the files are now."""
     return {*_contents(start.resolve())}
-
-
-def is_local(path: Path) -> bool:
-    """Whether a file is a person's own: outside of the standard library, installed packages and quoth."""
-    return not _is_foreign(path.resolve())
 
 
 def _contents(start: Path) -> dict[Path, bytes]:
@@ -166,24 +159,10 @@ def _files(name: str, folder: Path, roots: list[Path]) -> Iterator[Path]:
         for part in parts or [""]:
             root = root / part
             for file in (f"{root}{end}" for end in ("/__init__.py", "/__init__.hy", *SUFFIXES)):
-                if (path := Path(file)).is_file() and not _is_foreign(real := path.resolve()):
+                if (path := Path(file)).is_file() and is_local(real := path.resolve()):
                     yield real
 
 
 def _roots() -> list[Path]:
     """Where modules are looked for, our own and installed ones aside."""
-    return [root for root in (Path(entry).resolve() for entry in sys.path) if not _is_foreign(root)]
-
-
-@lru_cache(4096)
-def _is_foreign(path: Path) -> bool:
-    if not INSTALLED.isdisjoint(path.parts):  # also those of another environment that this one can see
-        return True
-    return any(folder == path or folder in path.parents for folder in _foreign())
-
-
-@lru_cache(1)
-def _foreign() -> tuple[Path, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    ours = [_OURS / package for package in ("agent", "neuro", "tools")]
-    return tuple({*ours, *(Path(sysconfig.get_paths()[name]).resolve() for name in names)})
+    return [root for root in (Path(entry).resolve() for entry in sys.path) if is_local(root)]

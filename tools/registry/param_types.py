@@ -36,6 +36,11 @@ class WorkspacePath(str):
         return handler(str)
 
 
+def written(path: str) -> str:
+    """The path as it was originally written."""
+    return path.written if isinstance(path, WorkspacePath) else path
+
+
 PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}
 PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspacePath: "path"}
 _NAMED = {name: hint for hint, name in PLAIN.items() if hint is not None}

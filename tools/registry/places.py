@@ -1,23 +1,29 @@
-"""Places in a user's code: the file and line of a function, or of an error that it raised.
+"""Places in a user's code: whether a file is theirs, and the file and line of a function or an error.
 
 Knows functions and tracebacks; it must not know tools or doors.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import traceback
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from quoth.tools.registry.code_version import is_local
+INSTALLED = frozenset(("site-packages", "dist-packages"))
+_OURS = Path(__file__).resolve().parents[2]
+
+
+def is_local(path: Path) -> bool:
+    """Whether a file is a person's own: outside of the standard library, installed packages and quoth."""
+    return not _is_foreign(path.resolve())
 
 
 def place_of_function(function: Callable[..., Any] | None) -> str:
     """Where a function begins, as ``file:line``; empty if no file is known."""
-    while isinstance(function, functools.partial):
+    while isinstance(function, partial):
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None) if function else None
     return _place(code.co_filename, code.co_firstlineno) if code else ""
@@ -44,3 +50,19 @@ def _place(file: str, line: int) -> str:
     path = path.resolve()
     here = Path.cwd()
     return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{line}"
+
+
+@lru_cache(4096)
+def _is_foreign(path: Path) -> bool:
+    if not INSTALLED.isdisjoint(path.parts):  # also those of another environment that this one can see
+        return True
+    return any(folder == path or folder in path.parents for folder in _foreign())
+
+
+@lru_cache(1)
+def _foreign() -> tuple[Path, ...]:
+    import sysconfig
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    ours = [_OURS / package for package in ("agent", "neuro", "tools")]
+    return tuple({*ours, *(Path(sysconfig.get_paths()[name]).resolve() for name in names)})

@@ -45,7 +45,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "stats": (["stats"], 0, "day  "),
     "doctor": (["doctor"], 0, "ok  sandbox"),
     "new": (["new", "plan", "release"], 0, "Wrote release.org."),
-    "completion": (["completion", "bash"], 0, "# Completion of quoth in bash"),
+    "completion": (["completion", "bash"], 0, "_shtab_quoth()"),
     "worker": (["worker", "--redis", "redis://127.0.0.1"], 2, ""),
 }
 
