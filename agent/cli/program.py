@@ -5,8 +5,8 @@ Knows its options and output; the work is in the sandbox and the dry run.
 
 from __future__ import annotations
 
-import os.path
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.agent.cli.common import run_call, show_result, text_of, with_agent
@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
 
 def evaluate(options: EvalOptions) -> int:
     program = text_of(options.form)
-    if program == options.form and "(" not in program and os.path.isfile(program):
+    if program == options.form and len(program) < 200 and "(" not in program and Path(program).is_file():
         raise UsageError(f"{program} is a file. To run it: quoth eval - < {program}")
     if options.dry_run or options.pure:
         return _dry_run(options, program)

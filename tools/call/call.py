@@ -62,6 +62,11 @@ class FailedOpen(Verdict):
 
 
 @dataclass(frozen=True)
+class Approved(Verdict):
+    """A person was shown this very call, and allowed it."""
+
+
+@dataclass(frozen=True)
 class EditedCall:
     """A person asked for another call of the same tool instead of this one. ``by`` names the person, for
     the audit; ``call`` is the id of the new call."""
@@ -148,7 +153,6 @@ class Call:
         ""  # the key of the run whose program, or a program in that program, makes this very call
     )
     resumed: bool = False
-    edited: bool = False  # a person wrote it in place of another
     repairs: tuple[str, ...] = ()
     written: tuple[str, ...] = ()  # how its paths were spelt, where that is not how they are judged
     turn: str = ""

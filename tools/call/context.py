@@ -119,6 +119,8 @@ class ToolContext:
     dispatch: Dispatch | None = None
     look: PreviewCall | None = None
     dry: bool = False
+    approved: bool = False  # whether a person was shown this very call, and allowed it
+    known_files: Callable[[], Collection[str]] = tuple  # which calls of this session have read or written
     tool_names: tuple[str, ...] = ()
     unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them
     sandbox: ProgramRunner | None = None
@@ -143,7 +145,6 @@ class ToolContext:
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
-    by_model: bool = False  # the call stands in a model's reply, and no person has seen it
     chat: str = ""  # the chat that the session is of, as its people name it
 
     @property

@@ -181,7 +181,6 @@ class Door(Parts):
             inner_clocks=(*given.clocks, state.clock),
             tool=call.tool,
             route=call.route,
-            by_model=call.round > 0 and call.route != "tool" and not (call.resumed or call.edited),
             confidence=call.confidence,
             shown=self._shown,
             may_list=lambda path: walk().may_list(path),

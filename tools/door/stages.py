@@ -18,6 +18,7 @@ from quoth.tools.call.call import (
     ALLOW,
     PROGRAMS,
     ROUTES,
+    Approved,
     Call,
     EditedCall,
     FailedOpen,
@@ -174,9 +175,6 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
         said = await run_function(guard, given, state.context, GUARD_SECONDS)
     except TimeoutError:
         return _weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
-    except ToolFailure as failure:
-        state.verdicts["guard"] = deny(failure.message)
-        return Outcome(failure.status, message=failure.message)
     except Exception as error:
         return _weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
     if isinstance(said, Verdict):
@@ -253,6 +251,8 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
         verdict = deny(f"consent could not be asked ({brief(error)})")
     else:
         state.refused = verdict.kind == "deny"
+        if isinstance(verdict, Approved):
+            state.context = dataclasses.replace(state.context, approved=True)
     if verdict.kind == "ask":
         state.verdicts["consent"] = verdict
         why = (verdict.reason or reason).rstrip(".")
@@ -265,7 +265,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
-    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="", edited=True)
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
     state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)
