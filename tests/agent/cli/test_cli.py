@@ -110,6 +110,9 @@ def test_a_result_in_json_has_the_promised_keys(here: Path) -> None:
 def test_eval_prints_the_last_value(here: Path) -> None:
     assert quoth("eval", "(setv x 6) (* x 7)", cwd=here) == Said(0, "42\n", "")
     assert quoth("eval", "-", cwd=here, stdin="(* 6\n   7)\n") == Said(0, "42\n", "")
+    (here / "six.hy").write_text("(* 6 7)")
+    said = "quoth: six.hy is a file. To run it: quoth eval - < six.hy\n"
+    assert quoth("eval", "six.hy", cwd=here) == Said(2, "", said)
 
 
 def test_eval_composes_tools(here: Path) -> None:

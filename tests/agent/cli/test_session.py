@@ -144,6 +144,8 @@ def test_single_calls_alone_are_said_to_be_there(here: Path) -> None:
     assert quoth("sessions", cwd=here) == Said(
         0, "", "quoth: There is no session with a run in this workspace. --all shows those of single calls.\n"
     )
+    quoth("call", '(write-file :path "a" :content "")', "--session", "s2", cwd=here)
+    assert [one["id"] for one in told(here, "sessions")] == ["s2"]  # it waits for a person
 
 
 def test_a_log_is_shown_in_every_way(here: Path) -> None:
