@@ -192,10 +192,7 @@ thousand turns use no more stack than ten."
   (if (< (len blind) (len run.door.table.shown))  blind  (set)))
 
 (defn blind? [tool]
-  "Whether a tool shows nothing new. One that both reads and writes changes what has to be seen before: a model
-  that began with it made up the old text, and kept to that."
   (or tool.ends-turn
-      (>= (set tool.effects) #{"reads" "writes"})
       (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
 
 (defn searched-in-vain? [tool run]

@@ -10,7 +10,8 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from quoth.agent.cli.options import DONE, Commands, Options, Parser, argument
+from quoth.agent.cli.options import DONE, Commands, Options, argument
+from quoth.agent.cli.parser import Parser
 from quoth.agent.terminal.output import print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible

@@ -35,7 +35,8 @@ from quoth.agent.cli import (
     worker,
 )
 from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import BEFORE, DONE, FAILED, USAGE, Commands, Options, Parser, parsed
+from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, parsed
+from quoth.agent.cli.parser import BEFORE, Parser
 from quoth.agent.terminal.output import (
     OutputError,
     complain,
@@ -76,7 +77,7 @@ FILES = (
 def parser() -> Parser:
     """Return the parser of the whole command line. Common options may precede or follow the command."""
     whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
-    whole.add_fields(Options, BEFORE)
+    whole.add_fields(Options, BEFORE, Options)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )

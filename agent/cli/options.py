@@ -9,12 +9,12 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.cli import values
-from quoth.agent.terminal.output import print_line
+from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated
 from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError
 
@@ -288,82 +288,6 @@ class OfferOptions(CatalogOptions):
 
 # The parser
 
-# Where an option stands that may be repeated: before the command, before its action, or after both.
-PLACES = BEFORE, WITHIN, AFTER = "_before", "_within", "_after"
-
-
-def is_repeated(one: Field[Any]) -> bool:
-    """Whether an option may be given several times, before and after the command."""
-    return one.metadata.get("action") == "append"
-
-
-class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
-
-    fill: Callable[[Parser], None] | None = None  # adds the options of a command that is the one given
-    words: Sequence[str] = ()  # what is parsed
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-
-    def parse_known_args(self, *words: Any, **more: Any) -> Any:
-        if self.fill is not None:
-            fill, self.fill = self.fill, None
-            fill(self)
-        self.words = list(words[0] or ()) if words else []
-        return super().parse_known_args(*words, **more)
-
-    def format_help(self) -> str:
-        """The help, and below it examples of the command, if it has any."""
-        from quoth.agent.cli.examples import EXAMPLES  # here: one reads help seldom
-
-        if not (lines := EXAMPLES.get(self.prog.removeprefix("quoth").strip())):
-            return super().format_help()
-        return "\n".join([super().format_help(), "examples:", *(f"  {line}" for line in lines), ""])
-
-    def error(self, message: str) -> NoReturn:
-        message = message[:1].upper() + message[1:].rstrip(".")
-        raise UsageError(f"{message}. See: {self.prog} --help")
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        print_line(message.rstrip("\n"))
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        known = list(action.choices or ())
-        if action.dest in ("command", "action") and value not in known:
-            from quoth.agent.cli.mistakes import no_command, no_option  # here: most commands are there
-
-            what = str(action.dest)
-            before = self.words[: self.words.index(value)] if value in self.words else ()
-            options = (word.partition("=")[0] for word in before if word.startswith("--"))
-            if wrong := next((one for one in options if one not in self._option_string_actions), ""):
-                ours = [one for one in self._option_string_actions if one.startswith("--")]
-                raise no_option(wrong, self.prog, ours, f"; those of each {what} stand behind it.")
-            raise no_command(what, str(value), self.prog, known)
-        super()._check_value(action, value)
-
-    def add_fields(self, kind: type[Options], place: str) -> None:
-        """Add the options of ``kind``. ``place``, of PLACES, ends the attribute of an option that may be
-        repeated, because a later list would replace an earlier one."""
-        common = self.add_argument_group("common options")
-        rivals: dict[str, Any] = {}
-        shared = {one.name for one in fields(Options)}
-        for one in fields(kind):
-            if not one.metadata:
-                continue
-            more: dict[str, Any] = {name: value for name, value in one.metadata.items() if name != "flags"}
-            where: Any = common if one.name in shared else self
-            if group := more.pop("rivals", ""):
-                if group not in rivals:
-                    rivals[group] = self.add_mutually_exclusive_group()
-                where = rivals[group]
-            if flags := one.metadata["flags"]:
-                kept = f"{one.name}{place}" if is_repeated(one) else one.name
-                where.add_argument(*flags, dest=kept, **more)
-            else:
-                where.add_argument(one.name, **more)
-
-
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 
@@ -377,7 +301,7 @@ class Commands:
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.fill = lambda parser: parser.add_fields(kind, AFTER)
+        parser.fill = lambda parser: parser.add_fields(kind, AFTER, Options)
         parser.set_defaults(kind=kind, do=do)
 
     def group(self, name: str, help: str, add: Callable[[Commands], None]) -> None:
@@ -385,7 +309,7 @@ class Commands:
         parser = self._parsers.add_parser(name, help=help, description=help)
 
         def fill(parser: Parser) -> None:
-            parser.add_fields(Options, WITHIN)
+            parser.add_fields(Options, WITHIN, Options)
             add(Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True)))
 
         parser.fill = fill
@@ -410,8 +334,8 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
         raise UsageError(
             f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
         )
-    from quoth.agent.cli.mistakes import no_option
-
     name = word.partition("=")[0]
     known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
+    from quoth.agent.cli.mistakes import no_option  # here: most commands are there
+
     raise no_option(name, command, known, f". See: {command} --help")

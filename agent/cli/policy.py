@@ -101,7 +101,8 @@ def _layers(options: CheckOptions) -> list[Layer]:
 
 def explain(options: ExplainOptions) -> int:
     """Print every rule that matches a call, the one that decides, and the default without rules."""
-    from quoth.agent.terminal.policy_page import explanation_lines, judged
+    from quoth.agent.run.judgement import judged
+    from quoth.agent.terminal.policy_page import explanation_lines
     from quoth.tools.call.call import ROUTES
     from quoth.tools.lisp.forms import canonical
 

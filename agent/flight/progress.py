@@ -17,7 +17,7 @@ from quoth.agent.flight.report import StepReport
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.reply import CallRecord
 from quoth.agent.terminal.output import columns_of, may_draw, shown
-from quoth.agent.terminal.progress import Progress
+from quoth.agent.terminal.progress import Progress, screens
 from quoth.agent.terminal.text import shortened
 from quoth.tools.lisp.forms import CallForm
 
@@ -78,6 +78,7 @@ class Tree:
         self._live: Any = None
         self.spoken: set[str] = set()  # the titles of the steps whose models have been heard
         self._speaks: SubAgent | None = None  # the step whose words came last
+        self._bar = ""  # of the model that is being prepared
 
     def __call__(self, event: RunEvent) -> None:
         data = event.data
@@ -143,12 +144,17 @@ class Tree:
             get_renderable=self.drawn, console=console, refresh_per_second=8, redirect_stdout=False
         )
         self._live.start()
+        screens.append(self._show_bar)
+
+    def _show_bar(self, bar: str) -> None:
+        self._bar = bar
 
     def stop(self) -> None:
         """Leave the tree as it is."""
         if self._live is not None:
             self._live.stop()
             self._live = None
+            screens.remove(self._show_bar)
 
     def drawn(self) -> Any:
         """Return the current tree, for rich to print."""
@@ -160,6 +166,8 @@ class Tree:
         for part in self._plan.parts:
             above = nodes[part.parent.id] if part.parent is not None else top
             nodes[part.id] = above.add(self._node(part))
+        if self._bar:
+            top.add(_text(self._bar, "dim"))
         return top
 
     def _node(self, part: Part) -> Any:

@@ -18,7 +18,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
-    from quoth.agent.repl.repl import Repl
+    from quoth.agent.repl.interpreter import Interpreter
 
 WIDTH = 15  # of the column of names
 
@@ -30,7 +30,7 @@ class Command:
     name: str
     usage: str
     help: str
-    do: Callable[[Repl, str], Awaitable[None] | None]
+    do: Callable[[Interpreter, str], Awaitable[None] | None]
     chat: bool = True
 
     def __str__(self) -> str:
@@ -46,18 +46,18 @@ def help_text(commands: dict[str, Command], *first: tuple[str, str]) -> str:
 # Talking
 
 
-async def say(repl: Repl, rest: str) -> None:
+async def say(repl: Interpreter, rest: str) -> None:
     if not rest:
         raise UsageError(",say needs the text to say.")
     await repl.say(rest)
 
 
-def new(repl: Repl, rest: str) -> None:
+def new(repl: Interpreter, rest: str) -> None:
     repl.agent.forget()
     repl.tell("A new conversation.")
 
 
-def undo(repl: Repl, rest: str) -> None:
+def undo(repl: Interpreter, rest: str) -> None:
     from quoth.tools.text import one_line
 
     text = repl.agent.take_back()
@@ -65,7 +65,7 @@ def undo(repl: Repl, rest: str) -> None:
     repl.complain("The next message goes on from before it. What its calls have done stays done.")
 
 
-async def resume(repl: Repl, rest: str) -> None:
+async def resume(repl: Interpreter, rest: str) -> None:
     if rest not in ("", repl.agent.session):
         raise UsageError(f",resume goes on with this session; for another: quoth resume {rest}")
     for done in await repl.agent.resume():
@@ -75,7 +75,7 @@ async def resume(repl: Repl, rest: str) -> None:
 # Looking
 
 
-def help_(repl: Repl, rest: str) -> None:
+def help_(repl: Interpreter, rest: str) -> None:
     if not rest:
         repl.tell(repl.help)
         return
@@ -84,11 +84,11 @@ def help_(repl: Repl, rest: str) -> None:
     repl.tell_drawn(answer(rest.split(), min(shutil.get_terminal_size().columns, 100)))
 
 
-def tools(repl: Repl, rest: str) -> None:
+def tools(repl: Interpreter, rest: str) -> None:
     repl.tell("\n".join(tool.signature() for tool in repl.agent.listed().visible))
 
 
-def tool(repl: Repl, rest: str) -> None:
+def tool(repl: Interpreter, rest: str) -> None:
     from quoth.agent.terminal.tool_page import tool_page
 
     if not rest:
@@ -96,7 +96,7 @@ def tool(repl: Repl, rest: str) -> None:
     repl.tell(tool_page(repl.agent.table.get(rest)))
 
 
-def belt(repl: Repl, rest: str) -> None:
+def belt(repl: Interpreter, rest: str) -> None:
     from quoth.neuro.prompt.belt import belt as belt_of
     from quoth.neuro.prompt.dialects import CALL_FORM
 
@@ -104,14 +104,14 @@ def belt(repl: Repl, rest: str) -> None:
     repl.tell(belt_of(agent.offers.table(agent.table, CALL_FORM, agent.user)).rstrip("\n"))
 
 
-def model(repl: Repl, rest: str) -> None:
+def model(repl: Interpreter, rest: str) -> None:
     if rest:
         repl.agent.use_model(rest)
     dialect = repl.agent.dialect()
     repl.tell(f"{repl.agent.models.backend().name}, calls as {dialect.name}")
 
 
-async def models(repl: Repl, rest: str) -> None:
+async def models(repl: Interpreter, rest: str) -> None:
     from quoth.agent.terminal.model_list import list_models
 
     found = await list_models(repl.agent.config)
@@ -120,13 +120,14 @@ async def models(repl: Repl, rest: str) -> None:
         repl.complain(trouble)
 
 
-def policy(repl: Repl, rest: str) -> None:
-    from quoth.agent.terminal.policy_page import explained, rules_page
+def policy(repl: Interpreter, rest: str) -> None:
+    from quoth.agent.run.judgement import explained
+    from quoth.agent.terminal.policy_page import rules_page
 
     repl.tell(explained(repl.agent, rest, "repl") if rest else rules_page(repl.agent.policy))
 
 
-def session(repl: Repl, rest: str) -> None:
+def session(repl: Interpreter, rest: str) -> None:
     if rest:
         raise UsageError(f"This is session {repl.agent.session}; another begins with: quoth --session {rest}")
     agent = repl.agent
@@ -135,7 +136,7 @@ def session(repl: Repl, rest: str) -> None:
         repl.tell_waiting()
 
 
-def sessions(repl: Repl, rest: str) -> None:
+def sessions(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.index import summaries
     from quoth.agent.session.render import summary_line
 
@@ -144,7 +145,7 @@ def sessions(repl: Repl, rest: str) -> None:
     repl.tell("\n".join(summary_line(one, width) for one in found) or "There is no session with a run yet.")
 
 
-def log(repl: Repl, rest: str) -> None:
+def log(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.index import find_event
     from quoth.agent.session.render import as_text, one_event
 
@@ -159,7 +160,7 @@ def log(repl: Repl, rest: str) -> None:
     repl.tell(one_event(found[0]))
 
 
-def tokens(repl: Repl, rest: str) -> None:
+def tokens(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.past import completion_of
     from quoth.agent.terminal.text import budget_text
 
@@ -174,34 +175,34 @@ def tokens(repl: Repl, rest: str) -> None:
         repl.tell(f"{budget_text({'tokens': came + went}, {'today': today})}.")
 
 
-def trace(repl: Repl, rest: str) -> None:
+def trace(repl: Interpreter, rest: str) -> None:
     repl.tell(repl.last_trace())
 
 
 # Deciding
 
 
-def pending(repl: Repl, rest: str) -> None:
+def pending(repl: Interpreter, rest: str) -> None:
     from quoth.agent.terminal.requests import pending_text
 
     repl.tell(pending_text(repl.agent.broker, rest, repl.agent.session) or "Nothing waits.")
 
 
-def approve(repl: Repl, rest: str) -> None:
+def approve(repl: Interpreter, rest: str) -> None:
     request, _, when = rest.partition(" ")
     if not request:
         raise UsageError(",approve needs the ID of a request; ,pending lists them.")
     _decide(repl, request, _approval(when.strip(), repl.agent.user))
 
 
-def deny(repl: Repl, rest: str) -> None:
+def deny(repl: Interpreter, rest: str) -> None:
     request, _, why = rest.partition(" ")
     if not request:
         raise UsageError(",deny needs the ID of a request; ,pending lists them.")
     _decide(repl, request, Decision("deny", repl.agent.user, why=why.strip()))
 
 
-def _decide(repl: Repl, request: str, decision: Decision) -> None:
+def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
     from quoth.agent.terminal.requests import decide
 
     decided = decide(repl.agent.broker, request, decision)
@@ -228,13 +229,13 @@ def _approval(when: str, user: str) -> Decision:
 # Files
 
 
-async def load(repl: Repl, rest: str) -> None:
+async def load(repl: Interpreter, rest: str) -> None:
     if not rest:
         raise UsageError(",load needs a file: ,load shop.hy")
     await repl.load(repl.person.files.find(_unquoted(rest)))
 
 
-async def reload(repl: Repl, rest: str) -> None:
+async def reload(repl: Interpreter, rest: str) -> None:
     changed = repl.person.files.changed()
     for path in changed:
         await repl.load(path)
@@ -242,7 +243,7 @@ async def reload(repl: Repl, rest: str) -> None:
         repl.tell("No file has changed since it was loaded.")
 
 
-async def fly(repl: Repl, rest: str) -> None:
+async def fly(repl: Interpreter, rest: str) -> None:
     if not rest:
         raise UsageError(",fly needs a flight plan: ,fly plans/self-test.org")
     await repl.fly(_unquoted(rest))
@@ -253,7 +254,7 @@ def _unquoted(path: str) -> str:
     return path[1:-1] if len(path) > 1 and path[0] == path[-1] == '"' else path
 
 
-def leave(repl: Repl, rest: str) -> None:
+def leave(repl: Interpreter, rest: str) -> None:
     raise EOFError
 
 

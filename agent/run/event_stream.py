@@ -84,9 +84,16 @@ class EventSource:
         """Begin with this listener, and nobody who iterates."""
         self.on_event = on_event
         self._streams: set[EventStream] = set()
+        self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self._running: Stoppable | None = None
         self._driving: set[asyncio.Task[Any]] = set()  # what drives the runs and flights in progress
         self._failed: Listener | None = None  # the listener that was told that it fails
+
+    def _to_user(self, text: str) -> None:
+        """Bring a message to the user: tell the listener, then deliver it."""
+        self.tell(RunEvent("message", text))
+        if self.deliver is not None:
+            self.deliver(text)
 
     def _tell_note(self, text: str) -> None:
         self.tell(RunEvent("note", text))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -142,7 +142,6 @@ class Host(EventSource):
             self.table = self._remote.table
         self.models = Models(options, self.config, search=tooling.searched)
         self.channel = given.channel
-        self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         self.user = user or user_name()
         self.session = session or new_session()
         self.named = session or ""
@@ -171,12 +170,6 @@ class Host(EventSource):
             self._options["memory"] = memory
         if given.memory_url:
             self._memory.opened()  # what is wrong with the URL is said now
-
-    def _to_user(self, text: str) -> None:
-        """Bring a message to the user: tell the listener, then deliver it."""
-        self.tell(RunEvent("message", text))
-        if self.deliver is not None:
-            self.deliver(text)
 
     def _asked(self, request: str) -> None:
         """Tell that a call waits for a person."""
@@ -243,7 +236,6 @@ class Host(EventSource):
         made.session = made.named = session or session_of_chat(chat)
         made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
         made.hear(None)
-        made.deliver = made._running = None
         made._store = self._opened_store()
         made._open_session()
         return made

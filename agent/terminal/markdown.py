@@ -2,12 +2,15 @@
 
 Knows Markdown and rich only. The text is a model's: nothing in it is dropped, decoded or followed, so that it
 can neither draw nor hide anything. HTML stays text, the address of a link stands behind it, an escape stays
-as it is written, and each line is set in, where no sign of quoth stands.
+as it is written, and each line is set in, where no sign of quoth stands. A text of which the layout would drop
+a letter, as it does with deep lists and wide tables, is shown as it is written.
 """
 
 from __future__ import annotations
 
 import io
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 MARGIN = "  "
 WIDEST = 100  # columns; longer lines are hard to read
 NARROWEST = 20
+LONGEST_MARK = 20  # characters of the name of a language
+COLORED, WIDEST_COLORED = 20_000, 500  # characters of a program, and of a line of it; else a lexer may take hours
 
 
 def laid_out(text: str, columns: int, color: bool = True) -> str:
@@ -40,9 +45,26 @@ def laid_out(text: str, columns: int, color: bool = True) -> str:
         markup=False,
         theme=Theme({"markdown.code": "cyan", "markdown.h1": "bold"}),
     )
-    lines = console.render_lines(_markdown()(shown(text)), pad=False)
+    parsed = _markdown()(shown(text))
+    lines = console.render_lines(parsed, pad=False)
+    if _dropped(text, parsed.parsed, lines):
+        from rich.text import Text
+
+        lines = console.render_lines(Text(shown(text), overflow="fold"), pad=False)
     rows = ["".join(_drawn(line, color)).rstrip() for line in lines]
     return "\n".join(f"{MARGIN}{row}" if row else "" for row in rows).strip("\n")
+
+
+def _dropped(text: str, tokens: Iterable[Any], lines: Iterable[Iterable[Any]]) -> bool:
+    """Whether a letter or digit of the text is not on the screen; numbers of lists are counted anew, and the
+    name of a language says how a program is coloured."""
+    marks = (one.info.strip() for one in tokens if one.type in ("fence", "list_item_open"))
+    drawn = Counter("".join([*(piece.text for line in lines for piece in line), *filter(_is_mark, marks)]))
+    return any(count > drawn[char] for char, count in Counter(text).items() if char.isalnum())
+
+
+def _is_mark(info: str) -> bool:
+    return len(info) <= LONGEST_MARK and not re.search(r"\s", info)
 
 
 def _drawn(line: Iterable[Any], color: bool) -> Iterator[str]:
@@ -72,8 +94,9 @@ def _markdown() -> type[Markdown]:
     class Code(CodeBlock):
         def __rich_console__(self, console: Any, options: Any) -> Any:
             code = str(self.text).rstrip("\n")
-            theme = "ansi_dark"
-            yield Syntax(code, self.lexer_name, theme=theme, word_wrap=True, background_color="default")
+            small = len(code) <= COLORED and max(map(len, code.split("\n"))) <= WIDEST_COLORED
+            lexer, theme = self.lexer_name if small else "text", "ansi_dark"
+            yield Syntax(code, lexer, theme=theme, word_wrap=True, background_color="default")
 
     class Words(Markdown):
         elements: ClassVar[dict[str, Any]] = {

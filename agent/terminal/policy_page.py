@@ -1,22 +1,17 @@
-"""Shows rules to a person: which count and where they come from, and how a call would be judged by them.
+"""Shows rules to a person: which count and where they come from, and how a call was judged by them.
 
 Knows policies and calls as data; it makes no call.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from quoth.tools.call.call import Route, new_call
-from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import CallForm, canonical, from_model
-from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.scope import as_written, checked
+from quoth.tools.lisp.forms import canonical
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
     from quoth.tools.call.call import Call
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match, RulesPolicy
@@ -43,24 +38,6 @@ def rules_page(policy: RulesPolicy) -> str:
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
     lines += policy.notes
     return "\n".join(lines) or "There is no rule of yours; what changes something is asked."
-
-
-def judged(host: Host, text: str, route: Route, **marks: Any) -> tuple[Call, Explanation, list[Limit]]:
-    """A call of a form, how the rules judge it, and the limits of its tool. Raises UsageError."""
-    try:
-        form: CallForm = from_model(read_one(text))
-    except ReadError as error:
-        raise UsageError(f"{error}\n{error.caret()}") from None
-    tool = host.table.get(form.tool)
-    form, args = checked(tool, form, host.workspace)
-    written = as_written(tool, args)
-    call = new_call(form, user=host.user, session=host.session, written=written, **{"route": route, **marks})
-    return call, host.policy.explain(tool, call, args, host.context()), host.policy.limits_of(tool)
-
-
-def explained(host: Host, text: str, route: Route, **marks: Any) -> str:
-    """How a call of this form would be judged, as ``quoth policy explain`` prints it."""
-    return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
 
 
 def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list[str]:

@@ -31,6 +31,8 @@ _UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet beco
 IN_A_CALL = "writing"  # shown instead of its words
 _LAST = 400  # characters of a reply that are kept to be shown
 READING = "reading"  # shown until the first of its words, or the first second
+# Who draws the screen now, a flight's tree; a bar between its frames would be torn into a line for each hundredth.
+screens: list[Callable[[str], None]] = []
 
 
 def weights_progress() -> Callable[[int, int], None]:
@@ -44,11 +46,12 @@ def weights_progress() -> Callable[[int, int], None]:
         if percent == last:
             return
         began, last = last < 0, percent
-        if drawn:
+        bar = f"Preparing the model (once)  {'█' * (percent * 30 // 100):<30} {percent:3}%"
+        if screens:
+            screens[-1](bar if done < total else "")
+        elif drawn:
             end = "\n" if done >= total else ""
-            sys.stderr.write(
-                f"\rPreparing the model (once)  {'█' * (percent * 30 // 100):<30} {percent:3}%{end}"
-            )
+            sys.stderr.write(f"\r{bar}{end}")
             sys.stderr.flush()
         elif began:
             complain(f"Preparing the model (once), {total / 10**6:,.0f} MB")

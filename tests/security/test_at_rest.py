@@ -18,7 +18,7 @@ from words import Later, files, scripted, tool
 
 from quoth import Agent, ModelOptions
 from quoth.agent.cli import main as cli
-from quoth.agent.repl.repl import _prompt_session
+from quoth.agent.repl.line import _history
 from quoth.tools.call.call import ask
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import current_context
@@ -203,7 +203,7 @@ LINES = [
 @pytest.mark.parametrize(("line", "kept"), LINES)
 def test_the_history_holds_no_secret(line: str, kept: str) -> None:
     assert redact_line(line, {"pin"}) == kept
-    history = _prompt_session({"pin"}).history
+    history = _history(lambda: {"pin"})
     history.append_string(line)
     text = (state_dir() / "history").read_text()
     assert [one[1:] for one in text.splitlines() if one.startswith("+")] == [kept]
@@ -220,7 +220,7 @@ def make_all(workspace: Path) -> None:
         agent.call('(write-file :path "a.txt" :content "x")')
         _secret()
         Trust().trust(workspace / "other", b"(allow (echo))")
-        _prompt_session(()).history.append_string("x")
+        _history(tuple).append_string("x")
         with hold("a", "no"):
             pass
         check_modes(least=7)  # while the store is open: its log and index, too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -39,12 +40,26 @@ AS_WRITTEN = [
     "__init__.py and _private_",
     "[x]: http://example.org",
     "2 < 3 > 1",
+    ">" * 30 + " rm -rf ~",
+    "```python and words\nx = 1\n```",
+    "[x](http://\u043f\u0440.example)",
 ]
+DEEP = ["\n".join(f"{'  ' * depth}- x" for depth in range(60)), f"{'|a' * 99}|\n{'|-' * 99}|\n{'|b' * 99}|"]
 
 
 @pytest.mark.parametrize("text", AS_WRITTEN)
 def test_nothing_that_is_written_is_dropped_or_decoded(text: str) -> None:
     assert "".join(plain(text).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", DEEP)
+def test_nothing_is_dropped_where_the_layout_has_no_room_for_it(text: str) -> None:
+    assert Counter(filter(str.isalnum, plain(text))) == Counter(filter(str.isalnum, text))
+
+
+@pytest.mark.parametrize("program", ["a" * 90_000, "x = 1\n" * 9_000])
+def test_a_program_that_a_lexer_could_be_long_about_has_no_colours(program: str) -> None:
+    assert "\x1b[3" not in laid_out(f"```python\n{program}\n```", 80)
 
 
 def test_a_link_says_where_it_leads_and_is_none() -> None:

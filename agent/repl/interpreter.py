@@ -1,0 +1,207 @@
+"""Carries out what is entered in a REPL, and shows what came of it: Lisp, text for the agent, files, plans.
+
+Knows one agent and one person's module. Reading, the commands and Ctrl-C are repl.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+from contextlib import nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.repl.printed import safely_printed
+from quoth.agent.repl.values import as_hy, as_plain
+from quoth.agent.reply import Reply
+from quoth.agent.terminal.input import answers
+from quoth.agent.terminal.output import complain, print_drawn, print_json, print_line, results_only
+from quoth.agent.terminal.speech import Speech
+from quoth.agent.terminal.text import budget_text, failure_text, show_value
+from quoth.tools.call.call import PROGRAMS, ToolResult
+from quoth.tools.call.values import plain
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.agent.repl.person import Outcome, Person
+
+
+class Interpreter:
+    """Carries out entries. ``as_json`` prints each result as JSON on one line."""
+
+    help: str  # what ,help shows
+
+    def __init__(self, agent: AsyncAgent, as_json: bool = False) -> None:
+        self.agent = agent
+        self.speech = Speech(aloud=not as_json)
+        agent.on_event = self.speech
+        self.as_json = as_json
+        self._sent: list[str] = []  # messages that go into the JSON of what is being done
+        agent.deliver = self._sent.append if as_json else print_line
+        self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self._failed: BaseException | None = None  # what the last form has raised
+
+    @cached_property
+    def person(self) -> Person:
+        """The person's module, made when something is first asked of it."""
+        from quoth.agent.repl.person import Person
+
+        return Person(self.agent, asyncio.get_running_loop(), as_hy if self.interactive else as_plain)
+
+    async def say(self, text: str) -> None:
+        """Give text to the agent; its reply is the value ``_``, a text that nothing evaluates."""
+        reply = await self.agent.say(text)
+        self.show(reply)
+        if reply.status == "done" and reply.text:
+            self._remember(reply.text)
+
+    def _remember(self, text: str) -> None:
+        self.person.remember(text)
+
+    # Lisp
+
+    async def _lisp(self, text: str) -> None:
+        outcome = await self._evaluated(text)
+        error = outcome.error
+        if isinstance(error, SystemExit):
+            raise error
+        if self.as_json:
+            self._print_json(outcome, text)
+        elif error is not None:
+            self._tell_fault(error, text)
+        else:
+            if outcome.printed:
+                self._write(outcome.printed)
+            for result in outcome.results:
+                if result.message:
+                    self.complain(result.message)
+        if any(result.status == "pending" for result in outcome.results):
+            self.tell_waiting()
+
+    async def _evaluated(self, text: str, name: str = "") -> Outcome:
+        # What forms print stands beside the results of a program, and does not steer a terminal.
+        beside = results_only() if self.as_json else safely_printed() if self.interactive else nullcontext()
+        with beside:
+            return await self.person.evaluate(text, name)
+
+    def _tell_fault(self, error: BaseException, text: str) -> None:
+        from quoth.agent.repl.faults import fault_text
+
+        self._failed = error
+        self.complain(fault_text(error, text, self.person.bound()))
+
+    def last_trace(self) -> str:
+        """The traceback of the last exception. Raises UsageError."""
+        from quoth.agent.repl.faults import trace_text
+
+        if self._failed is None:
+            raise UsageError("No form has raised an exception yet.")
+        return trace_text(self._failed)
+
+    def _print_json(self, outcome: Outcome, text: str) -> None:
+        """What came of an entry, as a call of the tool ``eval`` would say it."""
+        from quoth.agent.repl.faults import fault_text
+        from quoth.agent.repl.tool_functions import CallFailed
+
+        said: dict[str, Any] = {"status": "ok"}
+        if isinstance(error := outcome.error, CallFailed):
+            said = {"status": error.result.status, "message": error.result.message}
+        elif error is not None:
+            self._failed = error
+            told = fault_text(error, text, self.person.bound())
+            status = "invalid" if told.startswith("invalid: ") else "error"
+            said = {"status": status, "message": told.removeprefix("invalid: ")}
+        else:
+            try:
+                said["value"] = plain(outcome.value)
+            except (ToolError, RecursionError):
+                said["message"] = outcome.printed
+        effects = tuple(effect for result in outcome.results for effect in result.side_effects)
+        self.show(ToolResult(secrets.token_hex(5), PROGRAMS, side_effects=effects, **said))
+
+    async def load(self, path: Path) -> None:
+        """Load a file of tools, after a person has said so if a tool has written it. Raises UsageError."""
+        if writer := self.person.files.writer(path):
+            await self._must_confirm(path, writer)
+        loaded = await self.person.load(path)
+        had = number_of(len(loaded.tools), "tool")
+        self.tell(f"{path.name}: {had}{': ' if loaded.tools else ''}{', '.join(loaded.tools)}")
+
+    async def _must_confirm(self, path: Path, writer: str) -> None:
+        """Ask whether a file that a tool has written is to be loaded. Raises UsageError unless it is."""
+        wrote = f"{path} was written by {writer}, and may hold what a model has said."
+        if not self.interactive:
+            raise UsageError(f"{wrote} Read it, then load it at a terminal.")
+        said = await answers().ask(f"{wrote} Load it as it is now? [y/N] ")
+        if said.strip().lower() not in ("y", "yes"):
+            raise UsageError(f"{path.name} was not loaded.")
+
+    async def fly(self, plan: str) -> None:
+        """Fly a plan as ``quoth fly`` does. Raises UsageError."""
+        from quoth.agent.flight.progress import Lines
+
+        heard = self.agent.on_event
+        self.agent.on_event = Lines(sys.stderr)
+        try:
+            report = await self.agent.fly(plan)
+        finally:
+            self.agent.on_event = heard
+        if self.as_json:
+            print_json(report.to_json())
+        else:
+            self._write(report.page())
+        for note in report.notes:
+            self.complain(note)
+        if report.status == "pending":
+            self.complain(f",pending shows what waits; ,approve or ,deny it, then ,fly {plan}")
+
+    # Showing
+
+    def show(self, done: ToolResult | Reply) -> None:
+        """Show what came of a message, or of a call that waited."""
+        if self.as_json:
+            print_json({"messages": self._sent} | done.to_json() if self._sent else done.to_json())
+            self._sent.clear()
+        elif isinstance(done, Reply):
+            if done.status == "done":
+                self.speech.finish(done.text if done.unsent is None else done.unsent)
+            for one in done.follow_ups:
+                self._write(one.text)
+            if done.bounded:
+                self.complain(f"{budget_text(done.spent, done.left)}.")
+        elif done.ok:
+            if done.message:
+                self.complain(done.message)
+            if done.value is not None:
+                self._write(show_value(done.value).rstrip("\n"))
+        else:
+            self.complain(failure_text(done))
+        if done.status == "pending":
+            self.tell_waiting()
+
+    def tell_waiting(self) -> None:
+        self.complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+
+    def tell(self, text: str) -> None:
+        """What a command shows: beside the results when those are for a program."""
+        if self.as_json:
+            self.complain(text)
+        else:
+            self._write(text)
+
+    def tell_drawn(self, text: str) -> None:
+        """What a command shows in quoth's own colours."""
+        if self.as_json:
+            self.complain(text)
+        else:
+            print_drawn(text.rstrip("\n"))
+
+    def _write(self, text: str) -> None:
+        print_line(text)
+
+    def complain(self, text: str) -> None:
+        complain(text, name="")
