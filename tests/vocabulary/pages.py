@@ -243,7 +243,8 @@ def executed(text: str, place: Path) -> str:
             assert _run(body, page.folder, page.state) == ""
         elif options.startswith("python"):
             (page.folder / "example.py").write_text(body)
-            assert _run(f"{sys.executable} -P example.py", page.folder, page.state) == ""
+            said = quoth("example.py", cwd=page.folder, env=_environment(page.state), together=True)
+            assert (said.code, said.out) == (0, "")
         parts.append(body)
         position = block.end(3)
     return "".join([*parts, text[position:]])
