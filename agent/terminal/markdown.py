@@ -24,7 +24,10 @@ MARGIN = "  "
 WIDEST = 100  # columns; longer lines are hard to read
 NARROWEST = 20
 LONGEST_MARK = 20  # characters of the name of a language
-COLORED, WIDEST_COLORED = 20_000, 500  # characters of a program, and of a line of it; else a lexer may take hours
+COLORED, WIDEST_COLORED = (
+    20_000,
+    500,
+)  # characters of a program, and of a line of it; else a lexer may take hours
 
 
 def laid_out(text: str, columns: int, color: bool = True) -> str:
