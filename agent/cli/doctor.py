@@ -23,7 +23,7 @@ class DoctorOptions(Options):
 
 def add(commands: Commands) -> None:
     about = (
-        "Look at model, store, extras, keys, rights, terminal and Emacs, and say how to cure what is wrong."
+        "Check the model, store, extras, keys, rights, terminal and Emacs, and say how to cure what is wrong."
     )
     commands.add("doctor", about, DoctorOptions, doctor)
 
