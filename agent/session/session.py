@@ -22,6 +22,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold, is_held
 
 TALK_RUNS = 50
+FILE_TOOLS = ("read-file", "write-file", "edit-file")
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
@@ -256,6 +257,24 @@ class Session:
             if not (run := str(told.get("after", ""))):
                 break
         return said[::-1]
+
+    def has_read(self, path: str, user: str) -> bool:
+        """Whether a call of this user's model has read or written the file, in whichever process."""
+        begun: set[str] = set()
+        for event in self.transcript.events(self.id):
+            if event.kind == "call":
+                form = read_form(event.data["form"])
+                same = form.tool in FILE_TOOLS and form.args.get("path") == path
+                if same and self._user_of(event.run) == user:
+                    begun.add(event.key)
+            elif event.kind == "receipt" and event.status == "ok" and event.key in begun:
+                return True
+        return False
+
+    def _user_of(self, run: str) -> str:
+        """The user of the calls of a run."""
+        told = self.transcript.last(self.id, "stimulus", run=run) if run else None
+        return "" if told is None else str(told.data.get("speaker") or told.data.get("user", ""))
 
     def known_before(self, run: str) -> dict[str, Any]:
         """The memory blocks, by label, that the model knew when a run began."""

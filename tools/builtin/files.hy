@@ -42,10 +42,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (defn require-known [ctx call path]
   "Raise ToolError where a model would change a file that it has not read: models did that blindly, asked for
-  a price."
+  a price. A person who approved this very call has seen what it changes."
   (when (and (by-model? call)
              (.exists (.resolve ctx.workspace path))
-             (not (.has-seen ctx.workspace (reader ctx) path)))
+             (not (or (.has-seen ctx.workspace (reader ctx) path)
+                      (.approved ctx)
+                      (.has-read ctx path))))
     (raise (ToolError f"Read it first: (read-file :path {(print-string (written path))})"))))
 
 (defn text-of [ctx path]
@@ -100,7 +102,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
           (+= left-out 1))))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be listed."))
-  (when (not found)
+  (when (not (or found left-out))
     (import quoth.tools.builtin.nearby [near-list])  ; here: most lists are not empty
     (setv near (near-list ctx path pattern))
     (when near

@@ -46,6 +46,7 @@ class Verdict:
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
     rule: str = field(default="", compare=False)
+    seen: bool = field(default=False, compare=False)  # by a person, who allowed this very call
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,22 @@ def test_a_new_file_is_written_and_then_known(home: Path) -> None:
     assert told.statuses == ["ok", "ok"]
 
 
+def test_what_was_read_is_known_to_who_goes_on_in_another_process(home: Path) -> None:
+    for replies, statuses in (((READ, "Read."), ["ok"]), ((WRITE, "Done."), ["ok"])):
+        with agent(home, session="s", model=scripted(*replies), consent="yes") as made:
+            assert [call.result.status for call in made.say("Go on.").calls] == statuses
+    with agent(home, session="other", model=scripted(WRITE, "Done."), consent="yes") as made:
+        assert [call.result.status for call in made.say("Go on.").calls] == ["error"]
+
+
+def test_a_person_who_has_seen_the_change_may_allow_it(home: Path) -> None:
+    class Looks:
+        async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+            return Verdict("allow")
+
+    assert story(home, WRITE, "Done.", consent=Looks()).statuses == ["ok"]
+
+
 def test_a_person_may_change_what_nobody_has_read(home: Path) -> None:
     with agent(home, consent="yes") as made:
         assert made.call(EDIT).ok
