@@ -192,11 +192,6 @@ def test_a_new_file_is_written_and_then_known(home: Path) -> None:
     assert told.statuses == ["ok", "ok"]
 
 
-def test_a_person_may_change_what_nobody_has_read(home: Path) -> None:
-    with agent(home, consent="yes") as made:
-        assert made.call(EDIT).ok
-
-
 def test_the_right_call_after_reading_is_no_repetition(home: Path) -> None:
     """The model may go on with another call after it."""
     more = '(write-file :path "new.txt" :content "a")'
