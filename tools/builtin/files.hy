@@ -42,10 +42,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (defn require-known [ctx call path]
   "Raise ToolError where a model would change a file that it has not read: models did that blindly, asked for
-  a price."
+  a price. What a person has approved was seen by somebody; a session that goes on knows what it has read."
   (when (and (by-model? call)
+             (not ctx.approved)
              (.exists (.resolve ctx.workspace path))
-             (not (.has-seen ctx.workspace (reader ctx) path)))
+             (not (.has-seen ctx.workspace (reader ctx) path))
+             (not-in (.resolve ctx.workspace path) (map ctx.workspace.locate (ctx.known-files))))
     (raise (ToolError f"Read it first: (read-file :path {(print-string (written path))})"))))
 
 (defn text-of [ctx path]

@@ -77,7 +77,7 @@ def test_no_word_comes_twice_and_none_is_lost(parts: list[tuple[str, str]], size
 
 def test_a_mark_that_was_said_and_belongs_to_a_call_brings_no_word_twice() -> None:
     hears = words()
-    assert hears.feed("One.\n\n\u2028```\n\nMore.") == ["One.", "\u2028```"]
+    assert hears.feed("One.\n\n\u2028```\n\nMore.") == ["One.\n\n\u2028```"]
     assert hears.rest("One.\n\nMore.") == "More."
 
 
