@@ -269,7 +269,7 @@ ALL: tuple[Any, ...] = (
     Command("load", "FILE", "load a file; its tools join the belt, its names the prompt", load, chat=False),
     Command("reload", "", "load again the files that have changed", reload, chat=False),
     Command("policy", "FORM", "how a call would be judged; without FORM: which rules count", policy),
-    Command("pending", "", "what waits for your decision in this session; with an ID: all of it", pending),
+    Command("pending", "", "what waits for your decision here; with an ID: all of it", pending),
     Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
     Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
     Command("resume", "", "go on with what waited", resume),

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
+from quoth.agent.manual.pages import TOPICS
+
 Kind = Literal["nothing", "command", "word", "lisp", "prose"]
 WORDS = {"exit": ",quit", "quit": ",quit", "help": ",help", "?": ",help"}  # what they do, as commands
 LONGEST_DATUM = 10_000  # characters of an entry without a parenthesis at its start that may be a datum
@@ -28,11 +30,21 @@ def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
         return "nothing"
     if text.startswith(","):
         return "command"
-    if text in WORDS:
+    if as_command(text):
         return "word"
+    if re.fullmatch(r"[)\]}\s]+", text):  # what is left of a form; the reader says so
+        return "lisp"
     if _OPEN.match(text):
         return "lisp"
     return "lisp" if _is_datum(text, bound) else "prose"
+
+
+def as_command(text: str) -> str:
+    """The command that a word such as ``exit`` stands for, or ``help policy``; empty if it is none."""
+    word, _, topic = text.partition(" ")
+    if word == "help" and topic and any(topic in names for names in TOPICS.values()):
+        return f",help {topic}"
+    return WORDS.get(text, "")
 
 
 def _is_datum(text: str, bound: Callable[[str], bool]) -> bool:

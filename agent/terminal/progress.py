@@ -31,7 +31,7 @@ _UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet beco
 IN_A_CALL = "writing"  # shown instead of its words
 _LAST = 400  # characters of a reply that are kept to be shown
 READING = "reading"  # shown until the first of its words, or the first second
-# Who draws the screen now, a flight's tree; a bar between its frames would be torn into a hundred lines.
+# Who draws the screen now, as the tree of a flight does; a bar between its frames would be torn into lines.
 screens: list[Callable[[str], None]] = []
 
 

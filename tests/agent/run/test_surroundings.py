@@ -223,3 +223,15 @@ def test_a_session_that_goes_on_knows_what_it_has_read(home: Path) -> None:
         assert writes.run("Change it.").calls[0].result.ok
     with agent(home, WRITE, "Done.", session="b", consent="yes") as another:
         assert not another.run("Change it.").calls[0].result.ok
+def test_nobody_is_asked_about_a_change_that_has_to_be_read_first(home: Path) -> None:
+    told = story(home, EDIT, "Done.", consent=None)
+    assert told.statuses == ["error"]
+
+
+def test_what_a_person_has_approved_is_done_when_the_run_goes_on(home: Path) -> None:
+    files(home, {"s.replies": f"{READ}\n---\n{WRITE}\n---\nDone."})
+    waits = quoth("run", "x", "--model", "scripted:s.replies", "--session", "s1", "--no-input", cwd=home)
+    assert waits.code == 3
+    (request,) = json.loads(quoth("pending", "--json", cwd=home).out)
+    assert quoth("approve", request["id"], "--resume", cwd=home).out == "Done.\n"
+    assert (home / "notes.org").read_text() == "* Two\n"

@@ -34,6 +34,7 @@ REPLIES = [
     (f"So:\n{FENCE}\nThat is all.", ["So:", FENCE], "That is all."),
     (f"I look.\n\n{CALL}\n\nAnd then?", ["I look."], "And then?"),
     (f"I look.\n{CALL}", ["I look."], ""),
+    (f"{FENCE}\n\n{CALL}", [FENCE], ""),
     (CALL, [], ""),
     (f"For example:\n\n{CALL}\n\nSo it is.", ["For example:"], f"{CALL}\n\nSo it is."),
     ("It is (as you know) late.\n\nYes.", ["It is (as you know) late."], "Yes."),
