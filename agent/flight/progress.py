@@ -176,7 +176,7 @@ class Tree:
             return _text(title, "dim" if part.is_note else "")
         step = self._steps.get(part.id)
         if step is None:
-            return _text(f"  {title}", "dim")
+            return _text(f"{'DONE   ' if part.todo == 'DONE' else ' '} {title}", "dim")
         if step.status == "begun":
             from rich.spinner import Spinner
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from quoth.agent.manual.pages import TOPICS
+from quoth.agent.repl.typed import read_typed
 
 Kind = Literal["nothing", "command", "word", "lisp", "prose"]
 WORDS = {"exit": ",quit", "quit": ",quit", "help": ",help", "?": ",help"}  # what they do, as commands
@@ -75,18 +76,5 @@ def _read(text: str) -> list[Any] | None:
 
 
 def is_open(text: str) -> bool:
-    """Whether an entry of Lisp goes on in the next line: a parenthesis or a string is not closed."""
-    if not _OPEN.match(text.lstrip()):
-        return False
-    import hy
-    from hy.errors import HyError
-    from hy.reader.exceptions import PrematureEndOfInput
-
-    try:
-        for _ in hy.read_many(text):
-            pass
-    except PrematureEndOfInput:
-        return True
-    except (HyError, SyntaxError, ValueError, OverflowError, RecursionError):
-        return False
-    return False
+    """Whether an entry of Lisp goes on in the next line: a bracket or a string is not closed."""
+    return _OPEN.match(text.lstrip()) is not None and read_typed(text).unfinished

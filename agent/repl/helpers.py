@@ -76,7 +76,7 @@ def _described(what: Any, tool: CognitiveTool | None) -> str:
             signature = str(inspect.signature(what))
         except (TypeError, ValueError):
             signature = ""
-        return f"{name}{signature}\n{inspect.getdoc(what) or 'It says nothing of itself.'}"
+        return f"{name}{signature}\n{inspect.getdoc(what) or 'It has no docstring.'}"
     lines = [tool.signature(), tool.description]
     for param in tool.params:
         if param.hidden:

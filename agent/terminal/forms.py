@@ -96,7 +96,7 @@ def _value(value: Any, width: int, indent: int) -> str:
     if isinstance(value, Code):
         return _program(value, plain, width, indent)
     if isinstance(value, str) and "\n" in value:
-        return _lines(value)
+        return in_quotes(value)
     return plain
 
 
@@ -117,7 +117,7 @@ def _only(text: str) -> Any:
     return next(iter(from_model(read_one(f"(_ :form {text})")).args.values()))
 
 
-def _lines(text: str) -> str:
+def in_quotes(text: str) -> str:
     """A text in quotes whose line ends are line ends, and that reads back equal."""
     return '"' + "\n".join(print_string(line)[1:-1] for line in text.split("\n")) + '"'
 

@@ -127,7 +127,10 @@ approves it, \\[quoth-pending-deny] denies it with a reason."
 (defun quoth--decided (&rest words)
   "Have quoth carry out the decision in WORDS, say what came of it, and list the rest."
   (message "%s" (string-trim (apply #'quoth--text words)))
-  (when (derived-mode-p 'quoth-pending-mode) (tabulated-list-print t)))
+  (when (derived-mode-p 'quoth-pending-mode)
+    (let ((line (line-number-at-pos)))  ; the next d must not meet another request by chance
+      (tabulated-list-print)
+      (forward-line (1- line)))))
 
 ;;; Flights
 

@@ -261,7 +261,7 @@ async def test_commands_tell_of_the_session(repl: Repl, capsys: pytest.CaptureFi
         f"s1, {repl.agent.workspace.root}, 1 message so far\n"
         "scripted, calls as call-form\n"
         "0 tokens read and 0 written in 1 request of this session.\n"
-        "There is no rule of yours; what changes something is asked.\n"
+        "There is no rule of yours; you are asked before anything is changed.\n"
         "allow: it only reads.\nNo rule matches.\n"
     )
     assert "▶ r1" in await said(repl, capsys, ",log")
