@@ -38,7 +38,7 @@ class Lines(Progress):
         step = event.data
         if event.kind == "step" and isinstance(step, StepReport):
             self._clear()
-            self._out.write(shown(line_of(step)) + "\n")
+            self._out.write(shown(line_of(step)).replace("\n", "\n    ") + "\n")
             self._out.flush()
         elif event.kind not in ("flight", "landed", "step"):
             super().__call__(event)
@@ -54,7 +54,7 @@ class Lines(Progress):
 
 
 def line_of(step: StepReport) -> str:
-    """Return the report of a step as a line; the reason of a failure may add lines."""
+    """Return the report of a step as a line; the reason of a failure may add lines, which are set in."""
     line = f"{step.place}: {step.word} {step.id}"
     if step.status == "begun":
         return line

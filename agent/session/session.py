@@ -22,6 +22,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold, is_held
 
 TALK_RUNS = 50
+FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # who calls one knows what is in the file
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
@@ -150,6 +151,20 @@ class Session:
     def past(self, run: str) -> Past:
         """The recorded past of a run."""
         return Past.of(self.transcript.events(self.id, run=run))
+
+    def files(self) -> set[str]:
+        """The files that calls of this session have read or written, as the calls named them."""
+        begun: dict[str, Event] = {}
+        found: set[str] = set()
+        for event in self.transcript.events(self.id):
+            if event.kind == "call":
+                begun[event.key] = event
+            elif event.kind == "receipt" and event.status == "ok" and event.key in begun:
+                form = read_form(begun[event.key].data["form"])
+                path = form.args.get("path", next(iter(form.positional), None))
+                if form.tool in FILE_TOOLS and isinstance(path, str):
+                    found.add(path)
+        return found
 
     def unfinished(self) -> list[Unfinished]:
         """The runs and calls that are unfinished, in the order in which they began."""

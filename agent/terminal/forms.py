@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from quoth.agent.terminal.output import set_in
 from quoth.agent.terminal.text import shortened
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.forms import CallForm, from_model
@@ -121,7 +122,7 @@ def _lines(text: str) -> str:
     return '"' + "\n".join(print_string(line)[1:-1] for line in text.split("\n")) + '"'
 
 
-def margined(text: str) -> str:
-    """A text as it stands in a question: what cannot be seen is an escape, and a mark stands before each line
-    after the first."""
-    return visible(text, lines=True).replace("\n", f"\n{MARGIN}")
+def margined(text: str, columns: int, first: int = 0) -> str:
+    """A text as it stands in a question: what cannot be seen is an escape, and a mark stands before each row
+    after the first, which begins at column ``first``, on a screen of so many columns (0: there is none)."""
+    return set_in(visible(text, lines=True), MARGIN, columns, first)

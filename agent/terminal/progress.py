@@ -16,7 +16,7 @@ from typing import TextIO
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.forms import brief, stands
-from quoth.agent.terminal.output import colored, columns_of, complain, may_draw, shown
+from quoth.agent.terminal.output import colored, columns_of, complain, is_terminal, may_draw, set_in, shown
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
@@ -247,6 +247,10 @@ class Progress:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
         stands("")
-        rows = shown(text).replace("\n", f"\n{pad}{margin}")  # set in: no row of its own
+        text, margin = shown(text), f"{pad}{margin}"  # set in: no row of its own
+        if is_terminal(self._out):
+            rows = set_in(text, margin, columns_of(self._out), len(pad) + 2)
+        else:
+            rows = text.replace("\n", f"\n{margin}")
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()

@@ -43,8 +43,9 @@
   (quoth--parsed (apply #'quoth--text "--json" words)))
 
 (defun quoth--line (text)
-  "TEXT on one line."
-  (replace-regexp-in-string "[[:cntrl:]]+ *" " " (format "%s" (or text ""))))
+  "TEXT on one line, without what reorders or hides it."
+  (replace-regexp-in-string "[[:cntrl:]\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+ *" " "
+                            (format "%s" (or text ""))))
 
 (defun quoth--filled (text mode folder)
   "Fill the buffer with TEXT, to be read in MODE; FOLDER is the workspace."

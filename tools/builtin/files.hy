@@ -41,14 +41,15 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (and (> call.round 0) (!= call.route "tool")))
 
 (defn require-known [ctx call path]
-  "True, but ToolError where a model would change a file that it has not read: models did that blindly, asked
+  "True, but ToolFailure where a model would change a file that it has not read: models did that blindly, asked
   for a price. A guard asks, so that nobody is asked in vain. A call that goes on passed here when it began,
-  and an edited one is a person's."
+  and an edited one is a person's; a session that goes on knows what it has read."
   (when (and (by-model? call)
              (not call.resumed)
              (not (.endswith call.key "/edited"))
              (.exists (.resolve ctx.workspace path))
-             (not (.has-seen ctx.workspace (reader ctx) path)))
+             (not (.has-seen ctx.workspace (reader ctx) path))
+             (not-in (.resolve ctx.workspace path) (map ctx.workspace.locate (ctx.known-files))))
     (raise (ToolFailure "error" f"Read it first: (read-file :path {(print-string (written path))})")))
   True)
 

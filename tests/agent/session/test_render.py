@@ -254,9 +254,9 @@ def test_every_digest_but_those_of_requests_is_in_a_drawer(tmp_path: Path) -> No
             assert f":{event.seq}-{event.kind}: {event.at} {event.digest}\n" in text
 
 
-def test_words_that_look_like_tags_are_none(tmp_path: Path) -> None:
-    events = session(tmp_path, "Done.", task="Look for :a:b:")
-    assert "* r1: Look for :a:b:.\n" in lines(as_org(events, "s"))
+def test_words_of_a_headline_that_look_like_tags_or_links_are_none(tmp_path: Path) -> None:
+    events = session(tmp_path, "Done.", task="\u202eSee [[shell:rm -rf ~][the report]] :a:b:")
+    assert "* r1: \\u202eSee [\u200b[shell:rm -rf ~][the report]] :a:b:.\n" in lines(as_org(events, "s"))
 
 
 # Secrets, and single events
