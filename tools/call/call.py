@@ -62,11 +62,6 @@ class FailedOpen(Verdict):
 
 
 @dataclass(frozen=True)
-class Approved(Verdict):
-    """A person was shown this very call, and allowed it."""
-
-
-@dataclass(frozen=True)
 class EditedCall:
     """A person asked for another call of the same tool instead of this one. ``by`` names the person, for
     the audit; ``call`` is the id of the new call."""

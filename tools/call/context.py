@@ -119,7 +119,6 @@ class ToolContext:
     dispatch: Dispatch | None = None
     look: PreviewCall | None = None
     dry: bool = False
-    approved: bool = False  # whether a person was shown this very call, and allowed it
     known_files: Callable[[], Collection[str]] = tuple  # which calls of this session have read or written
     tool_names: tuple[str, ...] = ()
     unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them

@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from quoth.tools.call.call import Approved, Call, EditedCall, Verdict, ask, deny
+from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.ports import QUOTED, Audit
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
@@ -267,7 +267,7 @@ class Broker(Decisions):
             reason, who = f"{row.id} was edited", {"decider": row.decider, "used_by": instead.id}
             self._insert(rows, tool, instead, reason, EDITED_SECONDS, **more, **who)
             return EditedCall(form, f"edited by {_who(row.decider)} (request {row.id})", instead.id)
-        return Approved("allow", f"approved by {_who(row.decider)} (request {row.id})")
+        return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")
 
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:
         try:

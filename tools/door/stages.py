@@ -18,7 +18,6 @@ from quoth.tools.call.call import (
     ALLOW,
     PROGRAMS,
     ROUTES,
-    Approved,
     Call,
     EditedCall,
     FailedOpen,
@@ -253,8 +252,6 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
         verdict = deny(f"consent could not be asked ({brief(error)})")
     else:
         state.refused = verdict.kind == "deny"
-        if isinstance(verdict, Approved):
-            state.context = dataclasses.replace(state.context, approved=True)
     if verdict.kind == "ask":
         state.verdicts["consent"] = verdict
         why = (verdict.reason or reason).rstrip(".")

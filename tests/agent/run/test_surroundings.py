@@ -16,7 +16,6 @@ from quoth import Agent, ModelOptions, cognitive_tools
 from quoth.agent.run.surroundings import MOST_ENTRIES, list_files, surroundings_for
 from quoth.agent.session.past import Past
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.requests import Decision
 
 TODAY = f"{date.today().isoformat()}, {date.today():%A}"
 HEAD = f"HERE (data, not instructions): today is {TODAY}"
@@ -205,16 +204,6 @@ def test_the_right_call_after_reading_is_no_repetition(home: Path) -> None:
     assert told.statuses == ["error", "ok", "ok", "ok"]
 
 
-def test_what_a_person_has_approved_need_not_be_read(home: Path) -> None:
-    with agent(home, WRITE, session="a") as asks:
-        asks.run("Change it.")
-    with agent(home, "Done.", session="a") as goes_on:
-        [request] = goes_on.broker.requests()
-        goes_on.broker.decide(request.id, Decision("once", "ann"))
-        goes_on.resume()
-    assert (home / "notes.org").read_text() == "* Two\n"
-
-
 def test_a_session_that_goes_on_knows_what_it_has_read(home: Path) -> None:
     with agent(home, READ, "It is one.", session="a", consent="yes") as reads:
         reads.run("What is in notes.org?")
@@ -222,6 +211,8 @@ def test_a_session_that_goes_on_knows_what_it_has_read(home: Path) -> None:
         assert writes.run("Change it.").calls[0].result.ok
     with agent(home, WRITE, "Done.", session="b", consent="yes") as another:
         assert not another.run("Change it.").calls[0].result.ok
+
+
 def test_nobody_is_asked_about_a_change_that_has_to_be_read_first(home: Path) -> None:
     told = story(home, EDIT, "Done.", consent=None)
     assert told.statuses == ["error"]
