@@ -602,7 +602,7 @@ def waiting(here: Path, name: str) -> dict[str, Any]:
 def test_the_repl_says_with_which_conversation_it_goes_on(here: Path) -> None:
     first = quoth("--session", "s1", "--model", "scripted:talk.txt", cwd=here, stdin="hi\nyou\n")
     assert first == Said(0, "One.\nTwo.\n", "")
-    again = quoth("--session", "s1", cwd=here, stdin="more\n")
+    again = quoth("--session", "s1", cwd=here, stdin="and more\n")
     assert again == Said(
         0,
         "Three.\n",
