@@ -26,11 +26,11 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]
                           [instructions ""] [surroundings ""]]
-  "A conversation that opens with the belt, if there is one, INSTRUCTIONS, and the SURROUNDINGS as data; the
-  task and all that follows is appended."
+  "A conversation that opens with the belt, if there is one, the SURROUNDINGS as data, and INSTRUCTIONS, which
+  have the last word; the task and all that follows is appended."
   (setv messages (Messages)
         belt (.opening dialect table :search search :view view :rules rules)
-        opening (.join "\n\n" (filter None [belt instructions surroundings])))
+        opening (.join "\n\n" (filter None [belt surroundings instructions])))
   (when opening
     (.append messages "system" opening))
   messages)

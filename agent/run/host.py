@@ -337,11 +337,14 @@ class Host(EventSource):
             if trouble:
                 self._tell_note(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
-            self.use_tools(table)
+            self._take(table)
         return table
 
     def use_tools(self, table: ToolTable) -> None:
         """Have these tools from here on, or those of the table as it has become."""
+        self._take(table)
+
+    def _take(self, table: ToolTable) -> None:
         self.table, self.door = table, self.door.with_tools(table)
         self.catalog = self.catalog.of(self.listed())
         self.broker.use(table)

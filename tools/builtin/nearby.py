@@ -104,7 +104,7 @@ def near_file(ctx: ToolContext, path: str) -> str:
     """Where there is a file of this name in another folder, or with another ending; empty for none."""
     wanted = PurePosixPath(path)
     with contextlib.suppress(ToolError):
-        files = [shown for shown in _shown(ctx, ".") if ctx.may_look(shown)]
+        files = [shown for shown in _beside(ctx) if ctx.may_look(shown)]
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],
             [one for one in files if PurePosixPath(one).stem.lower() == wanted.stem.lower()],
@@ -119,11 +119,17 @@ def _shown(ctx: ToolContext, path: str) -> Iterator[str]:
     return (ctx.workspace.spelling(file) for file in islice(files, MOST_FILES))
 
 
+def _beside(ctx: ToolContext) -> Iterator[str]:
+    """The files of the workspace that may be told of unasked: no hidden ones, as in the list of files that a
+    model is shown (agent/run/surroundings.py)."""
+    return (shown for shown in _shown(ctx, ".") if not any(part.startswith(".") for part in shown.split("/")))
+
+
 def _texts(ctx: ToolContext, path: str, deadline: float) -> Iterator[tuple[str, str]]:
     """The files that may be read and their texts: those that the call asked for, then those beside them.
     Raises TimeoutError after the deadline."""
     asked = dict.fromkeys(_shown(ctx, path))
-    beside = (shown for shown in _shown(ctx, ".") if shown not in asked and ctx.may_look(shown))
+    beside = (shown for shown in _beside(ctx) if shown not in asked and ctx.may_look(shown))
     for shown in (*(one for one in asked if ctx.may_read(one)), *beside):
         _left(deadline)
         try:

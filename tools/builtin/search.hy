@@ -89,7 +89,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
              :from None)))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be read."))
-  (when (not hits)
+  (when (not (or hits left-out))  ; of what the rules hold back nothing can be said, not even by the rest
     (import quoth.tools.builtin.nearby [near-search])  ; here: most searches find something
     (setv near (near-search ctx pattern path glob))
     (when near

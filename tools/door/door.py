@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.policy.walking import Walk
 
-READER = "read-file"  # the tool whose rules hold for what other tools read
+READER, LISTER = "read-file", "list-files"  # the tools whose rules hold for what others read and name
 
 
 class Door(Parts):
@@ -168,8 +168,8 @@ class Door(Parts):
             """What the rules say of the files that this call comes upon, once its arguments are known."""
             from quoth.tools.policy.walking import Walk  # here: few calls walk
 
-            tool, reader = state.known_tool, self._reader()
-            return Walk(self.policy, tool, state.call, state.args, given.workspace, reader)
+            tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
+            return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister)
 
         return dataclasses.replace(
             given,
@@ -191,10 +191,10 @@ class Door(Parts):
             permission=Permission(state.permitted),
         )
 
-    def _reader(self) -> CognitiveTool | None:
-        """The tool that reads a file; the rules about it hold where it is not offered, too."""
+    def _shipped(self, name: str) -> CognitiveTool | None:
+        """The tool that reads, or lists, files; the rules about it hold where it is not offered, too."""
         tables = (self.table, cognitive_tools)
-        return next((table.get(READER) for table in tables if READER in table), None)
+        return next((table.get(name) for table in tables if name in table), None)
 
     def _shown(self, form: CallForm) -> str:
         """A form without declared secrets."""

@@ -7,7 +7,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,8 @@ from quoth.tools.registry.table import CognitiveTool
 
 
 class Walk:
-    """What one call may do with the files it finds; ``reader`` is the tool that reads a file."""
+    """What one call may do with the files it finds; ``reader`` is the tool that reads a file, ``lister`` the
+    one that names them."""
 
     def __init__(
         self,
@@ -33,23 +34,29 @@ class Walk:
         args: Mapping[str, Any],
         workspace: Workspace,
         reader: CognitiveTool | None,
+        lister: CognitiveTool | None = None,
     ) -> None:
         self._tool, self._call, self._args = tool, call, args
         self._workspace = workspace
-        self._reader = reader
         rules = policy if isinstance(policy, RulesPolicy) else RulesPolicy()
         facts = EvaluationContext(tool, call, workspace)
         own = rules.strict(tool)
         answered = {id(rule) for rule in own if rule.counts(rule.test(args, facts))}
         self._answered = bool(answered)
         self._own = [rule for rule in own if id(rule) not in answered and _tells_paths(rule, tool)]
-        self._reads: list[Rule] = []
-        self._never = False
-        if reader is not None and reader is not tool:
-            left = [rule for rule in rules.strict(reader) if id(rule) not in answered]
-            self._reads = [rule for rule in left if _tells_paths(rule, reader)]
-            rest = [rule for rule in left if not _tells_paths(rule, reader)]
-            self._never = bool(rest) and self._stopped(rest, reader, {"path": WorkspacePath(".")})
+
+        def let(other: CognitiveTool | None) -> Callable[[str], bool]:
+            """What the rules of another tool that no person has answered say of a file."""
+            if other is None or other is tool:
+                return lambda path: True
+            left = [rule for rule in rules.strict(other) if id(rule) not in answered]
+            each = [rule for rule in left if _tells_paths(rule, other)]
+            rest = [rule for rule in left if not _tells_paths(rule, other)]
+            if rest and self._stopped(rest, other, {"path": WorkspacePath(".")}):
+                return lambda path: False
+            return lambda path: not each or not self._stopped(each, other, {"path": WorkspacePath(path)})
+
+        self._let_read, self._let_list = let(reader), let(lister)
 
     def may_list(self, path: str) -> bool:
         """Whether the file may be named: no deny or ask that concerns this tool matches it."""
@@ -57,20 +64,12 @@ class Walk:
 
     def may_read(self, path: str) -> bool:
         """Whether the file may also be read: no deny or ask that concerns ``reader`` matches it either."""
-        if self._never:
-            return False
-        if not self.may_list(path):
-            return False
-        return (
-            not self._reads
-            or self._reader is None
-            or not self._stopped(self._reads, self._reader, {"path": WorkspacePath(path)})
-        )
+        return self.may_list(path) and self._let_read(path)
 
     def may_look(self, path: str) -> bool:
-        """Whether a file may be read that the call did not ask for. Where a person had to be asked about the
-        call, what they allowed is that call only."""
-        return not self._answered and self.may_read(path)
+        """Whether a file may be read and named that the call did not ask for. Where a person had to be asked
+        about the call, what they allowed is that call only."""
+        return not self._answered and self.may_read(path) and self._let_list(path)
 
     def _instead(self, path: str) -> dict[str, Any]:
         """The arguments of the call, had it named this file."""

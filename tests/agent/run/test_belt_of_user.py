@@ -250,7 +250,7 @@ def test_the_hints_and_examples_of_a_dialect_do_not_name_it(tmp_path: Path, dial
     shown = shown.replace(r"[\"grep-search", "")
     assert [name for name in ("edit-file", "write-file", "grep-search") if name in shown] == []
     if dialect in ("call-form", "plist", "json", "native"):
-        assert "- If the task names a file, begin with read-file.\\n- To compute, use eval;" in shown
+        assert "- If the task is about a file, begin with read-file.\\n- To compute, use eval;" in shown
 
 
 def test_the_note_on_changed_tools_does_not_name_it(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ async def test_what_was_stopped_is_cancelled_and_the_run_interrupted(tmp_path: P
 
 
 SECRET = {"pin": {"type": str, "secret": True}}
-TALK = ('(unlock :pin "hunter22")\n(echo "password=abcdefgh")', "Open, by hunter22.")
+TALK = ('(unlock :pin "hunter22")\n(echo :text "password=abcdefgh")', "Open, by hunter22.")
 
 
 async def test_without_content_no_word_is_in_a_trace(tmp_path: Path) -> None:
