@@ -899,6 +899,8 @@ def test_a_reader_that_has_enough_is_no_mistake(here: Path, words: str) -> None:
             "quoth: Standard output cannot be written: No space left on device.\n",
         ),
         ("quoth tools >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth doctor >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth call '(list-files)' >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
         ("quoth call - <&-", 2, "quoth: Standard input is closed.\n"),
         ("quoth <&-", 2, "quoth: Standard input is closed.\n"),
         ("quoth tools ecko 2>&-", 2, ""),

@@ -179,9 +179,10 @@ READ = '(read-file :path "notes.org")'
 
 @pytest.mark.parametrize("change", [EDIT, WRITE])
 def test_a_model_has_to_read_a_file_before_it_changes_it(home: Path, change: str) -> None:
-    told = story(home, change, READ, change, "Done.", consent="yes")
-    assert told.statuses == ["error", "ok", "ok"]
-    assert told.reply.calls[0].result.message == 'Read it first: (read-file :path "notes.org")'
+    beyond = '(read-file :path "notes.org" :start 999)'  # shows nothing
+    told = story(home, beyond, change, READ, change, "Done.", consent="yes")
+    assert told.statuses == ["error", "error", "ok", "ok"]
+    assert told.reply.calls[1].result.message == 'Read it first: (read-file :path "notes.org")'
     assert (home / "notes.org").read_text() == "* Two\n"
     assert told.reply.text == "Done."
 
