@@ -41,9 +41,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (and (> call.round 0) (!= call.route "tool")))
 
 (defn require-known [ctx call path]
-  "True, but ToolFailure where a model would change a file that it has not read: models did that blindly, asked
-  for a price. A guard asks, so that nobody is asked in vain. A call that goes on passed here when it began,
-  and an edited one is a person's; a session that goes on knows what it has read."
+  "True, but ToolFailure where a model would change a file that it has not read: models did that blindly,
+  asked for a price. A guard asks, so that nobody is asked in vain. A call that goes on passed here when it
+  began, and an edited one is a person's; a session that goes on knows what it has read."
   (when (and (by-model? call)
              (not call.resumed)
              (not (.endswith call.key "/edited"))
