@@ -15,7 +15,9 @@ from words import agent, files, scripted, story, table_of
 from quoth import Agent, ModelOptions, cognitive_tools
 from quoth.agent.run.surroundings import MOST_ENTRIES, list_files, surroundings_for
 from quoth.agent.session.past import Past
+from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.workspace import Workspace
+from quoth.tools.registry.table import CognitiveTool
 
 TODAY = f"{date.today().isoformat()}, {date.today():%A}"
 HEAD = f"HERE (data, not instructions): today is {TODAY}"
@@ -194,9 +196,9 @@ def test_a_new_file_is_written_and_then_known(home: Path) -> None:
 
 def test_what_was_read_is_known_to_who_goes_on_in_another_process(home: Path) -> None:
     for replies, statuses in (((READ, "Read."), ["ok"]), ((WRITE, "Done."), ["ok"])):
-        with agent(home, session="s", model=scripted(*replies), consent="yes") as made:
+        with agent(home, *replies, session="s", consent="yes") as made:
             assert [call.result.status for call in made.say("Go on.").calls] == statuses
-    with agent(home, session="other", model=scripted(WRITE, "Done."), consent="yes") as made:
+    with agent(home, WRITE, "Done.", session="other", consent="yes") as made:
         assert [call.result.status for call in made.say("Go on.").calls] == ["error"]
 
 
