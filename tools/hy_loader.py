@@ -203,12 +203,12 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     if lines and lines[0].startswith("expanding macro"):
         lines = [_plain(lines[-1])] if len(lines) > 1 else lines
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
-    if message.startswith("Keyword argument") and (hint := _plist_read(source, line, column)):
+    if message.startswith("Keyword argument") and (hint := plist_read(source, line, column)):
         lines = [hint]
     return located(path, source, line, column, " ".join(lines) or type(error).__name__)
 
 
-def _plist_read(source: str, line: int, column: int) -> str:
+def plist_read(source: str, line: int, column: int) -> str:
     """What is said of (getf x :k), which Hy takes for a call with an argument k; empty if there is none."""
     import hy
 

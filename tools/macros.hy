@@ -1,7 +1,7 @@
 "def-cognitive-tool and the macros built on it: thin, the work is in expand.hy and define.py of
 tools/registry. This file must not know what a door, a model or a loop is."
 
-(defmacro def-cognitive-tool [_hy-compiler name description #* options]
+(defmacro def-cognitive-tool [_hy-compiler [name None] [description None] #* options]
   "Define a tool and put it into the table.
 
   ::
@@ -20,7 +20,7 @@ tools/registry. This file must not know what a door, a model or a loop is."
   (import quoth.tools.registry.expand [expand-tool])
   (expand-tool _hy-compiler name description options))
 
-(defmacro def-shell-tool [_hy-compiler name description #* options]
+(defmacro def-shell-tool [_hy-compiler [name None] [description None] #* options]
   "Define a tool that runs one program by its argument vector, never through a shell.
 
   ::
@@ -35,7 +35,7 @@ tools/registry. This file must not know what a door, a model or a loop is."
      (require quoth.tools.macros [def-cognitive-tool])
      ~form))
 
-(defmacro def-http-tool [_hy-compiler name description #* options]
+(defmacro def-http-tool [_hy-compiler [name None] [description None] #* options]
   "Define a tool that makes one HTTP request and returns its JSON or text.
 
   ::

@@ -235,7 +235,10 @@ def _tell_next(options: Options, store: Store, session: str, plan: str) -> None:
     elif options.shares:
         complain(f"It counts where session {session} is; to go on there: quoth resume {session}")
     else:
-        complain(f"There is nothing to resume; it counts when the call is made again in session {session}.")
+        complain(
+            f"There is nothing to resume: it counts where the question stands on a screen, "
+            f"or when the call is made again in session {session}."
+        )
 
 
 def _find(options: Options, id: str, broker: Broker | None) -> Request:

@@ -5,10 +5,12 @@ Knows how findings are printed; the looking is in doctor_checks.py.
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from dataclasses import asdict, dataclass
 
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, switch
-from quoth.agent.terminal.output import print_json, print_line
+from quoth.agent.terminal.output import columns_of, is_terminal, print_json, print_line
 from quoth.tools.text import number_of
 
 MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
@@ -21,7 +23,7 @@ class DoctorOptions(Options):
 
 def add(commands: Commands) -> None:
     about = (
-        "Look at model, store, extras, keys, rights, terminal and Emacs, and say how to cure what is wrong."
+        "Check the model, store, extras, keys, rights, terminal and Emacs, and say how to cure what is wrong."
     )
     commands.add("doctor", about, DoctorOptions, doctor)
 
@@ -37,7 +39,9 @@ def doctor(options: DoctorOptions) -> int:
         return FAILED if wrong else DONE
     width = max(len(one.name) for one in found)
     for one in found:
-        print_line(f"{MARKS[one.state]}  {one.name:{width}}  {one.detail}")
+        room = columns_of(sys.stdout) - width - 6 if is_terminal(sys.stdout) else 10_000
+        detail = textwrap.wrap(one.detail, max(room, 20), break_long_words=False, break_on_hyphens=False)
+        print_line(f"{MARKS[one.state]}  {one.name:{width}}  {f'{chr(10):<{width + 7}}'.join(detail)}")
         if one.cure:
             print_line(f"    {'':{width}}  cure: {one.cure}")
     print_line("")

@@ -22,6 +22,10 @@ def is_repeated(one: Field[Any]) -> bool:
     return one.metadata.get("action") == "append"
 
 
+# argparse asks the disk for a translation of each of its words, of which there is none: half of its time.
+vars(argparse)["_"] = str
+
+
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
 

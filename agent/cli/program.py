@@ -6,12 +6,14 @@ Knows its options and output; the work is in the sandbox and the dry run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.agent.cli.common import run_call, show_result, text_of, with_agent
 from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ def add(commands: Commands) -> None:
 
 def evaluate(options: EvalOptions) -> int:
     program = text_of(options.form)
+    if program == options.form and len(program) < 200 and "(" not in program and Path(program).is_file():
+        raise UsageError(f"{program} is a file. To run it: quoth eval - < {program}")
     if options.dry_run or options.pure:
         return _dry_run(options, program)
     return run_call(options, lambda agent: agent.eval(program))

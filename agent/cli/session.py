@@ -31,7 +31,7 @@ ID = "the session, or the beginning of its id"
 
 @dataclass(init=False, repr=False, eq=False)
 class SessionsOptions(Options):
-    all: bool = switch("--all", "those of a person's single calls, too")
+    all: bool = switch("--all", "those of a person's single calls, too, where nothing waits")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -99,7 +99,7 @@ def sessions(options: SessionsOptions) -> int:
         every = summaries(store, faults) if store is not None else []
     for fault in faults:
         complain(f"{fault} It is left out.")
-    found = [one for one in every if options.all or one.runs]
+    found = [one for one in every if options.all or one.runs or one.waits]
     if options.json:
         print_json([one.to_json() for one in found])
         return 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quoth.agent.session.stats import Amounts, Price
     from quoth.neuro.backends.base import Usage
 
-BAR = 24  # cells of the longest bar
+BAR = 16  # cells of the longest bar: with it a row of a day has 80 columns
 BLOCKS = " ▏▎▍▌▋▊▉"
 TOOLS = 12  # as many are shown
 

@@ -58,6 +58,7 @@ def test_tools(options: Options, file: str) -> int:
     with tempfile.TemporaryDirectory(prefix="quoth-tools-") as scratch:
         copy = Path(scratch, options.folder.resolve().name or "workspace")
         shutil.copytree(options.folder, copy, symlinks=True, ignore=LEFT_OUT, copy_function=_copied)
+        _keep_links_inside(copy, options.folder.resolve())
         own = replace(
             options,
             workspace=str(copy),
@@ -101,6 +102,17 @@ def _copied(source: str, target: str) -> str:
     if Path(source).is_file() and os.access(source, os.R_OK):
         shutil.copy2(source, target)
     return target
+
+
+def _keep_links_inside(copy: Path, folder: Path) -> None:
+    """Put the file itself in the place of a link out of the copy, through which a tool would write into the
+    folder; a link out of that, or to a folder, is left out."""
+    for place, folders, names in os.walk(copy):
+        for path in (Path(place, name) for name in [*folders, *names]):
+            if path.is_symlink() and not (target := path.resolve()).is_relative_to(copy.resolve()):
+                path.unlink()
+                if target.is_file() and target.is_relative_to(folder):
+                    _copied(str(target), str(path))
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:

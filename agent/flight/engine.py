@@ -163,7 +163,7 @@ class _Flight:
             self._show(reset=not self.log.history)
             for part in self._flown():  # where it was broken off after a failure
                 self._after(part)
-            self._tell("flight", self.plan)
+            self._tell("flight", self.file.plan)  # with the words that stand in the file now
             with self.agent.stoppable(self.context), self._traced():
                 await self._steps()
             status = self._ended()

@@ -71,7 +71,9 @@ class PlanFile:
                 raise UsageError(f"{self.shown} is no file; a plan is a file.")
             return self.path.read_bytes()
         except FileNotFoundError:
-            raise UsageError(f"There is no plan {self.shown}.") from None
+            near = self.path.with_name(f"{self.path.name}.org")
+            hint = f" Did you mean {near.name}?" if not self.path.suffix and near.is_file() else ""
+            raise UsageError(f"There is no plan {self.shown}.{hint}") from None
         except IsADirectoryError:
             raise UsageError(f"{self.shown} is a folder; a plan is a file.") from None
         except OSError as error:

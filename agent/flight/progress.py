@@ -38,7 +38,7 @@ class Lines(Progress):
         step = event.data
         if event.kind == "step" and isinstance(step, StepReport):
             self._clear()
-            self._out.write(shown(line_of(step)) + "\n")
+            self._out.write(shown(line_of(step)).replace("\n", "\n    ") + "\n")
             self._out.flush()
         elif event.kind not in ("flight", "landed", "step"):
             super().__call__(event)
@@ -54,7 +54,7 @@ class Lines(Progress):
 
 
 def line_of(step: StepReport) -> str:
-    """Return the report of a step as a line; the reason of a failure may add lines."""
+    """Return the report of a step as a line; the reason of a failure may add lines, which are set in."""
     line = f"{step.place}: {step.word} {step.id}"
     if step.status == "begun":
         return line
@@ -176,7 +176,7 @@ class Tree:
             return _text(title, "dim" if part.is_note else "")
         step = self._steps.get(part.id)
         if step is None:
-            return _text(f"  {title}", "dim")
+            return _text(f"{'DONE   ' if part.todo == 'DONE' else ' '} {title}", "dim")
         if step.status == "begun":
             from rich.spinner import Spinner
 

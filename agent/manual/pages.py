@@ -98,7 +98,7 @@ def look_up(words: Sequence[str]) -> Page | list[Section]:
     if inside:
         return look_up(rest)
     raise UsageError(
-        f'The manual says nothing of "{" ".join(words)}".{did_you_mean(topic, [*pages()])} '
+        f'The manual says nothing about "{" ".join(words)}".{did_you_mean(topic, [*pages()])} '
         f"It has {number_of(len(pages()), 'page')}: {', '.join(pages())}."
     )
 

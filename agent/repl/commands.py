@@ -259,7 +259,7 @@ def leave(repl: Interpreter, rest: str) -> None:
 
 
 ALL: tuple[Any, ...] = (
-    Command("say", "TEXT", "give text to the agent that would else be read as Lisp", say, chat=False),
+    Command("say", "TEXT", "give the agent text that would otherwise be read as Lisp", say, chat=False),
     Command("help", "TOPIC", "a page of the manual; without TOPIC: this text", help_),
     Command("tools", "", "list the tools", tools),
     Command("tool", "NAME", "show a tool: schema, source form, expansion", tool),
@@ -269,7 +269,7 @@ ALL: tuple[Any, ...] = (
     Command("load", "FILE", "load a file; its tools join the belt, its names the prompt", load, chat=False),
     Command("reload", "", "load again the files that have changed", reload, chat=False),
     Command("policy", "FORM", "how a call would be judged; without FORM: which rules count", policy),
-    Command("pending", "", "what waits for your decision in this session; with an ID: all of it", pending),
+    Command("pending", "", "what waits for your decision here; with an ID: all of it", pending),
     Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
     Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
     Command("resume", "", "go on with what waited", resume),
@@ -277,7 +277,7 @@ ALL: tuple[Any, ...] = (
     Command("session", "", "which session this is", session),
     Command("sessions", "", "list the sessions of this workspace", sessions),
     Command("log", "ID", "what happened in a session; without ID: in this one", log),
-    Command("tokens", "", "what the models of this session have taken", tokens),
+    Command("tokens", "", "how many tokens this session has used", tokens),
     Command("undo", "", "take the last message back, and go on from before it", undo),
     Command("new", "", "forget the conversation", new),
     Command("trace", "", "the whole traceback of the last error", trace, chat=False),

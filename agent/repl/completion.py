@@ -7,6 +7,7 @@ up and lists folders; it calls nothing.
 from __future__ import annotations
 
 import builtins
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -160,7 +161,8 @@ class PromptCompleter(Completer):
                     yield spelt, kind or _kind(among[name])
 
     def _dotted(self, text: str) -> Iterator[Named]:
-        """The attributes of what is before the last dot."""
+        """The attributes of what is before the last dot, as far as they stand there: a property is not asked,
+        for it may do anything."""
         from hy import mangle
 
         path, _, _ = text.rpartition(".")
@@ -168,8 +170,11 @@ class PromptCompleter(Completer):
         try:
             value = self._names().get(first, vars(builtins).get(first))
             for name in more:
-                value = getattr(value, mangle(name))
-            attributes = dir(value) if value is not None else []
+                value = inspect.getattr_static(value, mangle(name))
+                if hasattr(type(value), "__get__") and not inspect.isroutine(value):
+                    return
+            kind = type if issubclass(type(value), type) else object
+            attributes = kind.__dir__(value) if value is not None else []
         except Exception:  # of an object that is the person's own, whatever it does
             return
         for name in attributes:

@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
+from quoth.agent.manual.pages import TOPICS
+from quoth.agent.repl.typed import read_typed
+
 Kind = Literal["nothing", "command", "word", "lisp", "prose"]
 WORDS = {"exit": ",quit", "quit": ",quit", "help": ",help", "?": ",help"}  # what they do, as commands
 LONGEST_DATUM = 10_000  # characters of an entry without a parenthesis at its start that may be a datum
@@ -28,11 +31,21 @@ def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
         return "nothing"
     if text.startswith(","):
         return "command"
-    if text in WORDS:
+    if as_command(text):
         return "word"
+    if re.fullmatch(r"[)\]}\s]+", text):  # what is left of a form; the reader says so
+        return "lisp"
     if _OPEN.match(text):
         return "lisp"
     return "lisp" if _is_datum(text, bound) else "prose"
+
+
+def as_command(text: str) -> str:
+    """The command that a word such as ``exit`` stands for, or ``help policy``; empty if it is none."""
+    word, _, topic = text.partition(" ")
+    if word == "help" and topic and any(topic in names for names in TOPICS.values()):
+        return f",help {topic}"
+    return WORDS.get(text, "")
 
 
 def _is_datum(text: str, bound: Callable[[str], bool]) -> bool:
@@ -63,18 +76,5 @@ def _read(text: str) -> list[Any] | None:
 
 
 def is_open(text: str) -> bool:
-    """Whether an entry of Lisp goes on in the next line: a parenthesis or a string is not closed."""
-    if not _OPEN.match(text.lstrip()):
-        return False
-    import hy
-    from hy.errors import HyError
-    from hy.reader.exceptions import PrematureEndOfInput
-
-    try:
-        for _ in hy.read_many(text):
-            pass
-    except PrematureEndOfInput:
-        return True
-    except (HyError, SyntaxError, ValueError, OverflowError, RecursionError):
-        return False
-    return False
+    """Whether an entry of Lisp goes on in the next line: a bracket or a string is not closed."""
+    return _OPEN.match(text.lstrip()) is not None and read_typed(text).unfinished

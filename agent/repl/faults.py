@@ -5,6 +5,7 @@ Knows exceptions, Hy's and Python's own among them; it runs nothing and must not
 
 from __future__ import annotations
 
+import builtins
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,12 +13,20 @@ from types import TracebackType
 from typing import Any
 
 from quoth.tools.errors import QuothError, did_you_mean
+from quoth.tools.hy_loader import plist_read
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.registry.places import is_local
 from quoth.tools.text import short
 
 LONGEST = 2000  # characters of an exception's own words
 ENTRY = "<entry "
+_HY = {  # words of other Lisps that programs have and the prompt has not
+    "defun define": "(defn f [x] …)",
+    "lambda": "(fn [x] …)",
+    "progn begin": "(do …)",
+    "def defvar": "(setv x 1)",
+}
+HY = {word: written for words, written in _HY.items() for word in words.split()}
 
 
 def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
@@ -33,9 +42,27 @@ def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
         return f"invalid: {_language_fault(error, text)}"
     said = _own_words(error)
     if isinstance(error, NameError) and (name := _missing(error)):
-        said = f"there is no name {name}.{did_you_mean(name, known)}"
+        said = _no_name(name, frozenset(known))
     told = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__}."
     return "\n".join((told, *_place(error)))
+
+
+def _no_name(name: str, known: frozenset[str]) -> str:
+    """What is said of a name without a value: a macro's, or a word of programs or other Lisps."""
+    import hy
+
+    from quoth.tools.program.idioms import RULES
+    from quoth.tools.program.linter import FOREIGN
+
+    if name in known or hy.mangle(name) in getattr(builtins, "_hy_macros", {}):
+        return f"{name} is a macro, and no value; (describe '{name}) tells of it."
+    if name in HY:
+        return f"there is no name {name}; Hy says {HY[name]}."
+    if name in RULES or name == "pmap":
+        return f"there is no name {name}; programs have it: (eval '({name} …))."
+    if name in FOREIGN:
+        return f"there is no name {name}; Hy says {FOREIGN[name]}."
+    return f"there is no name {name}.{did_you_mean(name, known)}"
 
 
 def _own_words(error: BaseException) -> str:
@@ -65,6 +92,8 @@ def _language_fault(error: Any, text: str) -> str:
     said = " ".join(lines) or type(error).__name__
     line, column = getattr(error, "lineno", None), getattr(error, "offset", None) or 1
     of = text.split("\n")
+    if said.startswith("Keyword argument") and line and (hint := plist_read(text, line, column)):
+        said = hint
     if not line or line > len(of) or not str(getattr(error, "filename", None) or ENTRY).startswith(ENTRY):
         return said
     return f"line {line}, column {column}: {said}\n{of[line - 1]}\n{' ' * (column - 1)}^"
@@ -92,4 +121,11 @@ def trace_text(error: BaseException) -> str:
     first = trace
     while first is not None and not first.tb_frame.f_code.co_filename.startswith(ENTRY):
         first = first.tb_next
-    return "".join(traceback.format_exception(type(error), error, first or trace)).rstrip()
+    told = traceback.TracebackException(type(error), error, first or trace)
+    own = list(told.stack)
+    while own and own[-1].filename.endswith("/tool_functions.py"):  # how a call is made
+        own.pop()
+    called = len(own) < len(told.stack)
+    told.stack = traceback.StackSummary.from_list(own)
+    text = "".join(told.format()).rstrip()
+    return f"{text}\nThat of the body of a tool is shown by: quoth --debug" if called else text

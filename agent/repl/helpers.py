@@ -5,6 +5,7 @@ Knows tools and Hy's macros; it makes no call.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import sys
 from collections.abc import Callable
@@ -26,12 +27,23 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
             return what
         return table().get(str(what)) if isinstance(what, str) else None
 
+    def meant(what: Any) -> Any:
+        """A quoted name is that of a macro, which has no value."""
+        import hy
+
+        if not isinstance(what, hy.models.Symbol):
+            return what
+        macros = {**getattr(builtins, "_hy_macros", {}), **getattr(module, "_hy_macros", {})}
+        return macros.get(hy.mangle(what), what)
+
     def describe(what: Any) -> None:
-        """Print what a tool, or a function, is for and how it is called."""
+        """Print what a tool, or a function, is for and how it is called; a macro's name is quoted."""
+        what = meant(what)
         sys.stdout.write(_described(what, tool_of(what)) + "\n")
 
     def source(what: Any) -> None:
         """Print the form that a tool, or the text that a function, was made by."""
+        what = meant(what)
         sys.stdout.write(_source(what, tool_of(what)) + "\n")
 
     def macroexpand(form: Any) -> Any:
@@ -46,12 +58,15 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
 
         return hy.macroexpand_1(form, module)
 
-    return {
+    made = {
         "describe": describe,
         "source": source,
         "macroexpand": macroexpand,
         "macroexpand-1": macroexpand_1,
     }
+    for name, helper in made.items():
+        helper.__qualname__ = name  # which an error of Python's would show
+    return made
 
 
 def _described(what: Any, tool: CognitiveTool | None) -> str:
@@ -61,7 +76,7 @@ def _described(what: Any, tool: CognitiveTool | None) -> str:
             signature = str(inspect.signature(what))
         except (TypeError, ValueError):
             signature = ""
-        return f"{name}{signature}\n{inspect.getdoc(what) or 'It says nothing of itself.'}"
+        return f"{name}{signature}\n{inspect.getdoc(what) or 'It has no docstring.'}"
     lines = [tool.signature(), tool.description]
     for param in tool.params:
         if param.hidden:

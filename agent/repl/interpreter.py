@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.repl.loaded import digest_of_file
 from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply
@@ -25,6 +26,7 @@ from quoth.tools.call.call import PROGRAMS, ToolResult
 from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.text import number_of
+from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.agent.repl.person import Outcome, Person
@@ -126,14 +128,17 @@ class Interpreter:
     async def load(self, path: Path) -> None:
         """Load a file of tools, after a person has said so if a tool has written it. Raises UsageError."""
         if writer := self.person.files.writer(path):
+            asked = digest_of_file(path)
             await self._must_confirm(path, writer)
+            if digest_of_file(path) != asked:
+                raise UsageError(f"{path.name} was changed while you were asked; it was not loaded.")
         loaded = await self.person.load(path)
         had = number_of(len(loaded.tools), "tool")
         self.tell(f"{path.name}: {had}{': ' if loaded.tools else ''}{', '.join(loaded.tools)}")
 
     async def _must_confirm(self, path: Path, writer: str) -> None:
         """Ask whether a file that a tool has written is to be loaded. Raises UsageError unless it is."""
-        wrote = f"{path} was written by {writer}, and may hold what a model has said."
+        wrote = f"{visible(str(path))} was written by {writer}, and may hold what a model has said."
         if not self.interactive:
             raise UsageError(f"{wrote} Read it, then load it at a terminal.")
         said = await answers().ask(f"{wrote} Load it as it is now? [y/N] ")

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -20,6 +21,9 @@ from quoth.tools.errors import UsageError
 from quoth.tools.loading import load_tools
 from quoth.tools.policy.trust import digest_of
 from quoth.tools.registry.table import ToolTable
+
+LONGEST_CALL = 86400.0  # seconds; a call that took longer is not looked for
+SLACK = 0.1  # seconds by which the clock of files may differ
 
 
 @dataclass
@@ -50,18 +54,18 @@ class LoadedFiles:
             file = getattr(sys.modules.get(module), "__file__", None)
             if file and _is_users(module):
                 path = Path(file).resolve()
-                self._files[path] = LoadedFile(path, _digest(path), sys.modules[module])
+                self._files[path] = LoadedFile(path, digest_of_file(path), sys.modules[module])
 
     def __iter__(self) -> Iterator[LoadedFile]:
         return iter(self._files.values())
 
     def changed(self) -> list[Path]:
         """The files that are not as they were loaded."""
-        return [file.path for file in self if _digest(file.path) != file.digest]
+        return [file.path for file in self if digest_of_file(file.path) != file.digest]
 
     def news(self) -> list[Path]:
         """The files that have changed since this was asked last."""
-        now = {(path, _digest(path)) for path in self.changed()}
+        now = {(path, digest_of_file(path)) for path in self.changed()}
         new, self._told = now - self._told, now
         return sorted(path for path, _ in new)
 
@@ -73,19 +77,33 @@ class LoadedFiles:
         return path
 
     def writer(self, path: Path) -> str:
-        """Which call of a tool has written a file, as a person reads it; empty if none that is known. A call
-        that the person has typed at the prompt does not count."""
+        """Which call of a tool has written a file, or may have, as a person reads it; empty if none that is
+        known. A call that the person has typed at the prompt does not count."""
         workspace, select = self._agent.workspace, getattr(self._agent.audit, "select", None)
-        if select is None or not workspace.holds(path):
+        if select is None:
             return ""
-        effect = json.dumps(f":{workspace.spelling(path)}")[1:]
-        rows = [row for row in select(effect=effect) if row["route"] != "repl"]
+        rows = []
+        if workspace.holds(path):
+            rows = list(select(effect=json.dumps(f":{workspace.spelling(path)}")[1:]))
+        # A command tells nobody which files it writes or moves; when they were changed it cannot forge.
+        changed = path.stat().st_ctime
+        begun = datetime.fromtimestamp(changed - LONGEST_CALL, UTC).isoformat(timespec="milliseconds")
+        rows += [row for row in select(since=begun) if self._may_write(row["tool"]) and _was_on(row, changed)]
+        rows = [row for row in rows if row["route"] != "repl"]
         return f"{rows[-1]['tool']} in session {rows[-1]['session']}" if rows else ""
+
+    def _may_write(self, name: str) -> bool:
+        """Whether a tool may write files that it does not name; those that ship name theirs."""
+        table = self._agent.table
+        return bool(name) and (
+            name not in table
+            or (not table.get(name).ships and table.get(name).effects not in ((), ("reads",)))
+        )
 
     def load(self, path: Path) -> Loaded:
         """Load a file, in the thread of the forms. Raises UsageError, and then all stays as it was; else the
         agent has to be given the table."""
-        digest, before = _digest(path), self._files.get(path)
+        digest, before = digest_of_file(path), self._files.get(path)
         old = before.module if before is not None else None
         kept = old.__name__ if old is not None else ""
         trial = self._agent.table.where(lambda tool: not kept or tool.module != kept).copy()
@@ -133,7 +151,14 @@ def _is_users(module: str) -> bool:
     return module.startswith("quoth_user_")
 
 
-def _digest(path: Path) -> str:
+def _was_on(row: dict[str, Any], when: float) -> bool:
+    """Whether the call of a row was being made at a time."""
+    begun = datetime.fromisoformat(row["ts"]).timestamp()
+    return begun - SLACK <= when <= begun + row["duration_ms"] / 1000 + SLACK
+
+
+def digest_of_file(path: Path) -> str:
+    """What the text of a file is known by; empty where it cannot be read."""
     try:
         return digest_of(path.read_bytes())
     except OSError:

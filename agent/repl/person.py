@@ -109,10 +109,13 @@ class Person:
                 self.names[mangled] = self._placed[mangled] = function
 
     def is_bound(self, name: str) -> bool:
-        """Whether a name, as it is written, has a value here; what Python itself has does not count."""
+        """Whether a name, as it is written, has a value here. What Python itself has does not count, and neither
+        does the name of a tool: ``more`` and ``search`` are words of a person, too."""
         import hy
 
-        return hy.mangle(name) in self.names and not name.startswith("__")
+        mangled = hy.mangle(name)
+        own = mangled in self.names and self.names[mangled] is not self._placed.get(mangled)
+        return own and not name.startswith("__")
 
     def bound(self) -> Mapping[str, Any]:
         """The names, as they are written, with their values: of tools, variables, functions and macros."""

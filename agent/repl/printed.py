@@ -1,4 +1,5 @@
-"""What forms print at a terminal: colours pass, all else that would steer the terminal is shown as a mark.
+"""What forms print at a terminal: colours pass, and end with what is printed at once; all else that would
+steer the terminal is shown as a mark.
 
 A form prints what files and models have said, as in ``(print (read-file "a.txt"))``. Knows a stream.
 """
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 from quoth.tools.text import printable
 
 _COLORS = re.compile(r"(\x1b\[[0-9;]{0,30}m)")
+_RESET = "\x1b[0m"
 
 
 class SafeOutput:
@@ -23,10 +25,10 @@ class SafeOutput:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        parts = _COLORS.split(text)  # every second one is a colour
-        self._stream.write(
-            "".join(part if at % 2 else printable(part, "\n\t\r") for at, part in enumerate(parts))
-        )
+        parts = _COLORS.split(text.replace("\r\n", "\n"))  # every second one is a colour
+        safe = "".join(part if at % 2 else printable(part, "\n\t") for at, part in enumerate(parts))
+        # A question, which may come next, must not be drawn in a colour that hides it.
+        self._stream.write(safe + (_RESET if len(parts) > 1 else ""))
         return len(text)
 
     def writelines(self, lines: Any) -> None:

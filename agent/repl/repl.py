@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.banner import banner
 from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
-from quoth.agent.repl.entries import WORDS, is_open, kind_of
+from quoth.agent.repl.entries import as_command, is_open, kind_of
 from quoth.agent.repl.interpreter import Interpreter
 from quoth.agent.terminal.input import StdinLines
 from quoth.agent.terminal.interrupt import interrupt_politely
@@ -25,7 +25,7 @@ from quoth.tools.errors import QuothError, did_you_mean
 T = TypeVar("T")
 
 FIRST = (
-    ("(form)", "evaluate Lisp, all of Hy, on this machine; tools are functions, each call passes the door"),
+    ("(form)", "evaluate Lisp, all of Hy, on this machine; tools are functions"),
     ("any text", "give it to the agent; the conversation goes on from line to line"),
 )
 
@@ -142,7 +142,7 @@ class Repl(Interpreter):
         """Carry out one entry: a Lisp form, a command, or text for the agent."""
         kind = kind_of(text, lambda name: self.person.is_bound(name))
         if kind == "word":
-            text, kind = WORDS[text], "command"
+            text, kind = as_command(text), "command"
         if kind == "command":
             await self.command(text)
         elif kind == "lisp":

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from quoth.agent.terminal.forms import in_quotes
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.text import escape, number_of
+from quoth.tools.text import number_of
 
 LONGEST = 20_000  # characters of a value on a screen
 MOST = 1_000  # items of one that are shown
@@ -18,18 +19,13 @@ MOST = 1_000  # items of one that are shown
 def as_hy(value: Any) -> str:
     """The value as a form that can be taken and read again; a text keeps its lines. Bounded."""
     if type(value) is str:
-        return _text(shortened(value, LONGEST))
+        return in_quotes(shortened(value, LONGEST))
     return shortened(_repr(value), LONGEST)
 
 
 def as_plain(value: Any) -> str:
     """The value for whoever reads the output: texts as they are, data as Lisp, all of it."""
     return show_value(value).rstrip("\n") if _is_data(value) else _repr(value)
-
-
-def _text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() or c in "\n\t" else escape(c) for c in escaped) + '"'
 
 
 def _repr(value: Any) -> str:

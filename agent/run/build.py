@@ -127,7 +127,6 @@ def build_run(
         context,
         services=services(run),
         talk=lambda: log.session.talk(log.run),
-        has_read=lambda path: log.session.has_read(path, run.user),
         clocks=(*context.clocks, run.budget.clock),
         seconds_left=lambda: run.budget.seconds_left,
     )

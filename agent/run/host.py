@@ -310,6 +310,7 @@ class Host(EventSource):
             catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
+            known_files=self._session.files,
         )
 
     def listed(self) -> ToolTable:

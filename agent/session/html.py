@@ -106,7 +106,7 @@ class _Page:
             yield f"<pre>{escape(form)}</pre>"
         said = [f"{name}: {row[name]}" for name in VERDICTS if row.get(name)]
         if said:
-            yield f'<p class="said">{escape("; ".join(said))}</p>'
+            yield f'<p class="said">{escape(visible("; ".join(said)))}</p>'
         for one in results:
             yield _folded(visible(result_text(one.event), lines=True))
         yield from self.nodes(one for one in node.inside if one not in results)

@@ -344,7 +344,8 @@ def _call(node: Node, level: int, full: bool) -> Iterator[str]:
 
 
 def _headline(level: int, text: str, *events: Event) -> Iterator[str]:
-    text = title(text, 200)
+    # No link of somebody else's: a person sees its words, and Org follows its target.
+    text = escape(title(visible(text), 200)).replace("[[", "[\u200b[")
     yield f"{'*' * level} {text}{'.' if text.endswith(':') else ''}"  # :a: at its end would be tags
     yield ":PROPERTIES:"
     for event in events:

@@ -22,7 +22,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold, is_held
 
 TALK_RUNS = 50
-FILE_TOOLS = ("read-file", "write-file", "edit-file")
+FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # who calls one knows what is in the file
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
@@ -152,6 +152,20 @@ class Session:
         """The recorded past of a run."""
         return Past.of(self.transcript.events(self.id, run=run))
 
+    def files(self) -> set[str]:
+        """The files that calls of this session have read or written, as the calls named them."""
+        begun: dict[str, Event] = {}
+        found: set[str] = set()
+        for event in self.transcript.events(self.id):
+            if event.kind == "call":
+                begun[event.key] = event
+            elif event.kind == "receipt" and event.status == "ok" and event.key in begun:
+                form = read_form(begun[event.key].data["form"])
+                path = form.args.get("path", next(iter(form.positional), None))
+                if form.tool in FILE_TOOLS and isinstance(path, str):
+                    found.add(path)
+        return found
+
     def unfinished(self) -> list[Unfinished]:
         """The runs and calls that are unfinished, in the order in which they began."""
         found: dict[str, Unfinished] = {}
@@ -257,24 +271,6 @@ class Session:
             if not (run := str(told.get("after", ""))):
                 break
         return said[::-1]
-
-    def has_read(self, path: str, user: str) -> bool:
-        """Whether a call of this user's model has read or written the file, in whichever process."""
-        begun: set[str] = set()
-        for event in self.transcript.events(self.id):
-            if event.kind == "call":
-                form = read_form(event.data["form"])
-                same = form.tool in FILE_TOOLS and form.args.get("path") == path
-                if same and self._user_of(event.run) == user:
-                    begun.add(event.key)
-            elif event.kind == "receipt" and event.status == "ok" and event.key in begun:
-                return True
-        return False
-
-    def _user_of(self, run: str) -> str:
-        """The user of the calls of a run."""
-        told = self.transcript.last(self.id, "stimulus", run=run) if run else None
-        return "" if told is None else str(told.data.get("speaker") or told.data.get("user", ""))
 
     def known_before(self, run: str) -> dict[str, Any]:
         """The memory blocks, by label, that the model knew when a run began."""

@@ -35,13 +35,13 @@ from quoth.tools.visible import visible
 ANSWER_SECONDS = 600.0
 UNITS = {unit[0]: float(SECONDS[unit]) for unit in ("second", "minute", "hour", "day")}
 HELP = """\
-  y          once, this very call
-  y 30m      this very call, as often as it comes in the next 30 minutes (s, m, h, d)
-  s          every call of a kind: the rule is shown before it counts
-  e          change the form, in $EDITOR if it is set; that call is made in its place
-  v          show all of it: the whole form, and all that would change
-  n          no; any other words are a no with that reason, which the caller is told
-  Ctrl-C     not now: the call waits"""
+  y       once, this very call
+  y 30m   this very call, whenever it comes in the next 30 minutes (s, m, h, d)
+  s       every call of a kind: the rule is shown before it counts
+  e       change the form, in $EDITOR if set; that call is made in its place
+  v       show all of it: the whole form, and all that would change
+  n       no; any other words are a no with that reason, told to the caller
+  Ctrl-C  not now: the call waits"""
 WHOLE = "  Allow it? [y/N/s/e/? for help, or why not] "
 CUT = "  Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] "
 CHANGED = "What it would change is not as it was shown:"

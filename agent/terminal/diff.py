@@ -25,6 +25,7 @@ MARGIN, MORE = "│ ", "│   … "
 STYLES = {"-": "red", "+": "green", "@": "cyan", " ": "", "!": "yellow"}
 Kind = Literal["-", "+", "@", " ", "!"]
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{1,60}-----(?s:.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)")
+_WORD = re.compile(r"""[^\s"'`=:@/,;()\[\]{}]{4,}""")
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,14 @@ def _difference(change: Change, hide: Redactor | None) -> Difference:
     if change.before is None:
         head = f"new file {path}, {_count(new)}" if new else f"new file {path}, empty"
         return Difference(path, head, tuple(_told("+", new, hide)), len(new))
+    known = _known(old)
     if change.after is None:
-        return Difference(path, f"removes {path}, {_count(old)}", tuple(_told("-", old, hide)), 0, len(old))
+        return Difference(path, f"removes {path}, {_count(old)}", tuple(_told("-", known, hide)), 0, len(old))
     if change.before == change.after:
         return Difference(path, f"no change to {path}", ())
     blocks = list(_blocks(old, new))
     removed, added = sum(b - a for a, b, _, _ in blocks), sum(d - c for _, _, c, d in blocks)
-    lines = tuple(_hunks(_known(old), new, blocks, hide))
+    lines = tuple(_hunks(known, _without(_words(old) - _words(known), new), blocks, hide))
     return Difference(path, _head(path, len(old), len(new), removed, added), lines, added, removed)
 
 
@@ -137,6 +139,17 @@ def _known(lines: list[str]) -> list[str]:
     """The lines that a file holds already, without what looks like a key, as many as before."""
     text = _KEY_BLOCK.sub(lambda found: "\n".join([SECRET] * (found[0].count("\n") + 1)), "".join(lines))
     return [redact(line) for line in _lines(text)]
+
+
+def _words(lines: list[str]) -> set[str]:
+    return {word for line in lines for word in _WORD.findall(line)}
+
+
+def _without(held: set[str], lines: list[str]) -> list[str]:
+    """New lines without the keys that the file holds, where a call leaves them as they are."""
+    return [
+        _WORD.sub(lambda word: SECRET if word[0] in held else word[0], line) for line in lines if held
+    ] or lines
 
 
 def _told(kind: Kind, lines: Iterable[str], hide: Redactor | None) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from quoth.agent.terminal.output import set_in
 from quoth.agent.terminal.text import shortened
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.forms import CallForm, from_model
@@ -95,7 +96,7 @@ def _value(value: Any, width: int, indent: int) -> str:
     if isinstance(value, Code):
         return _program(value, plain, width, indent)
     if isinstance(value, str) and "\n" in value:
-        return _lines(value)
+        return in_quotes(value)
     return plain
 
 
@@ -116,12 +117,12 @@ def _only(text: str) -> Any:
     return next(iter(from_model(read_one(f"(_ :form {text})")).args.values()))
 
 
-def _lines(text: str) -> str:
+def in_quotes(text: str) -> str:
     """A text in quotes whose line ends are line ends, and that reads back equal."""
     return '"' + "\n".join(print_string(line)[1:-1] for line in text.split("\n")) + '"'
 
 
-def margined(text: str) -> str:
-    """A text as it stands in a question: what cannot be seen is an escape, and a mark stands before each line
-    after the first."""
-    return visible(text, lines=True).replace("\n", f"\n{MARGIN}")
+def margined(text: str, columns: int, first: int = 0) -> str:
+    """A text as it stands in a question: what cannot be seen is an escape, and a mark stands before each row
+    after the first, which begins at column ``first``, on a screen of so many columns (0: there is none)."""
+    return set_in(visible(text, lines=True), MARGIN, columns, first)

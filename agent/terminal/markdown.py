@@ -2,8 +2,8 @@
 
 Knows Markdown and rich only. The text is a model's: nothing in it is dropped, decoded or followed, so that it
 can neither draw nor hide anything. HTML stays text, the address of a link stands behind it, an escape stays
-as it is written, and each line is set in, where no sign of quoth stands. A text of which the layout would drop
-a letter, as it does with deep lists and wide tables, is shown as it is written.
+as it is written, and each line is set in, where no sign of quoth stands. Where the layout would drop
+letters, as it does in deep lists and wide tables, the text is shown as it is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARGIN = "  "
 WIDEST = 100  # columns; longer lines are hard to read
 NARROWEST = 20
 LONGEST_MARK = 20  # characters of the name of a language
-COLORED, WIDEST_COLORED = 20_000, 500  # characters of a program, and of a line of it; else a lexer may take hours
+COLORED, WIDEST_COLORED = 8000, 200  # characters of a program and of a line; else a lexer may take hours
 
 
 def laid_out(text: str, columns: int, color: bool = True) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def rules_line(policy: RulesPolicy) -> str:
     """Which rules count, on one line: ``3 rules of ~/.config/quoth/policy.hy``."""
     told = [f"{layer_contents(layer)} of {layer.name}" for layer in policy.layers if layer.kind != "shipped"]
-    return ", ".join(told) or "none of yours; what changes something is asked"
+    return ", ".join(told) or "none of yours; you are asked before anything is changed"
 
 
 def layer_contents(layer: Layer) -> str:
@@ -37,7 +37,7 @@ def rules_page(policy: RulesPolicy) -> str:
             lines.append(f"{rule.place}  {visible(rule.text)}{passed}")
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
     lines += policy.notes
-    return "\n".join(lines) or "There is no rule of yours; what changes something is asked."
+    return "\n".join(lines) or "There is no rule of yours; you are asked before anything is changed."
 
 
 def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TextIO
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.forms import brief, stands
-from quoth.agent.terminal.output import colored, columns_of, complain, may_draw, shown
+from quoth.agent.terminal.output import colored, columns_of, complain, is_terminal, may_draw, set_in, shown
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
@@ -31,7 +31,7 @@ _UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet beco
 IN_A_CALL = "writing"  # shown instead of its words
 _LAST = 400  # characters of a reply that are kept to be shown
 READING = "reading"  # shown until the first of its words, or the first second
-# Who draws the screen now, a flight's tree; a bar between its frames would be torn into a line for each hundredth.
+# Who draws the screen now, as the tree of a flight does; a bar between its frames would be torn into lines.
 screens: list[Callable[[str], None]] = []
 
 
@@ -247,6 +247,10 @@ class Progress:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
         stands("")
-        rows = shown(text).replace("\n", f"\n{pad}{margin}")  # set in: no row of its own
+        text, margin = shown(text), f"{pad}{margin}"  # set in: no row of its own
+        if is_terminal(self._out):
+            rows = set_in(text, margin, columns_of(self._out), len(pad) + 2)
+        else:
+            rows = text.replace("\n", f"\n{margin}")
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()

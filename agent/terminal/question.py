@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
 from quoth.agent.terminal.forms import folded, laid_out, margined, standing, stands
-from quoth.agent.terminal.output import may_draw
+from quoth.agent.terminal.output import may_draw, set_in
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm
@@ -46,11 +46,11 @@ def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes 
     form, different = hide.form, differences(changes, hide)
     covered = covered_by(tool, form, changes)
     first = folded(form, covered)
-    head = margined(laid_out(first, columns - 4))
-    cut = _cut(head, columns, rows)
+    head = margined(laid_out(first, columns - 4), columns)
+    cut = _cut(head, rows)
     left = max(rows - cut.count("\n"), LOWEST)
     below, all_drawn = changes_text(different, changes, columns, color=color, rows=left)
-    notes = _notes(form, hide.text(reason), different)
+    notes = _notes(form, hide.text(reason), columns)
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
     complete = cut == head and all_drawn and all(told) and first.positional == form.positional
     whole, _ = changes_text(different, changes, columns, color=color)
@@ -58,7 +58,7 @@ def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes 
     stands("")
     return Question(
         "\n".join([*begin, *below, *notes]),
-        "\n".join([margined(laid_out(form, columns - 4)), *whole]),
+        "\n".join([margined(laid_out(form, columns - 4), columns), *whole]),
         complete,
     )
 
@@ -103,9 +103,9 @@ def covered_by(tool: CognitiveTool, form: CallForm, changes: Changes | None) -> 
     }
 
 
-def _notes(form: CallForm, reason: str, different: Sequence[Difference]) -> list[str]:
-    because = visible(f"asked because {reason}", lines=True).replace("\n", "\n    ")
-    return [f"  {note}" for note in [because, mixed(f"{form} {reason}")] if note]
+def _notes(form: CallForm, reason: str, columns: int) -> list[str]:
+    notes = [visible(f"asked because {reason}", lines=True), mixed(f"{form} {reason}")]
+    return [f"  {set_in(note, '    ', columns, 2)}" for note in notes if note]
 
 
 def _broken(text: str, columns: int) -> list[str]:
@@ -131,18 +131,12 @@ def _screen() -> tuple[int, int]:
     return max(columns or 80, NARROWEST), max((rows or 24) - ROOM, LOWEST)
 
 
-def _cut(text: str, columns: int, rows: int) -> str:
+def _cut(text: str, rows: int) -> str:
     """Return the text if it fits on the screen, else its head and tail with the length of the gap."""
-    lines = [part for line in text.split("\n") for part in _wrapped(line, columns)]
+    lines = text.split("\n")
     if len(lines) <= rows:
         return text
     head, tail = lines[: rows * 2 // 3], lines[-(rows // 3) :]
     total, kept = sum(map(len, lines)), sum(map(len, [*head, *tail]))
     gap = f"[… {total - kept} of {total} characters are not shown here; v shows all …]"
     return "\n".join([*head, gap, *tail])
-
-
-def _wrapped(line: str, columns: int) -> list[str]:
-    """Split a line as the screen wraps it; if it is not all ASCII, each character counts as two columns."""
-    width = columns if line.isascii() else columns // 2
-    return [line[at : at + width] for at in range(0, len(line), width)] or [""]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
 from quoth.agent.terminal.person import require_person
 from quoth.tools.text import exact_time
 from quoth.tools.visible import mixed, visible
@@ -40,12 +41,12 @@ class Decided:
 
     def __str__(self) -> str:
         """The decision in one line."""
-        kind, form = self.decision.kind, _told(self.request.form, 4)
+        kind, form = self.decision.kind, _told(self.request.form, 4, 24)
         span = exact_time(self.decision.seconds or 0)
         if kind == "scope":
             return f"Granted in session {self.request.session} for {span}: {visible(self.decision.rule)}"
         if kind == "edit":
-            return f"Approved in place of {form}: {_told(str(self.decision.form), 4)}"
+            return f"Approved in place of {form}: {_told(str(self.decision.form), 4, 24)}"
         said = {"once": "Approved once", "duration": f"Approved for {span}", "deny": "Denied"}[kind]
         return f"{said}: {form}"
 
@@ -123,14 +124,13 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
     from quoth.agent.terminal.text import shortened
 
     summary = [one["summary"] for one in changes_data(proposal).get("changes", ())]
-    trouble = [visible(proposal.changes.trouble)] if proposal and proposal.changes.trouble else []
+    trouble = [proposal.changes.trouble] if proposal and proposal.changes.trouble else []
     touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
     lines = [
         f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
-        *summary,
-        *trouble,
+        *(_told(one, 7) for one in [*summary, *trouble]),
         _told(f"{request.reason}{touches}", 7),
-        mixed(f"{request.form}{touches}"),
+        _told(mixed(f"{request.form}{touches}"), 7),
         _told(f"{_origin(request)}, {request.session}, {request.route}, {when(request.asked)}", 7),
     ]
     return "\n       ".join(filter(None, lines))
@@ -140,9 +140,14 @@ def _origin(request: Request) -> str:
     return f"{request.user} ({request.channel})" if request.channel else request.user
 
 
-def _told(text: str, by: int) -> str:
-    """Return the text with escapes visible and further lines indented, so that none imitates another row."""
-    return visible(text, lines=True).replace("\n", "\n" + " " * by)
+def _told(text: str, by: int, first: int = 0) -> str:
+    """Return the text with escapes visible and further rows indented, so that none imitates another one."""
+    return set_in(visible(text, lines=True), " " * by, _columns(), first or by)
+
+
+def _columns() -> int:
+    """The columns of the screen that results are printed on; 0 where there is none."""
+    return columns_of(results()) if is_terminal(results()) else 0
 
 
 def page(
@@ -170,18 +175,19 @@ def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> 
     """Return the form of a request, laid out, and in lines all that it would change; what these show is
     folded in the form."""
     from quoth.agent.terminal.diff import differences
-    from quoth.agent.terminal.forms import folded, form_of, laid_out, margined
+    from quoth.agent.terminal.forms import WIDTH, folded, form_of, laid_out, margined
     from quoth.agent.terminal.question import changes_text, columns, covered_by
 
-    form = form_of(text)
+    form, screen, first = form_of(text), _columns(), 7  # it stands behind its id
+    width = min(screen - first - 1, WIDTH) if screen else WIDTH
     if form is None:
-        return margined(text), []
+        return margined(text, screen, first), []
     if proposal is None:
-        return margined(laid_out(form)), []
+        return margined(laid_out(form, width), screen, first), []
     covered = covered_by(proposal.tool, form, proposal.changes)
     different = differences(proposal.changes, proposal.hide)
     below, _ = changes_text(different, proposal.changes, columns(), color=color)
-    return margined(laid_out(folded(form, covered, others=False))), below
+    return margined(laid_out(folded(form, covered, others=False), width), screen, first), below
 
 
 def _fate(request: Request, now: float) -> str:

@@ -39,6 +39,8 @@ def choose_backend(
     """The backend named by ``spec``, the environment, the configuration or the installation. Raises
     UsageError."""
     spec = default_model(settings, environ, config) if spec is None else spec
+    if settings.base_url and ":" not in spec and find_provider(spec, config.providers) is None:
+        raise UsageError(f"There is no model {spec}. Did you mean openai:{spec}?")
     provider, model = provider_of(spec, config)
     if provider.backend is not None:
         return _on_server(spec, model, provider, settings, environ, config)

@@ -136,6 +136,7 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
     line goes as a whole, with the blank lines around it but one, or stays."""
     kept: list[str] = []
     position, blank = 0, False  # blank: what comes next is set off by a blank line
+    ends, ended = set(scan.fences[1::2]), False  # ended: right behind a fence of words, which stays whole
 
     def keep(piece: str) -> None:
         nonlocal blank
@@ -157,8 +158,11 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
             position = after.end() if rest is None else rest.end()
             blank = blank or len(piece) > last or position > after.end()
         else:
-            mark = "" if start in scan.whole else "\0"  # no tag stands in a fence
-            keep(text[position:start].replace("\0", "") + mark)
+            piece = text[position:start]
+            if before := piece.rstrip():
+                ended = text.rfind("\n", 0, position + len(before)) + 1 in ends
+            mark = "" if start in scan.whole or ended else "\0"  # no tag stands in a fence
+            keep(piece.replace("\0", "") + mark)
             position = end
     keep(text[position:].replace("\0", ""))
     left = "".join(kept)

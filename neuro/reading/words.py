@@ -11,6 +11,8 @@ from collections.abc import Callable
 from quoth.neuro.reading.result import Reading
 
 _FENCE = re.compile(r"[ \t]*(`{3,}+|~{3,}+)([^`\n]*)")
+# The end of a block that goes with the form behind it: a mark, or a fence that begins there.
+_OPENS = re.compile(r"(?:[^\s`~].*(?:```|~~~)[\w+-]*|<[^<>\n]*>|\[TOOL_CALLS\])\s*\Z")
 # What may become a call when more of it comes: the beginning of a form, a fence, a mark or a tag.
 _MAY_BE_A_CALL = re.compile(r"^[^\w\n]*+(?:(?<=[(\[{])|[\w.-]++\(|[\w -]{1,30}:)|<|```|~~~", re.MULTILINE)
 
@@ -53,10 +55,11 @@ class Words:
 
     def rest(self, words: str) -> str:
         """What ``feed`` has not returned of the reply's words, which are known now."""
-        said = "".join(map(_squeezed, self._said))
-        if not _squeezed(words).startswith(said):
-            return words.strip()
-        return words[_behind(words, len(said)) :].strip("\n")
+        said, place, lines = "".join(map(_squeezed, self._said)), 0, words.split("\n")
+        # Line by line, for the end of a reply may tell that a mark said before belonged to a call.
+        while lines and (found := said.find(_squeezed(lines[0]), place)) >= 0:
+            place = found + len(_squeezed(lines.pop(0)))
+        return "\n".join(lines).strip("\n")
 
     def so_far(self, *, calls: bool) -> str:
         """What came of a reply that was broken off; without ``calls`` only what is certainly no call."""
@@ -101,7 +104,8 @@ class Words:
         self._block, self._gap = [], False
         if not text.strip():
             return
-        if self._is_call(text):
+        # A call that a carriage return follows is one only with the line end; a fence may begin in a line.
+        if self._is_call(f"{text}\n") or _OPENS.search(text):
             self._held = [text]
         else:
             self._said.append(text.strip("\n"))
@@ -114,12 +118,3 @@ class Words:
 
 def _squeezed(text: str) -> str:
     return "".join(text.split())
-
-
-def _behind(text: str, letters: int) -> int:
-    """The place behind so many characters that are no blanks."""
-    place = 0
-    while letters:
-        letters -= not text[place].isspace()
-        place += 1
-    return place

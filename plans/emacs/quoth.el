@@ -43,8 +43,9 @@
   (quoth--parsed (apply #'quoth--text "--json" words)))
 
 (defun quoth--line (text)
-  "TEXT on one line."
-  (replace-regexp-in-string "[[:cntrl:]]+ *" " " (format "%s" (or text ""))))
+  "TEXT on one line, without what reorders or hides it."
+  (replace-regexp-in-string "[[:cntrl:]\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+ *" " "
+                            (format "%s" (or text ""))))
 
 (defun quoth--filled (text mode folder)
   "Fill the buffer with TEXT, to be read in MODE; FOLDER is the workspace."
@@ -126,7 +127,10 @@ approves it, \\[quoth-pending-deny] denies it with a reason."
 (defun quoth--decided (&rest words)
   "Have quoth carry out the decision in WORDS, say what came of it, and list the rest."
   (message "%s" (string-trim (apply #'quoth--text words)))
-  (when (derived-mode-p 'quoth-pending-mode) (tabulated-list-print t)))
+  (when (derived-mode-p 'quoth-pending-mode)
+    (let ((line (line-number-at-pos)))  ; the next d must not meet another request by chance
+      (tabulated-list-print)
+      (forward-line (1- line)))))
 
 ;;; Flights
 

@@ -24,7 +24,8 @@ from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.tools.errors import UsageError
 
 TOOLS = """
-(require quoth [def-cognitive-tool])
+(require quoth [def-cognitive-tool def-shell-tool])
+(def-shell-tool sh "Run a command." :parameters [command {:type str}] :argv ["sh" "-c" command])
 (def-cognitive-tool say-it "Say what it is told to say. SAID" :body ctx.knowledge)
 (def-cognitive-tool put "Put a text into a file." :effects [:writes]
   :parameters [path {:type path} text {:type str}]
@@ -45,7 +46,7 @@ class World:
             f"(hy.eval (quote {self.program}))",
             f"(defmacro boom [] {self.program}) (boom)\n(quoth_person.mine)",
         )
-        files(here, {"tools.hy": TOOLS, "rules.hy": "(allow (put))"})
+        files(here, {"tools.hy": TOOLS, "rules.hy": "(allow (put)) (allow (sh))"})
 
     @asynccontextmanager
     async def repl(
@@ -224,6 +225,21 @@ async def test_a_file_that_a_tool_has_written_is_not_loaded_unasked(world: World
         with pytest.raises(UsageError, match="was written by put in session s1, and may hold what a model"):
             await repl.one(f",load {world.here / 'more.hy'}")
         assert not world.reached
+
+
+@pytest.mark.parametrize(
+    "command", ["mv mine.txt more.hy", "cp mine.txt more.hy", "touch -d 2001-01-01 more.hy"]
+)
+async def test_a_file_that_a_command_may_have_written_is_not_loaded_unasked(
+    world: World, command: str
+) -> None:
+    files(world.here, {"mine.txt": world.program, "more.hy": world.program})
+    async with world.repl(f"(sh :command {json.dumps(command)})", "Done.") as repl:
+        await repl.one("Tidy up.")
+        with pytest.raises(UsageError, match="was written by sh in session s1"):
+            await repl.one(f",load {world.here / 'more.hy'}")
+        assert not world.reached
+        await repl.one(f",load {world.here / 'tools.hy'}")  # nothing has touched this one
 
 
 async def test_a_loaded_file_that_a_tool_has_changed_is_not_loaded_again_unasked(world: World) -> None:

@@ -74,14 +74,20 @@ def _server(bare: bool) -> socket.socket:
 
 class Forked:
     """A command in a process of its own, with the words that Popen has. ``streams`` are its descriptors; of a
-    terminal it is the session's first process."""
+    terminal it is the session's first process, if it ``leads``."""
 
     def __init__(
-        self, words: list[str], cwd: Path, env: dict[str, str], streams: list[int], bare: bool = False
+        self,
+        words: list[str],
+        cwd: Path,
+        env: dict[str, str],
+        streams: list[int],
+        bare: bool = False,
+        leads: bool = True,
     ) -> None:
         self.returncode: int | None = None
         self._end, told = os.pipe()
-        asked = {"words": words, "cwd": str(cwd), "env": env, "terminal": os.isatty(streams[0])}
+        asked = {"words": words, "cwd": str(cwd), "env": env, "terminal": leads and os.isatty(streams[0])}
         text = json.dumps(asked).encode()
         with ONE:
             server = _server(bare)
@@ -112,6 +118,36 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def callable_command(folder: Path) -> Iterator[list[str]]:
+    """The words by which another program starts the command, while the ``with`` block lasts: a fork as well
+    (calling.py)."""
+    path = folder / "quoth.socket"
+
+    def answer(client: socket.socket) -> None:
+        with client:
+            size, streams, _, _ = socket.recv_fds(client, SIZE.size, 3)
+            asked = json.loads(client.recv(SIZE.unpack(size)[0], socket.MSG_WAITALL))
+            code = Forked(**asked, streams=streams, leads=False).wait(120)
+            for stream in streams:
+                os.close(stream)
+            client.sendall(str(code).encode())
+
+    def listen() -> None:
+        with contextlib.suppress(OSError):  # the block has ended
+            while True:
+                threading.Thread(target=answer, args=[server.accept()[0]], daemon=True).start()
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        threading.Thread(target=listen, daemon=True).start()
+        try:
+            yield [sys.executable, "-I", "-S", str(Path(__file__).with_name("calling.py")), str(path)]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
 
 
 def quoth(

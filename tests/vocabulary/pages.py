@@ -31,6 +31,8 @@ _QUESTION = r"Allow it\? \[.*\]"
 _PROMPT = re.compile(rf"^(?:quoth>|  {_QUESTION})", re.MULTILINE)
 _TYPED = re.compile(rf"^(?:quoth>|  {_QUESTION}) (.+)$", re.MULTILINE)
 _WAITS = re.compile(rf"(?:\nquoth>|{_QUESTION})$")
+# A command that a shell has to lead: it reads a file, and is written into one, or piped on.
+_LED = re.compile(r"(quoth .+?)(?: < ([\w.-]+))?(?: > ([\w.-]+)|( 2>&1)? \| (.+))?")
 _USES = re.compile(r"^#\+USES: (\S+) of (\w+)$", re.MULTILINE)
 
 
@@ -99,12 +101,22 @@ def _environment(state: Path) -> dict[str, str]:
 
 def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> str:
     names = names or Names()
-    before, _, last = names.in_truth(line).rpartition(" | ")
+    line = names.in_truth(line)
+    before, _, last = line.rpartition(" | ")
     if (words := _words(last))[:1] == ["quoth"]:
         stdin = _shell(before, folder, state) if before else None
         out = quoth(*words[1:], cwd=folder, stdin=stdin, env=_environment(state), together=True).out
+    elif (found := _LED.fullmatch(line)) and (words := _words(found[1])):
+        stdin = (folder / found[2]).read_text() if found[2] else None
+        merged = bool(found[4]) or not (found[3] or found[5])
+        said = quoth(*words[1:], cwd=folder, stdin=stdin, env=_environment(state), together=merged)
+        out = said.out
+        if found[3]:
+            (folder / found[3]).write_text(out)
+            out = ""
+        out = said.err + (_shell(found[5], folder, state, out) if found[5] else out)
     else:
-        out = _shell(names.in_truth(line), folder, state)
+        out = _shell(line, folder, state)
     return _told(out, folder, state, names)
 
 
@@ -120,9 +132,9 @@ def _told(text: str, folder: Path, state: Path, names: Names) -> str:
     return names.on_the_page(text)
 
 
-def _shell(line: str, folder: Path, state: Path) -> str:
+def _shell(line: str, folder: Path, state: Path, stdin: str = "") -> str:
     return subprocess.run(
-        ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
+        ["sh", "-c", line], cwd=folder, env=_environment(state), input=stdin,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
     ).stdout  # fmt: skip
 
@@ -243,7 +255,8 @@ def executed(text: str, place: Path) -> str:
             assert _run(body, page.folder, page.state) == ""
         elif options.startswith("python"):
             (page.folder / "example.py").write_text(body)
-            assert _run(f"{sys.executable} -P example.py", page.folder, page.state) == ""
+            said = quoth("example.py", cwd=page.folder, env=_environment(page.state), together=True)
+            assert (said.code, said.out) == (0, "")
         parts.append(body)
         position = block.end(3)
     return "".join([*parts, text[position:]])

@@ -7,10 +7,12 @@ once it has come to look as expected, so that no test waits for a time. Knows no
 from __future__ import annotations
 
 import os
+import re
 import select
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
 
@@ -149,7 +151,7 @@ def play(
             screen.wait(partial(_is_so, screen, shown, wanted[name]), f"== {name}\n{wanted[name]}")
     if recording:
         recorded.parent.mkdir(exist_ok=True)
-        recorded.write_text("".join(f"== {name}\n{shot}\n" for name, shot in wanted.items()))
+        _write(recorded, wanted)
 
 
 def _is_so(screen: Screen, shown: Callable[[str], str], wanted: str) -> bool:
@@ -160,6 +162,27 @@ def _shot(screen: Screen, shown: Callable[[str], str]) -> str:
     return f"cursor {screen.cursor}\n{shown(screen.text)}"
 
 
+# On file a screen tells the lines that it has from the one before by their number alone.
+_KEPT = "[{} lines as before]\n"
+
+
+def _write(path: Path, shots: dict[str, str]) -> None:
+    parts, before = [], [""]
+    for name, shot in shots.items():
+        cursor, *lines = shot.splitlines(keepends=True)
+        kept = len([*takewhile(lambda pair: pair[0] == pair[1], zip(lines, before, strict=False))])
+        parts.append("".join([f"== {name}\n", cursor, _KEPT.format(kept) * (kept > 0), *lines[kept:], "\n"]))
+        before = lines
+    path.write_text("".join(parts))
+
+
 def _read(path: Path) -> dict[str, str]:
-    steps = path.read_text().removeprefix("== ").removesuffix("\n").split("\n== ")
-    return {name: shot for name, _, shot in (step.partition("\n") for step in steps)}
+    found: dict[str, str] = {}
+    lines: list[str] = []
+    for step in path.read_text().removeprefix("== ").removesuffix("\n").split("\n== "):
+        name, cursor, *told = step.splitlines(keepends=True)
+        if told and (kept := re.fullmatch(r"\[(\d+) lines as before\]\n?", told[0])):
+            told[:1] = lines[: int(kept[1])]
+        lines = told
+        found[name.rstrip("\n")] = "".join([cursor, *told])
+    return found

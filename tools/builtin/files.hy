@@ -4,7 +4,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   fnmatch [fnmatch]
-  quoth.tools.errors [ToolError]
+  quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.text [count number-of]
   quoth.tools.lisp.printer [print-string]
   quoth.tools.call.guards [inside-workspace]
@@ -41,14 +41,17 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (and (> call.round 0) (!= call.route "tool")))
 
 (defn require-known [ctx call path]
-  "Raise ToolError where a model would change a file that it has not read: models did that blindly, asked for
-  a price. A person who approved this very call has seen what it changes."
+  "True, but ToolFailure where a model would change a file that it has not read: models did that blindly, asked
+  for a price. A guard asks, so that nobody is asked in vain. A call that goes on passed here when it began,
+  and an edited one is a person's; a session that goes on knows what it has read."
   (when (and (by-model? call)
+             (not call.resumed)
+             (not (.endswith call.key "/edited"))
              (.exists (.resolve ctx.workspace path))
-             (not (or (.has-seen ctx.workspace (reader ctx) path)
-                      (.approved ctx)
-                      (.has-read ctx path))))
-    (raise (ToolError f"Read it first: (read-file :path {(print-string (written path))})"))))
+             (not (.has-seen ctx.workspace (reader ctx) path))
+             (not-in (.resolve ctx.workspace path) (map ctx.workspace.locate (ctx.known-files))))
+    (raise (ToolFailure "error" f"Read it first: (read-file :path {(print-string (written path))})")))
+  True)
 
 (defn text-of [ctx path]
   "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
@@ -173,14 +176,13 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :parameters [path    {:type path :doc "File"}
                content {:type str  :doc "The whole new text"}]
   :effects    [:writes]
-  :guard      (inside-workspace path)
+  :guard      (and (require-known ctx call path) (inside-workspace path))
   :changes    [[path (standing ctx path) content]]
   :examples   [(write-file :path "<file>" :content "one\ntwo\n")]
   :body       (do
                 (setv data (.encode content "utf-8"))
                 (when (> (len data) MAX-FILE)
                   (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
-                (require-known ctx call path)
                 (setv new (.write ctx.workspace path data :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"{(if new "created" "wrote")}:{path}")
                 f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
@@ -192,13 +194,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                new  {:type str  :doc "Text to put there"}
                all  {:type bool  :doc "Replace every occurrence"  :default False}]
   :effects    [:reads :writes]
-  :guard      (inside-workspace path)
+  :guard      (and (require-known ctx call path) (inside-workspace path))
   :changes    (do
                 (setv text (text-of ctx path))
                 [[path text (replaced path text old new all)]])
   :examples   [(edit-file :path "<file>" :old "version = 1" :new "version = 2")]
   :body       (do
-                (require-known ctx call path)
                 (with [_ (.alone ctx.workspace path)]
                   (setv text (text-of ctx path))
                   (.write ctx.workspace path (.encode (replaced path text old new all))

@@ -46,7 +46,6 @@ class Verdict:
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
     rule: str = field(default="", compare=False)
-    seen: bool = field(default=False, compare=False)  # by a person, who allowed this very call
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ class ToolContext:
     dispatch: Dispatch | None = None
     look: PreviewCall | None = None
     dry: bool = False
+    known_files: Callable[[], Collection[str]] = tuple  # which calls of this session have read or written
     tool_names: tuple[str, ...] = ()
     unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them
     sandbox: ProgramRunner | None = None
@@ -126,8 +127,6 @@ class ToolContext:
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
     may_read: Callable[[str], bool] = _anything  # and whether they let it be read
     may_look: Callable[[str], bool] = _anything  # and that of a file which the call did not ask for
-    approved: Callable[[], bool] = bool  # whether a person has seen and allowed this very call
-    has_read: Callable[[str], bool] = bool  # whether an earlier call of the session read or wrote a file
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None

@@ -192,7 +192,7 @@ class Broker(Decisions):
         )
         if found is None:
             return None
-        return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})", seen=True)
+        return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
     def superseded_calls(self, call: Call) -> list[str]:
         """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
@@ -267,7 +267,7 @@ class Broker(Decisions):
             reason, who = f"{row.id} was edited", {"decider": row.decider, "used_by": instead.id}
             self._insert(rows, tool, instead, reason, EDITED_SECONDS, **more, **who)
             return EditedCall(form, f"edited by {_who(row.decider)} (request {row.id})", instead.id)
-        return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})", seen=True)
+        return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")
 
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:
         try:

@@ -186,7 +186,6 @@ class Door(Parts):
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),
             may_look=lambda path: walk().may_look(path),
-            approved=lambda: getattr(state.verdicts.get("consent"), "seen", False),
             dispatch=nested,
             look=look,
             permission=Permission(state.permitted),

@@ -160,7 +160,7 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
 
 async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
     """Run the tool's guard, which returns a bool or a Verdict; anything else, or an error, denies the
-    call."""
+    call. A ToolFailure of a tool that ships ends it with its words, before anybody is asked."""
     tool = state.known_tool
     guard = tool._guard
     if guard is None:
@@ -174,6 +174,8 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
         said = await run_function(guard, given, state.context, GUARD_SECONDS)
     except TimeoutError:
         return _weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
+    except ToolFailure as failure:
+        return Outcome(failure.status, message=failure.message)
     except Exception as error:
         return _weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
     if isinstance(said, Verdict):

@@ -38,8 +38,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   found)
 
 (defn fail [compiler model message]
-  "Stop compiling with a caret at MODEL."
-  (raise (compiler._syntax-error model message)))
+  "Stop compiling with a caret at MODEL, or at the whole form if that is not there."
+  (raise (compiler._syntax-error (if (is model None) compiler.this model) message)))
 
 (defn must-describe [compiler name description]
   (when (not (isinstance description hy.models.String))
@@ -50,7 +50,8 @@ They know how a definition is written and nothing of what a tool does; values ar
 (defn expand-tool [compiler name description items]
   "The expansion of def-cognitive-tool: one call of quoth.tools.registry.define.define-tool."
   (when (not (isinstance name hy.models.Symbol))
-    (fail compiler name f"A tool's name is a symbol, not {(show name)}."))
+    (fail compiler name
+          (if (is name None) "A tool needs a name." f"A tool's name is a symbol, not {(show name)}.")))
   (when (not (NAME.match (str name)))
     (fail compiler name f"{name}: a tool's name is lower-case letters, digits and hyphens."))
   (must-describe compiler name description)

@@ -110,6 +110,9 @@ def test_a_result_in_json_has_the_promised_keys(here: Path) -> None:
 def test_eval_prints_the_last_value(here: Path) -> None:
     assert quoth("eval", "(setv x 6) (* x 7)", cwd=here) == Said(0, "42\n", "")
     assert quoth("eval", "-", cwd=here, stdin="(* 6\n   7)\n") == Said(0, "42\n", "")
+    (here / "six.hy").write_text("(* 6 7)")
+    said = "quoth: six.hy is a file. To run it: quoth eval - < six.hy\n"
+    assert quoth("eval", "six.hy", cwd=here) == Said(2, "", said)
 
 
 def test_eval_composes_tools(here: Path) -> None:
@@ -161,7 +164,7 @@ def test_read_tells_what_it_cannot_read_and_shows_the_rest(here: Path) -> None:
     said = quoth("read", cwd=here, stdin='(echo :text "a"\n(echo :text "b")')
     assert (said.code, said.out) == (2, '(echo :text "b")\n')
     assert said.err == (
-        'quoth: line 1, column 1: this ( is never closed; add ) at the end\n(echo :text "a"\n^\n'
+        'quoth: line 1, column 1: this ( is never closed; add ) before the next form, (echo :text "b")\n(echo :text "a"\n^\n'
     )
     assert quoth("read", cwd=here, stdin="Nothing.") == Said(0, "", "quoth: There is no call in this text.\n")
 
@@ -270,7 +273,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["xyz"],
         "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
         "audit, policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, "
-        "fork, export, import, rm, resume, replay, lift, worker, doctor, new, completion.",
+        "fork, export, import, rm, stats, resume, replay, lift, worker, help, doctor, new, completion.",
     ),
     (["ls"], "There is no command ls. Did you mean sessions?"),
     (["ask", "What is this?"], "There is no command ask. Did you mean run?"),

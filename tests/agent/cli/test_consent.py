@@ -499,7 +499,8 @@ def test_an_approval_without_anything_put_away_says_what_it_is_good_for(here: Pa
     store.execute("DELETE FROM events")
     store.close()
     assert quoth("approve", request, cwd=here).err == (
-        "quoth: There is nothing to resume; it counts when the call is made again in session s1.\n"
+        "quoth: There is nothing to resume: it counts where the question stands on a screen, "
+        "or when the call is made again in session s1.\n"
     )
     assert done(here, "call", WRITE, "--session", "s1") == "Created src/a.txt, 1 byte."
 

@@ -203,3 +203,8 @@ MEANT = {
 def test_a_model_without_its_provider_is_told_which(said: str, meant: str, tmp_path: Path) -> None:
     told = quoth("run", "Hi.", "--model", said, cwd=tmp_path).err
     assert told == f"quoth: There is no model {said}. Did you mean {meant}? What there is: quoth models\n"
+
+
+def test_a_model_at_an_address_is_one_of_a_server(tmp_path: Path) -> None:
+    told = quoth("run", "Hi.", "--model", "slow", "--base-url", "http://127.0.0.1:9/v1", cwd=tmp_path).err
+    assert told == "quoth: There is no model slow. Did you mean openai:slow?\n"

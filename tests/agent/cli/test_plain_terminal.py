@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from words import CTRL_C, CTRL_D, Terminal, files, quoth
 
+from quoth.agent.terminal import progress
 from quoth.agent.terminal.progress import weights_progress
 
 DUMB, PLAIN, COLOURS = {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"NO_COLOR": "", "TERM": "xterm"}
@@ -104,6 +105,14 @@ def test_on_a_terminal_the_bar_is_drawn_once_for_each_hundredth(monkeypatch: pyt
     assert len(drawn) == 101
     assert drawn[-1] == f"Preparing the model (once)  {'█' * 30} 100%\n"
     assert drawn[50].startswith(f"Preparing the model (once)  {'█' * 15} ")
+
+
+def test_above_the_tree_of_a_flight_no_bar_is_drawn_but_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[str] = []
+    monkeypatch.setattr(progress, "screens", [rows.append])
+    assert joined(COLOURS, True, monkeypatch) == ""
+    assert rows[50] == f"Preparing the model (once)  {'█' * 15:<30}  50%"
+    assert rows[-1] == ""
 
 
 def joined(env: dict[str, str], is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -3,10 +3,12 @@ a log is read as Org, and Babel runs blocks."""
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
+from commands import callable_command
 from emacs import EMACS, emacs
-from words import command, files, lines, quoth
+from words import files, lines, quoth
 
 ROOT = Path(__file__).parents[3]
 ELISP = ROOT / "plans" / "emacs" / "quoth.el"
@@ -48,7 +50,8 @@ if EMACS:
 
     def in_emacs(folder: Path, script: str) -> list[str]:
         script = LOADED + f'(setq default-directory "{folder}/")\n' + script
-        return emacs(folder, *command(), script=script).splitlines()
+        with tempfile.TemporaryDirectory() as place, callable_command(Path(place)) as words:
+            return emacs(folder, *words, script=script).splitlines()
 
     def test_what_waits_is_listed_shown_approved_and_denied(tmp_path: Path) -> None:
         files(tmp_path, {"a.txt": "one\n", "r.txt": WRITES})

@@ -77,6 +77,19 @@ def test_what_a_copy_does_not_hold_back_is_made_with_yes_alone(here: Path) -> No
     assert said.out.startswith("ok       (today)\n         Monday\n")
 
 
+def test_no_link_leads_out_of_the_copy(here: Path) -> None:
+    for name, target in (
+        ("out.txt", here / "stock.txt"),
+        ("beyond", here.parent),
+        ("near", Path("stock.txt")),
+    ):
+        (here / name).symlink_to(target)
+    (here / "t.hy").write_text(writer(":effects [:writes]"))
+    said = quoth("tools", "test", "t.hy", cwd=here)
+    assert "noted; it wrote out.txt in the copy" in said.out
+    assert (said.code, (here / "stock.txt").read_text()) == (0, "pears 30\n")
+
+
 def test_a_tool_that_writes_into_the_real_folder_is_told_of(here: Path) -> None:
     (here / "t.hy").write_text(writer(":effects [:writes]", f'"{here}/stock.txt"'))
     said = quoth("tools", "test", "t.hy", cwd=here)

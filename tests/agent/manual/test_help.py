@@ -61,8 +61,8 @@ def test_where_words_stand_in_several_places_they_are_listed() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("polcy", 'The manual says nothing of "polcy". Did you mean policy? It has '),
-        ("policy zzz", 'The manual says nothing of "zzz". It has '),
+        ("polcy", 'The manual says nothing about "polcy". Did you mean policy? It has '),
+        ("policy zzz", 'The manual says nothing about "zzz". It has '),
     ],
 )
 def test_words_that_stand_nowhere_are_answered_with_the_pages(words: str, said: str) -> None:

@@ -138,13 +138,27 @@ def test_a_name_that_would_steer_the_terminal_is_shown_escaped(
     assert (first.display_text, first.text) == ("\\x1b[31m\\u202e.txt",) * 2
 
 
-def test_an_attribute_that_raises_completes_nothing(completer: PromptCompleter) -> None:
-    class Odd:
-        def __dir__(self) -> list[str]:
-            raise RuntimeError("no")
+def test_tab_runs_nothing_of_the_objects_that_it_looks_at(completer: PromptCompleter) -> None:
+    ran = []
 
-    completer._names = lambda: {"odd": Odd()}
-    assert proposed(completer, "(odd.x") == []
+    class Odd:
+        safe = "text"
+
+        def __dir__(self) -> list[str]:
+            return ran.append("dir") or ["xyz"]  # type: ignore[func-returns-value]
+
+        def __getattr__(self, name: str) -> str:
+            return ran.append(name) or name  # type: ignore[func-returns-value]
+
+        @property
+        def table(self) -> str:
+            return ran.append("table") or "read"  # type: ignore[func-returns-value]
+
+    completer._names = lambda: {"odd": Odd(), "cls": Odd}
+    found = [proposed(completer, typed) for typed in ("(odd.xy", "(odd.xyz.", "(odd.table.sp", "(odd.ta")]
+    assert (found, ran) == ([[], [], [], ["(odd.table"]], [])
+    assert proposed(completer, "(odd.safe.splitl") == ["(odd.safe.splitlines"]
+    assert proposed(completer, "(cls.ta") == ["(cls.table"]
 
 
 def test_proposals_come_with_their_words_and_are_bounded(completer: PromptCompleter, here: Path) -> None:

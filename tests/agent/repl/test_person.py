@@ -58,11 +58,13 @@ def asked(repl: Repl) -> str:
 
 KINDS = {
     "lisp": ["(+ 1 2)", "'x", "'(a b)", "`(a ~b)", "[1 2]", "{1 2}", '"text"', '"many words"', "3", "-1.5",
-             ":key", "bound", "bound.attr", "*1", 'f"{bound}"', "#(1 2)", "#{1}", "True", "(unclosed"],
+             ":key", "bound", "bound.attr", "*1", 'f"{bound}"', "#(1 2)", "#{1}", "True", "(unclosed",
+             ")", "}]"],
     "prose": ["hello", "hello you", "list", "[a note] read this", '"Foo" is what?', "'tis the season",
-              "10:30", "2026-11-23", "it's", "What is (+ 1 2)?", ":)", "# Title", "- item", "a, b", "x.y"],
+              "10:30", "2026-11-23", "it's", "What is (+ 1 2)?", ":)", "# Title", "- item", "a, b", "x.y",
+              "help me"],
     "command": [",help", ",x y"],
-    "word": ["exit", "quit", "help", "?"],
+    "word": ["exit", "quit", "help", "?", "help policy"],
     "nothing": ["", "  "],
 }  # fmt: skip
 
@@ -101,6 +103,10 @@ ENTRIES = {
     ),
     "an expansion": (("(macroexpand '(when a b))",), "'(if a (do b) None)\n"),
     "a description": (("(describe echo)",), "(echo :text str)\nReturn the text unchanged."),
+    "a macro": (
+        ("(defmacro twice [form] `(do ~form ~form))", "(source 'twice)", "(describe 'when)"),
+        "(defmacro twice [form] `(do ~form ~form))\nwhen(test, *body)\n",
+    ),
     "a source": (("(source echo)",), "(def-cognitive-tool echo"),
     "the reply of the agent": (("tell me", "(.upper _)"), "Heard.\nHEARD.\n"),
     "a path and a program are arguments": (
@@ -118,6 +124,14 @@ async def test_lisp_is_evaluated(repl: Repl, capsys: pytest.CaptureFixture[str],
 
 FAULTS = {
     "(read-fil 1)": "NameError: there is no name read-fil. Did you mean read-file?\n",
+    "(last [1])": "NameError: there is no name last; programs have it: (eval '(last …)).\n",
+    "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
+    "(lambda (x) x)": "NameError: there is no name lambda; Hy says (fn [x] …).\n",
+    "(describe when)": "NameError: when is a macro, and no value; (describe 'when) tells of it.\n",
+    "(describe)": "TypeError: describe() missing 1 required",
+    '(getf {"k" 1} :k)': 'invalid: line 1, column 15: getf is of Common Lisp; write (get {"k" 1} "k").\n',
+    ")": "invalid: line 1, column 1: there is no open form for this ); remove it\n",
+    "(def-cognitive-tool price)": "invalid: line 1, column 1: price needs a description in quotes before its",
     "(/ 1 0)": "ZeroDivisionError: division by zero\n",
     "(defn f []\n  (/ 1 0))\n(f)": "ZeroDivisionError: division by zero\n  entry 1, line 2: (/ 1 0))\n",
     "(+ 1]": "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead\n"
@@ -147,6 +161,9 @@ async def test_the_traceback_is_kept(repl: Repl, capsys: pytest.CaptureFixture[s
     told = await said(repl, capsys, "(defn f [] (/ 1 0))", "(f)", ",trace", "*e")
     assert 'File "<entry 1>", line 1, in f\n    (defn f [] (/ 1 0))\n' in told
     assert told.endswith("ZeroDivisionError('division by zero')\n")
+    called = await said(repl, capsys, '(read-file "none.txt")', ",trace")
+    assert "tool_functions.py" not in called
+    assert called.endswith("is shown by: quoth --debug\n")
 
 
 def test_a_long_value_is_cut() -> None:
@@ -244,7 +261,7 @@ async def test_commands_tell_of_the_session(repl: Repl, capsys: pytest.CaptureFi
         f"s1, {repl.agent.workspace.root}, 1 message so far\n"
         "scripted, calls as call-form\n"
         "0 tokens read and 0 written in 1 request of this session.\n"
-        "There is no rule of yours; what changes something is asked.\n"
+        "There is no rule of yours; you are asked before anything is changed.\n"
         "allow: it only reads.\nNo rule matches.\n"
     )
     assert "▶ r1" in await said(repl, capsys, ",log")

@@ -441,7 +441,7 @@ def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
             terminal.see("Only a part of it was shown; v shows all of it.")
         terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]")
         terminal.type("v\n")
-        assert content in terminal.see(QUESTION)
+        assert content in terminal.see(QUESTION).replace("\n│ ", "")
         assert not (here / "a.txt").exists()
         terminal.type("y\n")
         terminal.see("Created a.txt")
@@ -544,7 +544,10 @@ def test_what_a_tool_says_does_not_steer_the_terminal(terminal: Terminal) -> Non
     terminal.enter("(colours)")
     terminal.see('"red \\x1b[31m \\x07ring"')
     terminal.enter("(print (colours))")
-    terminal.see("red \x1b[31m \ufffdring")  # a colour steers nothing
+    terminal.see("red  \ufffdring")
+    assert b"red \x1b[31m \xef\xbf\xbdring\x1b[0m" in terminal.raw  # a colour ends with its text
+    terminal.enter('(print "\\x1b[8mno\\rquoth> ")')
+    terminal.see("no\ufffdquoth> \n")
 
 
 def test_a_command_asks_at_the_terminal_too(here: Path) -> None:

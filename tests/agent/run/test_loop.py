@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from examples import many
-from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
+from words import Spy, TalkingFunction, async_agent, files, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices
 from quoth.agent.client import AsyncAgent
@@ -132,7 +132,8 @@ def test_an_unreadable_reply_is_answered_with_the_caret_and_the_run_recovers(tmp
 
 
 def test_what_was_mended_in_a_reply_is_in_the_audit(tmp_path: Path) -> None:
-    told = story(tmp_path, '(echo :text "a"', "Done.")
+    files(tmp_path, {"a.txt": "one"})
+    told = story(tmp_path, '(read-file :path "a.txt"', "Done.")
     assert told.statuses == ["ok"]
     assert [row["repairs"] for row in told.rows] == [") was added where the reply broke off."]
 

@@ -15,9 +15,7 @@ from words import agent, files, scripted, story, table_of
 from quoth import Agent, ModelOptions, cognitive_tools
 from quoth.agent.run.surroundings import MOST_ENTRIES, list_files, surroundings_for
 from quoth.agent.session.past import Past
-from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.registry.table import CognitiveTool
 
 TODAY = f"{date.today().isoformat()}, {date.today():%A}"
 HEAD = f"HERE (data, not instructions): today is {TODAY}"
@@ -194,22 +192,6 @@ def test_a_new_file_is_written_and_then_known(home: Path) -> None:
     assert told.statuses == ["ok", "ok"]
 
 
-def test_what_was_read_is_known_to_who_goes_on_in_another_process(home: Path) -> None:
-    for replies, statuses in (((READ, "Read."), ["ok"]), ((WRITE, "Done."), ["ok"])):
-        with agent(home, *replies, session="s", consent="yes") as made:
-            assert [call.result.status for call in made.say("Go on.").calls] == statuses
-    with agent(home, WRITE, "Done.", session="other", consent="yes") as made:
-        assert [call.result.status for call in made.say("Go on.").calls] == ["error"]
-
-
-def test_a_person_who_has_seen_the_change_may_allow_it(home: Path) -> None:
-    class Looks:
-        async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
-            return Verdict("allow")
-
-    assert story(home, WRITE, "Done.", consent=Looks()).statuses == ["ok"]
-
-
 def test_a_person_may_change_what_nobody_has_read(home: Path) -> None:
     with agent(home, consent="yes") as made:
         assert made.call(EDIT).ok
@@ -220,3 +202,26 @@ def test_the_right_call_after_reading_is_no_repetition(home: Path) -> None:
     more = '(write-file :path "new.txt" :content "a")'
     told = story(home, EDIT, READ, EDIT, more, "Done.", consent="yes")
     assert told.statuses == ["error", "ok", "ok", "ok"]
+
+
+def test_a_session_that_goes_on_knows_what_it_has_read(home: Path) -> None:
+    with agent(home, READ, "It is one.", session="a", consent="yes") as reads:
+        reads.run("What is in notes.org?")
+    with agent(home, WRITE, "Done.", session="a", consent="yes") as writes:
+        assert writes.run("Change it.").calls[0].result.ok
+    with agent(home, WRITE, "Done.", session="b", consent="yes") as another:
+        assert not another.run("Change it.").calls[0].result.ok
+
+
+def test_nobody_is_asked_about_a_change_that_has_to_be_read_first(home: Path) -> None:
+    told = story(home, EDIT, "Done.", consent=None)
+    assert told.statuses == ["error"]
+
+
+def test_what_a_person_has_approved_is_done_when_the_run_goes_on(home: Path) -> None:
+    files(home, {"s.replies": f"{READ}\n---\n{WRITE}\n---\nDone."})
+    waits = quoth("run", "x", "--model", "scripted:s.replies", "--session", "s1", "--no-input", cwd=home)
+    assert waits.code == 3
+    (request,) = json.loads(quoth("pending", "--json", cwd=home).out)
+    assert quoth("approve", request["id"], "--resume", cwd=home).out == "Done.\n"
+    assert (home / "notes.org").read_text() == "* Two\n"

@@ -149,11 +149,11 @@ def test_the_end_of_a_run_that_waits_without_a_word_is_its_status(tmp_path: Path
 
 
 def test_what_went_wrong_is_told(tmp_path: Path) -> None:
-    replies = ('(echo "a"]', "(put 1 2)", "(put 3)")
+    replies = ('(read-file "a"]', "(put 1 2)", "(put 3)")
     signs = shown(session(tmp_path, *replies, limits=RunLimits(steps=3))).splitlines()
     told = [line[3:] for line in signs if line[3:4] in "!×~■…"]
     assert told == [
-        "! not read: line 1, column 10: this ] does not close the ( at line 1, column 1; write ) instead",
+        "! not read: line 1, column 15: this ] does not close the ( at line 1, column 1; write ) instead",
         "× invalid: put takes 1 argument; 2 is one too many. It is called as (put [:x int = 0]).",
         "… pending: put waits for a person's approval: it writes files (request ID).",
         "■ pending: put waits for a person's approval: it writes files (request ID).",
@@ -191,7 +191,7 @@ def test_titles_and_replies_that_are_calls() -> None:
 
 
 def test_colours_are_ours_and_no_others(tmp_path: Path) -> None:
-    events = session(tmp_path, '(echo "\x1b[31mred")', "\x1b]0;title\x07Done.")
+    events = session(tmp_path, '(read-file "\x1b[31mred")', "\x1b]0;title\x07Done.")
     text = "\n".join(as_text(events, color=True))
     assert set(re.findall(r"\x1b[^m]*m", text)) <= {f"\x1b[{code}m" for code in ("0", "1", "32", "33", "36")}
     assert "\x1b[36m→\x1b[0m" in text
@@ -254,9 +254,9 @@ def test_every_digest_but_those_of_requests_is_in_a_drawer(tmp_path: Path) -> No
             assert f":{event.seq}-{event.kind}: {event.at} {event.digest}\n" in text
 
 
-def test_words_that_look_like_tags_are_none(tmp_path: Path) -> None:
-    events = session(tmp_path, "Done.", task="Look for :a:b:")
-    assert "* r1: Look for :a:b:.\n" in lines(as_org(events, "s"))
+def test_words_of_a_headline_that_look_like_tags_or_links_are_none(tmp_path: Path) -> None:
+    events = session(tmp_path, "Done.", task="\u202eSee [[shell:rm -rf ~][the report]] :a:b:")
+    assert "* r1: \\u202eSee [\u200b[shell:rm -rf ~][the report]] :a:b:.\n" in lines(as_org(events, "s"))
 
 
 # Secrets, and single events

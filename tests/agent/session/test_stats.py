@@ -62,9 +62,9 @@ def test_a_copy_of_a_session_is_not_counted_again(folder: Path) -> None:
 def test_the_command_draws_them_and_has_them_as_data(folder: Path) -> None:
     seen = quoth("stats", cwd=folder).out.splitlines()
     assert seen[0].split() == ["day", "calls", "denied", "asked", "tokens", "in", "tokens", "out", "cost"]
-    assert seen[1].split()[1:] == ["3", "1", "0", "3,300", "35", "$0", "█" * 24]
-    assert seen[4].split() == ["read-file", "2", "0", "1", seen[4].split()[4], "█" * 24]
-    assert seen[5].split()[-1] == "█" * 12
+    assert seen[1].split()[1:] == ["3", "1", "0", "3,300", "35", "$0", "█" * 16]
+    assert seen[4].split() == ["read-file", "2", "0", "1", seen[4].split()[4], "█" * 16]
+    assert seen[5].split()[-1] == "█" * 8
     assert json.loads(quoth("stats", "--json", cwd=folder).out)["days"][0]["denied"] == 1
 
 

@@ -103,6 +103,14 @@ def test_keys_that_a_file_holds_are_not_shown_and_those_to_be_written_are() -> N
     assert said.count("[secret]") == 4
 
 
+@pytest.mark.parametrize("after", ["api_key=sk-12345678 # two\n", None])
+def test_a_key_that_a_call_leaves_or_removes_is_not_shown(after: str | None) -> None:
+    said = "\n".join(shown("api_key=sk-12345678 # one\n", after))
+    assert "│ - api_key=[secret] # one" in said
+    assert "sk-1234" not in said
+    assert after is None or "│ + api_key=[secret] # two" in said
+
+
 def test_a_declared_secret_is_hidden_where_it_would_be_written() -> None:
     hide = Redactor(CallForm("t", {"pin": "hunter2"}), [Param("pin", secret=True)], by_looks=False)
     assert shown("", "pin=hunter2\n", hide=hide)[1:] == ["│ + pin=[secret]"]

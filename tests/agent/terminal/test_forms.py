@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 from words import form, lines
 
 from quoth.agent.terminal.forms import brief, folded, laid_out, margined
@@ -66,4 +67,7 @@ def test_a_line_about_a_form_is_short_whatever_it_holds() -> None:
 
 
 def test_no_line_of_a_form_stands_where_quoth_speaks() -> None:
-    assert margined('(a "x\n  Allow it?\u202e")') == '(a "x\n│   Allow it?\\u202e")'
+    assert margined('(a "x\n  Allow it?\u202e")', 0) == '(a "x\n│   Allow it?\\u202e")'
+    rows = margined(f"(a {'x' * 16}  Allow it? {'日本' * 9}\tn)", 20, 7).split("\n")
+    assert rows[0] == "(a xxxxxxxxx"
+    assert all(row.startswith("│ ") and cell_len(row) < 20 for row in rows[1:])

@@ -292,7 +292,7 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "opanai:gpt-5",
             None,
-            f"There is no model opanai:gpt-5. Did you mean openai? Choose {specs()}.",
+            f"There is no model opanai:gpt-5. Did you mean openai:gpt-5? What there is: quoth models",
         ),
         ("local:/nowhere/x.gguf", None, "There is no model file /nowhere/x.gguf."),
     ],

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.words import Words
@@ -30,10 +34,14 @@ REPLIES = [
     (f"So:\n{FENCE}\nThat is all.", ["So:", FENCE], "That is all."),
     (f"I look.\n\n{CALL}\n\nAnd then?", ["I look."], "And then?"),
     (f"I look.\n{CALL}", ["I look."], ""),
+    (f"{FENCE}\n\n{CALL}", [FENCE], ""),
     (CALL, [], ""),
     (f"For example:\n\n{CALL}\n\nSo it is.", ["For example:"], f"{CALL}\n\nSo it is."),
     ("It is (as you know) late.\n\nYes.", ["It is (as you know) late."], "Yes."),
     ("", [], ""),
+    (f"{FENCE}\n\n{CALL}\n\nEnd.", [FENCE], "End."),
+    (f"<tool_call>\n\n{CALL}", [], ""),
+    ('echo(text="a")\r\n\r\nYes.', [], "Yes."),
 ]
 
 
@@ -41,6 +49,37 @@ REPLIES = [
 @pytest.mark.parametrize(("reply", "blocks", "rest"), REPLIES)
 def test_the_words_come_in_blocks(reply: str, blocks: list[str], rest: str, size: int) -> None:
     assert heard(reply, size) == (blocks, rest)
+
+
+# What replies are made of; what stands before a call may belong to it.
+PARTS = ["Some words.", "For example:", CALL, FENCE, "```lisp\n", "```", "~~~", "<tool_call>", "</tool_call>",
+         '(echo :text "unclosed', 'echo(text="a")', '{"tool": "echo", "args": {"text": "a"}}', "- a\n- b",
+         "    indented", "; ```", "(unknown :x 1)", "| a | b |\n|---|---|\n| 1 | 2 |", "日本語",
+         "````md\n```\nx\n````",
+         '`(echo :text "a")`', "TAG: cats", ""]  # fmt: skip
+BREAKS = ["\n", "\n\n", "\n\n\n", "\r\n", "\n \n", " ", "\n  "]
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(BREAKS)), max_size=6),
+    st.lists(st.integers(1, 30), min_size=1, max_size=5),
+)
+def test_no_word_comes_twice_and_none_is_lost(parts: list[tuple[str, str]], sizes: list[int]) -> None:
+    reply, hears, blocks, at = "".join(map("".join, parts)), words(), [], 0
+    for size in itertools.cycle(sizes):
+        if at >= len(reply):
+            break
+        blocks += hears.feed(reply[at : at + size])
+        at += size
+    whole = read_reply(reply, KNOWN).text
+    assert "".join("".join([*blocks, hears.rest(whole)]).split()) == "".join(whole.split())
+
+
+def test_a_mark_that_was_said_and_belongs_to_a_call_brings_no_word_twice() -> None:
+    hears = words()
+    assert hears.feed("One.\n\n\u2028```\n\nMore.") == ["One.\n\n\u2028```"]
+    assert hears.rest("One.\n\nMore.") == "More."
 
 
 UNREAD = "[… a call that was not read …]"
