@@ -112,11 +112,14 @@ _NEAR = re.compile(
     re.VERBOSE | re.DOTALL,
 ).match
 
+# Behind the call stands what came of it, as the model is told of results: small models answer so.
+_RESULT = re.compile(r"[^\n]* -> ok(?:, \d+ items)?:\s*\S").match
+
 
 def _near_call(text: str, bare: str, known: Collection[str]) -> str:
     """The name of the known tool that the whole reply seems to call, as it is written there; or ""."""
     found = _NEAR(bare)
-    if found is None or kebab(found["name"]) not in known:
+    if found is None or kebab(found["name"]) not in known or _RESULT(bare, found.end()):
         return ""
     foreign = any(mark["info"].lower() not in LISP_FENCES | DATA_FENCES for mark in FENCE.finditer(text))
     return "" if foreign else found["name"]

@@ -258,6 +258,7 @@ PROSE = [
     'echo(text="\n(echo :text 1)\n") says it.',
     'See:\n[echo "\n(echo :text 1)\n"]',
     'echo "a" says a.',
+    'echo :text "a" -> ok: a',  # as results are told
     "echo",
     f'{TICKS}bash\necho "a"\n{TICKS}',
     'echo(text="a") says a.',
