@@ -566,7 +566,8 @@ def test_a_model_that_is_gone_on_with_is_told_once(tmp_path: Path) -> None:
     with Agent(model=script, **versions(tmp_path, "stay", "fresh")) as agent:
         agent.say("Second.")
         agent.say("Third.")
-    note = "These tools are gone and cannot be called any more: look. These tools are new: (fresh): A tool for a test."
+    gone, new = "These tools are gone and cannot be called any more: look.", "(fresh): A tool for a test."
+    note = f"{gone} These tools are new: {new}"
     said = [message["content"] for message in json.loads(script.seen[-1])][1:]
     assert said == ["First.", "One.", note, "Second.", "Two.", "Third."]
     with Agent(model=scripted("Four."), **versions(tmp_path, "stay", "fresh")) as agent:
