@@ -6,12 +6,15 @@ Data only; it knows no door, no session and no loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.call import ToolResult
+from quoth.tools.call.redaction import SECRET, Redactor, map_texts
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.parameters import Param
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
 
@@ -28,7 +31,19 @@ class CallRecord:
     key: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"form": str(self.shown or self.form), **self.result.to_json()}
+        return {"form": str(self.shown or self.form), **self.told.to_json()}
+
+    @cached_property
+    def told(self) -> ToolResult:
+        """The result without the declared secrets of the call, which a body may have put into it."""
+        shown = self.shown or self.form
+        secret = {name for name, value in shown.args.items() if value == SECRET}
+        if not secret and SECRET not in shown.positional:
+            return self.result
+        params = [Param(name, secret=name in secret) for name in self.form.args]
+        hide = Redactor(self.form, params or [Param("", secret=True)], by_looks=False)
+        value = map_texts(self.result.value, hide.text)
+        return replace(self.result, value=value, message=hide.text(self.result.message))
 
 
 @dataclass(frozen=True)

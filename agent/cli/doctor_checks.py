@@ -34,7 +34,11 @@ OLDEST_EMACS = 28
 
 
 # What to do where a check ends with an error, whose sentence may say more.
-CURES = {"model": "choose one of: quoth models", "sandbox": "pip install --force-reinstall pydantic-monty"}
+CURES = {
+    "model": "choose one of: quoth models",
+    "store": "put back a copy of the file, or move it away; then a new one is made",
+    "sandbox": "pip install --force-reinstall pydantic-monty",
+}
 
 
 @dataclass(frozen=True)
@@ -287,9 +291,9 @@ def _terminal(options: Options) -> Iterator[Finding]:
         look = "it only prints (TERM=dumb)" if is_dumb() else look
         detail = f"{os.environ.get('TERM', 'without TERM')}, {size.columns} by {size.lines}, {look}"
         yield Finding("terminal", "ok", detail)
-    coding = (sys.stdout.encoding or "").lower().replace("-", "")
-    if coding != "utf8":
-        detail = f"its encoding is {sys.stdout.encoding}; what it lacks is shown as escapes"
+    coding = str(getattr(sys.stdout, "encoding", None) or "unknown")  # stdout may be closed
+    if coding.lower().replace("-", "") != "utf8":
+        detail = f"its encoding is {coding}; what it lacks is shown as escapes"
         yield Finding("terminal", "wrong", detail, "export LANG=C.UTF-8")
     if not any(os.environ.get(name) for name in ("VISUAL", "EDITOR")):
         yield Finding("terminal", "note", "neither VISUAL nor EDITOR is set", "export EDITOR=nano")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import DONE, Commands, Options, option
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.tools.text import count, money
+from quoth.tools.text import count, money, short
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BAR = 16  # cells of the longest bar: with it a row of a day has 80 columns
 BLOCKS = " ▏▎▍▌▋▊▉"
 TOOLS = 12  # as many are shown
+NAME = 40  # characters of the name of one, which a model may have made up
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -95,7 +96,9 @@ def _tools(tools: Sequence[tuple[str, Amounts]]) -> list[str]:
     most = max((one.calls for _, one in tools), default=0)
     for name, one in tools[:TOOLS]:
         numbers = [one.calls, one.denied, one.failed, round(one.ms / one.calls) if one.calls else 0]
-        rows.append([visible(name), *(f"{number:,}" for number in numbers), bar(one.calls, most)])
+        rows.append(
+            [short(visible(name), NAME), *(f"{number:,}" for number in numbers), bar(one.calls, most)]
+        )
     more = [f"… {count(len(tools) - TOOLS, 'more tool')}"] if len(tools) > TOOLS else []
     return [*_table(rows), *more]
 

@@ -33,7 +33,7 @@ def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
         return "command"
     if as_command(text):
         return "word"
-    if re.fullmatch(r"[)\]}\s]+", text):  # what is left of a form; the reader says so
+    if re.fullmatch(r"[)\]}\s]+|;.*", text):  # what is left of a form, as the reader says; or a comment
         return "lisp"
     if _OPEN.match(text):
         return "lisp"

@@ -154,7 +154,7 @@ def _is_users(module: str) -> bool:
 def _was_on(row: dict[str, Any], when: float) -> bool:
     """Whether the call of a row was being made at a time."""
     begun = datetime.fromisoformat(row["ts"]).timestamp()
-    return begun - SLACK <= when <= begun + row["duration_ms"] / 1000 + SLACK
+    return bool(begun - SLACK <= when <= begun + row["duration_ms"] / 1000 + SLACK)
 
 
 def digest_of_file(path: Path) -> str:

@@ -109,8 +109,8 @@ class Person:
                 self.names[mangled] = self._placed[mangled] = function
 
     def is_bound(self, name: str) -> bool:
-        """Whether a name, as it is written, has a value here. What Python itself has does not count, and neither
-        does the name of a tool: ``more`` and ``search`` are words of a person, too."""
+        """Whether a name, as it is written, has a value here. What Python itself has does not count, and
+        neither does the name of a tool: ``more`` and ``search`` are words of a person, too."""
         import hy
 
         mangled = hy.mangle(name)

@@ -59,6 +59,8 @@ def is_dumb() -> bool:
 
 
 _results: TextIO | None = None
+_CLOSED = io.StringIO()  # stands for a stdout that is closed, so that stderr does not
+_CLOSED.close()
 
 
 @contextlib.contextmanager
@@ -66,7 +68,7 @@ def results_only() -> Iterator[None]:
     """Send what tools print to stderr, so that stdout gets only results, inside the ``with`` block."""
     global _results
     kept, before = sys.stdout, _results
-    _results, sys.stdout = before or kept, sys.stderr
+    _results, sys.stdout = before or kept or _CLOSED, sys.stderr
     try:
         yield
     finally:

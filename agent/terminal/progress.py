@@ -234,7 +234,7 @@ class Progress:
             stands(form)
 
     def _result(self, record: CallRecord) -> None:
-        result = record.result
+        result = record.told
         took = result.audit.get("duration_ms", 0)
         mark = "green" if result.ok else "red"
         body = show_value(result.value) if result.ok else result.message

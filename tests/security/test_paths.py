@@ -307,8 +307,7 @@ def test_a_search_of_one_file_does_not_read_it_either(home: Path) -> None:
 
 def test_what_is_near_names_no_file_that_could_not_be_listed_and_read_and_no_hidden_one(home: Path) -> None:
     calls = ('(read-file :path "src/key.txt")', '(grep-search :pattern "under the MAT" :path "src")')
-    for denied in ("", "list-files", "read-file"):
-        rule = denied and f'(deny ({denied} :path (under "secrets")))'
+    for rule in ("", *(f'(deny ({name} :path (under "secrets")))' for name in ("list-files", "read-file"))):
         for call in calls:
             message = ruled(home, rule).pass_through(call).message or ""
             assert ("secrets" in message, ".env" in message) == (not rule, False), (rule, message)

@@ -169,7 +169,12 @@ async def test_what_a_tool_gives_back_is_a_value(world: World) -> None:
 
 async def test_what_a_tool_says_of_itself_is_text(world: World) -> None:
     told = "\n".join(world.attacks).replace('"', '\\"')
-    other = TOOLS.replace("say-it", "say-so").replace(" put ", " put-2 ").replace("SAID", told)
+    other = (
+        TOOLS.replace("say-it", "say-so")
+        .replace(" put ", " put-2 ")
+        .replace(" sh ", " sh-2 ")
+        .replace("SAID", told)
+    )
     files(world.here, {"other.hy": other})
     async with world.repl() as repl:
         await repl.one(f",load {world.here / 'other.hy'}")

@@ -61,7 +61,6 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
   (when (in b"\0" data)
     (raise (ToolError f"{path} is a binary file of {(len data)} bytes.")))
-  (.saw ctx.workspace (reader ctx) path data)
   (try
     (.decode data "utf-8")
     (except [UnicodeDecodeError]
@@ -105,7 +104,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
           (+= left-out 1))))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be listed."))
-  (when (not (or found left-out))
+  (when (not found)
     (import quoth.tools.builtin.nearby [near-list])  ; here: most lists are not empty
     (setv near (near-list ctx path pattern))
     (when near
@@ -159,7 +158,11 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :effects    [:reads]
   :guard      (inside-workspace path)
   :examples   [(read-file :path "<folder>/<file>")]
-  :body       (some-lines ctx path (text-of ctx path) start limit))
+  :body       (do
+                (setv text (text-of ctx path)
+                      shown (some-lines ctx path text start limit))
+                (.saw ctx.workspace (reader ctx) path (.encode text))  ; what could not be shown was not read
+                shown))
 
 (def-cognitive-tool list-files
   "List the files in a folder and its subfolders."

@@ -164,7 +164,8 @@ def test_read_tells_what_it_cannot_read_and_shows_the_rest(here: Path) -> None:
     said = quoth("read", cwd=here, stdin='(echo :text "a"\n(echo :text "b")')
     assert (said.code, said.out) == (2, '(echo :text "b")\n')
     assert said.err == (
-        'quoth: line 1, column 1: this ( is never closed; add ) before the next form, (echo :text "b")\n(echo :text "a"\n^\n'
+        'quoth: line 1, column 1: this ( is never closed; add ) before the next form, (echo :text "b")\n'
+        '(echo :text "a"\n^\n'
     )
     assert quoth("read", cwd=here, stdin="Nothing.") == Said(0, "", "quoth: There is no call in this text.\n")
 
@@ -898,6 +899,8 @@ def test_a_reader_that_has_enough_is_no_mistake(here: Path, words: str) -> None:
             "quoth: Standard output cannot be written: No space left on device.\n",
         ),
         ("quoth tools >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth doctor >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth call '(list-files)' >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
         ("quoth call - <&-", 2, "quoth: Standard input is closed.\n"),
         ("quoth <&-", 2, "quoth: Standard input is closed.\n"),
         ("quoth tools ecko 2>&-", 2, ""),

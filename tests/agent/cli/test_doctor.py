@@ -45,6 +45,7 @@ def test_a_folder_in_the_way_of_the_store_is_found(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("I am a file.")
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
+    assert rows["store"][0]["cure"].startswith("put back a copy of the file")
     assert rows["store"][0]["cure"] == f"remove the file {tmp_path}/state, or set QUOTH_STATE"
 
 
@@ -55,6 +56,7 @@ def test_a_damaged_store_is_found(tmp_path: Path) -> None:
     store.write_bytes(b"no database, but long enough to be taken for one" * 100)
     code, rows = found(tmp_path, **env)
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
+    assert rows["store"][0]["cure"].startswith("put back a copy of the file")
 
 
 WRONG = [

@@ -144,8 +144,6 @@ def test_single_calls_alone_are_said_to_be_there(here: Path) -> None:
     assert quoth("sessions", cwd=here) == Said(
         0, "", "quoth: There is no session with a run in this workspace. --all shows those of single calls.\n"
     )
-    quoth("call", '(write-file :path "a" :content "")', "--session", "s2", cwd=here)
-    assert [one["id"] for one in told(here, "sessions")] == ["s2"]  # it waits for a person
 
 
 def test_a_log_is_shown_in_every_way(here: Path) -> None:
@@ -566,7 +564,10 @@ def test_a_model_that_is_gone_on_with_is_told_once(tmp_path: Path) -> None:
     with Agent(model=script, **versions(tmp_path, "stay", "fresh")) as agent:
         agent.say("Second.")
         agent.say("Third.")
-    note = "These tools are gone and cannot be called any more: look. These tools are new: (fresh): A tool for a test."
+    note = (
+        "These tools are gone and cannot be called any more: look. "
+        "These tools are new: (fresh): A tool for a test."
+    )
     said = [message["content"] for message in json.loads(script.seen[-1])][1:]
     assert said == ["First.", "One.", note, "Second.", "Two.", "Third."]
     with Agent(model=scripted("Four."), **versions(tmp_path, "stay", "fresh")) as agent:
@@ -602,7 +603,7 @@ def waiting(here: Path, name: str) -> dict[str, Any]:
 def test_the_repl_says_with_which_conversation_it_goes_on(here: Path) -> None:
     first = quoth("--session", "s1", "--model", "scripted:talk.txt", cwd=here, stdin="hi\nyou\n")
     assert first == Said(0, "One.\nTwo.\n", "")
-    again = quoth("--session", "s1", cwd=here, stdin="more\n")
+    again = quoth("--session", "s1", cwd=here, stdin="and more\n")
     assert again == Said(
         0,
         "Three.\n",

@@ -11,7 +11,7 @@ from words import files, quoth
 
 LOOK = 'I look.\n\n(echo :text "a")'
 HIDE = """(require quoth [def-cognitive-tool])
-(def-cognitive-tool log-in "Log in." :parameters [key {:type str :secret True}] :body "in")
+(def-cognitive-tool log-in "Log in." :parameters [key {:type str :secret True}] :body f"in with {key}")
 """
 
 

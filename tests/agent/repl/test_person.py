@@ -59,7 +59,7 @@ def asked(repl: Repl) -> str:
 KINDS = {
     "lisp": ["(+ 1 2)", "'x", "'(a b)", "`(a ~b)", "[1 2]", "{1 2}", '"text"', '"many words"', "3", "-1.5",
              ":key", "bound", "bound.attr", "*1", 'f"{bound}"', "#(1 2)", "#{1}", "True", "(unclosed",
-             ")", "}]"],
+             ")", "}]", "; a note"],
     "prose": ["hello", "hello you", "list", "[a note] read this", '"Foo" is what?', "'tis the season",
               "10:30", "2026-11-23", "it's", "What is (+ 1 2)?", ":)", "# Title", "- item", "a, b", "x.y",
               "help me"],

@@ -179,9 +179,10 @@ READ = '(read-file :path "notes.org")'
 
 @pytest.mark.parametrize("change", [EDIT, WRITE])
 def test_a_model_has_to_read_a_file_before_it_changes_it(home: Path, change: str) -> None:
-    told = story(home, change, READ, change, "Done.", consent="yes")
-    assert told.statuses == ["error", "ok", "ok"]
-    assert told.reply.calls[0].result.message == 'Read it first: (read-file :path "notes.org")'
+    beyond = '(read-file :path "notes.org" :start 999)'  # shows nothing
+    told = story(home, beyond, change, READ, change, "Done.", consent="yes")
+    assert told.statuses == ["error", "error", "ok", "ok"]
+    assert told.reply.calls[1].result.message == 'Read it first: (read-file :path "notes.org")'
     assert (home / "notes.org").read_text() == "* Two\n"
     assert told.reply.text == "Done."
 
@@ -190,11 +191,6 @@ def test_a_new_file_is_written_and_then_known(home: Path) -> None:
     made = '(write-file :path "new.txt" :content "a")'
     told = story(home, made, made.replace('"a"', '"b"'), "Done.", consent="yes")
     assert told.statuses == ["ok", "ok"]
-
-
-def test_a_person_may_change_what_nobody_has_read(home: Path) -> None:
-    with agent(home, consent="yes") as made:
-        assert made.call(EDIT).ok
 
 
 def test_the_right_call_after_reading_is_no_repetition(home: Path) -> None:

@@ -68,6 +68,12 @@ def test_the_command_draws_them_and_has_them_as_data(folder: Path) -> None:
     assert json.loads(quoth("stats", "--json", cwd=folder).out)["days"][0]["denied"] == 1
 
 
+def test_a_name_that_a_model_made_up_is_cut(tmp_path: Path) -> None:
+    with Agent(workspace=tmp_path, model=scripted(f"({'a' * 300} :x 1)", "Done.")) as agent:
+        agent.run("Do it.")
+    assert f"{'a' * 39}…  " in quoth("stats", cwd=tmp_path).out
+
+
 def test_where_nothing_was_called(tmp_path: Path) -> None:
     none = quoth("stats", "--since", "2026-01-01", cwd=tmp_path)
     assert (none.code, none.out) == (0, "")

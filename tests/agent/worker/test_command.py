@@ -100,7 +100,8 @@ def test_the_second_signal_ends_it_at_once(shop: Shop) -> None:
 def test_a_call_that_wants_too_much_memory_fails_and_no_other(shop: Shop) -> None:
     with shop.opened("--memory", "900"):
         said = shop.ask("(eat :mb 2000)")
-        assert (said.code, said.err) == (1, "quoth: error: eat failed: there is not enough memory for it, at shop.hy:5.\n")
+        told = "quoth: error: eat failed: there is not enough memory for it, at shop.hy:5.\n"
+        assert (said.code, said.err) == (1, told)
         assert shop.ask("(eat :mb 1)").out == "1048576\n"
 
 

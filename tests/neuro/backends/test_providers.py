@@ -18,7 +18,7 @@ from quoth.neuro.backends import providers
 from quoth.neuro.backends.base import NoKeyError, Usage
 from quoth.neuro.backends.context_window import Window, window_of
 from quoth.neuro.backends.http import HttpBackend
-from quoth.neuro.backends.providers import PROVIDERS, ROWS, Provider, find_provider, specs
+from quoth.neuro.backends.providers import PROVIDERS, ROWS, Provider, find_provider
 from quoth.neuro.backends.select import choose_backend, default_model
 from quoth.neuro.backends.settings import NoDefaults, Settings
 from quoth.neuro.prompt.dialects import choose_dialect
@@ -254,4 +254,4 @@ def test_the_table_comes_before_other_packages(packages: dict[str, Any]) -> None
 def test_what_is_near_is_named(packages: dict[str, Any]) -> None:
     packages["acme"] = ACME
     told = complaint(UsageError, lambda: choose_backend("acne:anvil", environ={}))
-    assert told == f"There is no model acne:anvil. Did you mean acme:anvil? What there is: quoth models"
+    assert told == "There is no model acne:anvil. Did you mean acme:anvil? What there is: quoth models"

@@ -14,7 +14,6 @@ import pytest
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, ModelError
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.providers import specs
 from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
 from quoth.neuro.backends.select import choose_backend
 from quoth.neuro.backends.settings import Settings
@@ -292,7 +291,7 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "opanai:gpt-5",
             None,
-            f"There is no model opanai:gpt-5. Did you mean openai:gpt-5? What there is: quoth models",
+            "There is no model opanai:gpt-5. Did you mean openai:gpt-5? What there is: quoth models",
         ),
         ("local:/nowhere/x.gguf", None, "There is no model file /nowhere/x.gguf."),
     ],
