@@ -6,6 +6,7 @@ function that the person has defined there. The person's own words leave the mar
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ from words import files, native, scripted
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.chat import ChatRepl
+from quoth.agent.repl.loaded import SLACK
 from quoth.agent.repl.repl import Repl
 from quoth.agent.repl.startup import TRUST
 from quoth.agent.run.options import ModelOptions, ToolOptions
@@ -240,6 +242,7 @@ async def test_a_file_that_a_command_may_have_written_is_not_loaded_unasked(
 ) -> None:
     files(world.here, {"mine.txt": world.program, "more.hy": world.program})
     async with world.repl(f"(sh :command {json.dumps(command)})", "Done.") as repl:
+        await asyncio.sleep(2 * SLACK)  # what was there before is older than the call
         await repl.one("Tidy up.")
         with pytest.raises(UsageError, match="was written by sh in session s1"):
             await repl.one(f",load {world.here / 'more.hy'}")

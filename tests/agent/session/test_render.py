@@ -193,7 +193,10 @@ def test_titles_and_replies_that_are_calls() -> None:
 def test_colours_are_ours_and_no_others(tmp_path: Path) -> None:
     events = session(tmp_path, '(read-file "\x1b[31mred")', "\x1b]0;title\x07Done.")
     text = "\n".join(as_text(events, color=True))
-    assert set(re.findall(r"\x1b[^m]*m", text)) <= {f"\x1b[{code}m" for code in ("0", "1", "32", "33", "36")}
+    ours = {f"\x1b[{code}m" for code in ("0", "1", "31", "32", "33", "36")}
+    assert set(re.findall(r"\x1b[^m]*m", text)) <= ours
+    assert "\x1b[31m×\x1b[0m" in text
+    assert "\x1b[31mred" not in text
     assert "\x1b[36m→\x1b[0m" in text
     assert "\x07" not in text
     assert "\x1b" not in "\n".join(as_text(events)).replace("\x1b[31m", "").replace("\x1b]0;", "")
