@@ -20,6 +20,7 @@ from quoth.agent.terminal.output import (
     results,
 )
 from quoth.agent.terminal.progress import Progress
+from quoth.neuro.reading.words import squeezed
 
 
 class Speech(Progress):
@@ -50,8 +51,8 @@ class Speech(Progress):
 
     def unsaid(self, text: str) -> bool:
         """Whether a reply is not on the screen yet."""
-        told = _squeezed(text)
-        return bool(told) and not _squeezed("".join(self._spoken)).endswith(told)
+        told = squeezed(text)
+        return bool(told) and not squeezed("".join(self._spoken)).endswith(told)
 
     def _say(self, text: str) -> None:
         self._clear()
@@ -73,7 +74,3 @@ def print_words(text: str, before: str = "") -> None:
     from quoth.agent.terminal.markdown import laid_out
 
     print_drawn(before + laid_out(text, columns_of(out), may_draw(out)))
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())

@@ -55,10 +55,10 @@ class Words:
 
     def rest(self, words: str) -> str:
         """What ``feed`` has not returned of the reply's words, which are known now."""
-        said, place, lines = "".join(map(_squeezed, self._said)), 0, words.split("\n")
+        said, place, lines = "".join(map(squeezed, self._said)), 0, words.split("\n")
         # Line by line, for the end of a reply may tell that a mark said before belonged to a call.
-        while lines and (found := said.find(_squeezed(lines[0]), place)) >= 0:
-            place = found + len(_squeezed(lines.pop(0)))
+        while lines and (found := said.find(squeezed(lines[0]), place)) >= 0:
+            place = found + len(squeezed(lines.pop(0)))
         return "\n".join(lines).strip("\n")
 
     def so_far(self, *, calls: bool) -> str:
@@ -113,8 +113,9 @@ class Words:
     def _is_call(self, text: str) -> bool:
         """Whether a block holds a call, or anything else that is not shown as it stands."""
         reading = self._read(text)
-        return bool(reading.calls or reading.errors) or _squeezed(reading.display) != _squeezed(text)
+        return bool(reading.calls or reading.errors) or squeezed(reading.display) != squeezed(text)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
+    """The text without its blanks, by which words are compared however they are laid out."""
     return "".join(text.split())

@@ -615,6 +615,28 @@ async def test_two_equal_questions_are_two_decisions(store: Store) -> None:
     assert body.calls == 1
 
 
+class Slow:
+    """A person who never answers, and tells when the question is taken back."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.told: list[str] = []
+
+    async def request(self, *_: Any) -> None:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.told.append("taken back")
+
+
+class HearsOfOthers(Slow):
+    """One who is told, too, what somebody else has answered."""
+
+    def withdraw(self, call: Call, outcome: str) -> None:
+        self.told.append(f"{call.form} was {outcome}")
+
+
 @pytest.mark.parametrize(
     ("decision", "status", "outcome"),
     [
@@ -629,48 +651,25 @@ async def test_a_question_that_is_answered_elsewhere_goes_away(
     store: Store, decision: dict[str, Any], status: str, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quoth.tools.consent.broker.ELSEWHERE_SECONDS", 0.01)
-    asked = asyncio.Event()
-    told: list[str] = []
-
-    class Slow:
-        async def request(self, *_: Any) -> None:
-            asked.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                told.append("taken back")
-
-        def withdraw(self, call: Call, outcome: str) -> None:
-            told.append(f"{call.form} was {outcome}")
-
-    here = desk(store, probe(), person=Slow())
+    person = HearsOfOthers()
+    here = desk(store, probe(), person=person)
     call = asyncio.ensure_future(here.enter("(probe)"))
-    await asked.wait()
+    await person.asked.wait()
     here.decide(**decision)
     assert (await call).status == status
-    assert told == [f"(probe) was {outcome}", "taken back"]
+    assert person.told == [f"(probe) was {outcome}", "taken back"]
     assert here.waiting == []
 
 
 async def test_a_question_that_is_cancelled_is_taken_back(store: Store) -> None:
-    asked = asyncio.Event()
-    told: list[str] = []
-
-    class Slow:
-        async def request(self, *_: Any) -> None:
-            asked.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                told.append("taken back")
-
-    here = desk(store, probe(), person=Slow())
+    person = Slow()
+    here = desk(store, probe(), person=person)
     call = asyncio.ensure_future(here.enter("(probe)"))
-    await asked.wait()
+    await person.asked.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert told == ["taken back"]
+    assert person.told == ["taken back"]
     assert len(here.waiting) == 1
 
 
