@@ -8,6 +8,7 @@ each command comes up by itself.
 from __future__ import annotations
 
 import atexit
+import codecs
 import contextlib
 import fcntl
 import json
@@ -263,6 +264,8 @@ class Terminal:
         told = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})}
         self._process = Forked([*words], cwd, told, [theirs] * 3)
         os.close(theirs)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._begun = ""  # an escape whose end has not come yet: one read may end anywhere
         self._new = ""
         self.shown = ""
         self.raw = b""
@@ -285,9 +288,10 @@ class Terminal:
                 return False
             self.raw += data
             self._draw(data)
-            text = re.sub(
-                r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[()].|[=>78])|\r|\a", "", data.decode(errors="replace")
-            )
+            text = self._begun + self._decoder.decode(data)
+            text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[()].|[=>78])|\r|\a", "", text)
+            begun = re.search(r"\x1b(?:\[[0-9;?]*[ -/]*|[()])?\Z", text)
+            text, self._begun = (text[: begun.start()], begun[0]) if begun else (text, "")
             self._new += text
             self.shown += text
         return True
