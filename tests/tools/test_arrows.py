@@ -25,7 +25,7 @@ ORDER = {
         "registry program",
         "macros",
         "call",
-        "policy history sandbox",
+        "policy history sandbox shell web",
         "door dryrun",
         "consent memory knowledge catalog",
         "remote shared",
