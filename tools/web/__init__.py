@@ -1,1 +1,1 @@
-"""Pages of the web: which addresses may be asked, how they are fetched, and what text they hold. Knows no door."""
+"""Pages of the web: which addresses may be asked, how they are fetched, and their text. Knows no door."""
