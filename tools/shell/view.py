@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
@@ -43,17 +43,12 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a confined program. Call ``close`` once it has ended, or if it was never started."""
+    """How to start a confined program. Call ``close`` once, when it has ended or could not be started."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
-    clean: tuple[Callable[[], object], ...] = field(default=(), repr=False)
-
-    def close(self) -> None:
-        for step in self.clean:
-            with contextlib.suppress(OSError):
-                step()
+    close: Callable[[], object] = lambda: None
 
 
 class Access(IntEnum):
@@ -92,13 +87,24 @@ TOOLCHAINS = (
     ".local/pipx",
 )
 USUAL = frozenset(
-    "PATH HOME LANG LANGUAGE TERM COLORTERM NO_COLOR TZ USER LOGNAME SHELL COLUMNS LINES VIRTUAL_ENV CONDA_PREFIX"
-    " JAVA_HOME GOROOT RUSTUP_HOME NVM_DIR PYTHONDONTWRITEBYTECODE SOURCE_DATE_EPOCH CI DEBIAN_FRONTEND".split()
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "CI", "DEBIAN_FRONTEND"),
+        *(
+            "TERM",
+            "COLORTERM",
+            "NO_COLOR",
+            "COLUMNS",
+            "LINES",
+            "PYTHONDONTWRITEBYTECODE",
+            "SOURCE_DATE_EPOCH",
+        ),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR"),
+    )
 )
 
 
 def environment(boundary: Boundary, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that are passed: the usual ones and those named, so that a key in another one stays out."""
+    """The variables that are passed: the usual ones and those named. A key in another one stays out."""
     named = {
         name: value
         for name, value in given.items()
