@@ -73,7 +73,7 @@ def _bounded(folder: Path, file: str, value: int) -> bool:
 
 
 def _hierarchies(controller: str) -> Iterator[tuple[Path, str]]:
-    """Where a group may be made, with the file of its limit: in ours, or beside it if ours holds processes."""
+    """Where a group may be made, with the file of its limit: in ours, or beside it if it holds processes."""
     two, one = LIMITS[controller]
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)

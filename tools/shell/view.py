@@ -124,14 +124,14 @@ def homes() -> Iterator[Path]:
 
 
 def places(boundary: Boundary) -> list[tuple[Path, Access]]:
-    """Each place that differs from "read only", as its real path, outer ones first. Raises ToolError for a
-    workspace around the home folder: everything there would be seen."""
+    """Each place that differs from what is around it, as its real path, outer ones first; the system is
+    read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
     covered = {real(place) for place in (*map(Path, COVERED), *homes())} - {Path("/")}
-    around = next((home for home in covered if home.is_relative_to(root)), None)
-    if around:
+    held = next((home for home in covered if home.is_relative_to(root)), None)
+    if held:
         raise ToolError(
-            f"The workspace {root} holds {around}, whose files a program must not see: start in the folder of"
+            f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
             " a project."
         )
     found: dict[Path, Access] = {}
@@ -158,7 +158,17 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
         if root.is_relative_to(real(folder)):
             found[real(folder)] = Access.COVERED
     found[root] = Access.WRITE
-    return sorted(found.items(), key=lambda entry: len(entry[0].parts))
+    kept: dict[Path, Access] = {}
+    for place, access in sorted(found.items(), key=lambda entry: len(entry[0].parts)):
+        outer = around(place, kept)
+        if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED):
+            kept[place] = access
+    return list(kept.items())
+
+
+def around(place: Path, known: Mapping[Path, Access]) -> Access:
+    """What the nearest of the known places around this one is; the system is read-only."""
+    return next((known[outer] for outer in place.parents if outer in known), Access.READ)
 
 
 def programs() -> Iterator[Path]:
@@ -170,10 +180,10 @@ def programs() -> Iterator[Path]:
         if not name or not folder.is_absolute():
             continue
         yield folder
-        around = folder.parent
-        deep = any(len(around.parts) > len(home.parts) and around.is_relative_to(home) for home in mine)
-        if folder.name in ("bin", "shims") and deep and around.name not in (".local", ".cargo"):
-            yield around
+        whole = folder.parent
+        deep = any(len(whole.parts) > len(home.parts) and whole.is_relative_to(home) for home in mine)
+        if folder.name in ("bin", "shims") and deep and whole.name not in (".local", ".cargo"):
+            yield whole
     for home in mine:
         yield from (home / part for part in TOOLCHAINS)
 
