@@ -1,4 +1,4 @@
-"""Law: a program of the shell stays inside its boundary. One table of attempts, as root and as an ordinary user.
+"""Law: a program of the shell stays inside its boundary: one table of attempts, as root and as a user.
 
 The attempts (tests/vocabulary/escapes.py) are made without a boundary first, which shows that each can work.
 What a kind of boundary cannot stop stands in CANNOT, and in the manual's page security.
@@ -163,9 +163,8 @@ class Victim:
         return server.getsockname()
 
     def boundary(self, **more: Any) -> Boundary:
-        limits = {name: value for name, value in LIMITS.items()}
         hidden = tuple(self.work / name for name in (".env", ".env2", "keys/deep/key"))
-        return replace(Boundary(self.work, self.work, hidden=hidden, **limits), **more)
+        return replace(Boundary(self.work, self.work, hidden=hidden, **LIMITS), **more)
 
     def attempts(self, start: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> dict[str, str]:
         """What worked, with what was said of the rest in front of the test."""

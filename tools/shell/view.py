@@ -14,7 +14,6 @@ from enum import IntEnum
 from pathlib import Path
 
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.places import WORKSPACE_FOLDER
 from quoth.tools.storage.paths import cache_dir, config_dir, state_dir
 
 INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
@@ -77,6 +76,7 @@ SECRETS = (
     *("/var/spool", "/var/mail", "/var/log", "/var/backups", "/boot", "/lost+found"),
     *("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/sys/kernel/debug", "/sys/kernel/tracing"),
 )
+OURS = ".quoth"
 GIT = (".git/hooks", ".git/config")  # git outside runs what these name
 # Programs of PATH below home look for the rest of themselves in these folders.
 TOOLCHAINS = (
