@@ -94,7 +94,9 @@ def _instead(argv: Sequence[str]) -> str:
         return f" It is a word of the shell: {hint.format(line)}."
     if len(words := name.split()) > 1:
         return f" Each word is an item of its own: [{' '.join(map(print_string, [*words, *argv[1:]]))}]."
-    return did_you_mean(name, _programs())
+    names = set(_programs())
+    swapped = next((one for one in sorted(names) if sorted(one) == sorted(name)), None)  # as in gti for git
+    return f" Did you mean {swapped}?" if swapped else did_you_mean(name, names)
 
 
 def _programs() -> Iterator[str]:
