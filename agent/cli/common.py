@@ -257,11 +257,14 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
     async def shown(agent: AsyncAgent) -> int:
         sent = messages_of(agent, options.json)
-        code = show_result(await work(agent), options.json, sent)
+        result = await work(agent)
+        progress.stop()
+        code = show_result(result, options.json, sent)
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, shown, on_event=Progress())  # only sub-agents and workers tell it anything
+    progress = Progress()  # only sub-agents, workers and programs tell it anything
+    return with_agent(options, shown, on_event=progress)
 
 
 def tools_of(options: Options) -> ToolTable:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
@@ -66,6 +66,9 @@ from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
+
+if TYPE_CHECKING:
+    from quoth.tools.shell.background import Background
 
 
 class Host(EventSource):
@@ -180,6 +183,19 @@ class Host(EventSource):
             event = RunEvent("question", self.broker.find(request))
             (self.tell if run is None else run.pass_on)(event)
 
+    def _background(self) -> Background:
+        """The programs in the background of this session."""
+        if self._programs is None:
+            from quoth.tools.shell.background import Background  # here: most sessions have none
+
+            self._programs = Background()
+        return self._programs
+
+    def _shows(self, text: str) -> None:
+        """Tell what a program of a call writes, as it comes."""
+        run = RUNNING.get()
+        (self.tell if run is None else run.pass_on)(RunEvent("output", text))
+
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
@@ -206,10 +222,11 @@ class Host(EventSource):
         self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
 
     def _open_session(self) -> None:
-        """Open what belongs to one session: its record, its memory, and the way to its people."""
+        """Open what belongs to one session: its record, its memory, its programs, the way to its people."""
         given = self._given
         self._open_record()
         self._memory = OwnMemory(self._open_memory)
+        self._programs: Background | None = None
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
             router = HostRouter(self._to_user, given.channels, self.agent_id)
@@ -312,6 +329,8 @@ class Host(EventSource):
             catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
+            shows=self._shows,
+            programs=self._background,
             known_files=self._session.files,
         )
 
@@ -372,10 +391,12 @@ class Host(EventSource):
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Interrupt what is in progress, then close the sandbox, the models, the memory and the store; of a
-        chat only its memory. May be called twice."""
+        """Interrupt what is in progress, end the programs in the background, then close the sandbox, the
+        models, the memory and the store; of a chat only its memory. May be called twice."""
         self._closed = True
         await self.stop_all(self.interrupt)
+        if self._programs is not None:
+            await self._programs.aclose()
         if self.chat:
             await self._memory.aclose()
             return

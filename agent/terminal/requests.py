@@ -136,6 +136,12 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
     return "\n       ".join(filter(None, lines))
 
 
+def _command_line(request: Request) -> str:
+    from quoth.agent.terminal.forms import command_line, form_of
+
+    return "" if (form := form_of(request.form)) is None else command_line(form)
+
+
 def _origin(request: Request) -> str:
     return f"{request.user} ({request.channel})" if request.channel else request.user
 
@@ -157,6 +163,7 @@ def page(
     would change."""
     form, below = shown_form(request.form, proposal, color=color)
     rows = {
+        "runs": _command_line(request),
         "because": request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
         "touches": ", ".join(request.touches) or "no file it names",

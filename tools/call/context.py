@@ -144,6 +144,9 @@ class ToolContext:
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
+    shows: Callable[[str], None] | None = None  # shows a person what a program writes, as it comes
+    programs: Callable[[], Any] | None = None  # those in the background (tools/shell/background.py)
+    boundary: Mapping[str, Any] = field(default_factory=dict)  # what the user adds to that of programs
     chat: str = ""  # the chat that the session is of, as its people name it
 
     @property

@@ -211,7 +211,9 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     if not state.questions:
         return None
     call = state.call
-    gate = state.verdicts.get("gate")
+    gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
+    if isinstance(guard, Verdict) and guard.each_time:
+        call = dataclasses.replace(call, program_run="", each_time=True)
     if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
         call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
     return await _ask_person(door, state, call, "; ".join(state.questions))
