@@ -99,6 +99,10 @@ def _anything(path: str) -> bool:
     return True
 
 
+def _nothing(address: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """What a body or guard may know and use; the host sets all of it.
@@ -127,6 +131,7 @@ class ToolContext:
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
     may_read: Callable[[str], bool] = _anything  # and whether they let it be read
     may_look: Callable[[str], bool] = _anything  # and that of a file which the call did not ask for
+    may_reach: Callable[[str], bool] = _nothing  # whether they name this IP address of the own network
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None
