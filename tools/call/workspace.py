@@ -196,15 +196,15 @@ class Workspace:
         before: bytes | None = None,
         reader: str = "",
         say: Callable[[str], None] = lambda text: None,
-        mode: int = 0o666,
+        mode: int | None = None,
     ) -> bool:
         """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
 
         The file must still hold ``before`` (an empty one also stands for no file), or what ``reader`` last
         read in it; if neither is known, any content is replaced. Mode and owner are preserved; ``say``
-        receives a sentence for each that could not be; a new file has ``mode``, less the umask. Hard links
-        are broken, because the file's other name may lie outside the workspace or under a stricter rule.
-        What the file held is given to the keeper of the running call first.
+        receives a sentence for each that could not be; a new file has ``mode``, or 0o666 less the umask. Hard
+        links are broken, because the file's other name may lie outside the workspace or under a stricter
+        rule. What the file held is given to the keeper of the running call first.
         """
         real, path = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
@@ -221,10 +221,17 @@ class Workspace:
                 if found is None and before:
                     raise ToolError(_changed(path))
                 wanted = known if found is not None else b"" if before is not None else None
-                old = mode if found is None else stat.S_IMODE(found.st_mode) & 0o777
+                old = (
+                    (0o666 if mode is None else mode)
+                    if found is None
+                    else stat.S_IMODE(found.st_mode) & 0o777
+                )
 
                 def keep(descriptor: int) -> None:
-                    lost.extend([] if found is None else kept(found, descriptor))
+                    if found is not None:
+                        lost.extend(kept(found, descriptor))
+                    elif mode is not None:
+                        os.fchmod(descriptor, mode)
 
                 def sure() -> bool:
                     if is_held(flight_lock(real)):
@@ -279,8 +286,8 @@ class Workspace:
         return True
 
     def adopted(self, path: str, before: bytes, reader: str = "") -> bytes:
-        """What a file holds now, after a program of the user's has changed it from ``before`` on behalf of the
-        running call: that counts as a write of the call, and ``reader`` knows the text. Raises ToolError."""
+        """What a file holds now, after a program of the user's has changed it from ``before`` in the running
+        call: that counts as a write of the call, and ``reader`` knows the text. Raises ToolError."""
         real, path = self.resolve(path), written(path)
         try:
             with self._alone(path, real), self._parent(real) as parent:

@@ -59,7 +59,9 @@ class StoreVersions:
             return ""
         self._record(write, call.session, key_in(call) or call.id, call.tool, call.user)
         if write.before is not None and write.before.data is None:
-            return f"{write.path} was larger than {MAX_FILE:,} bytes, too large for quoth undo to put it back."
+            return (
+                f"{write.path} was larger than {MAX_FILE:,} bytes, too large for quoth undo to put it back."
+            )
         return ""
 
     def keep_act(self, session: str, user: str, act: str, back: int) -> Callable[[FileWrite], str]:
@@ -78,15 +80,20 @@ class StoreVersions:
         digest = None if old is None else old.digest.hex()
         after = None if write.after is None else write.after.hex()
         packed = b""
-        if old is not None and old.data is not None and digest != after and not self._holds(store, old.digest):
+        if (
+            old is not None
+            and old.data is not None
+            and digest != after
+            and not self._holds(store, old.digest)
+        ):
             packed = zlib.compress(old.data, LEVEL)
+        row = (session, key, tool, user, time.time(), write.path)
         with store.transaction() as run:
             ((seq,),) = run(
                 "INSERT INTO writes (session, event, key, tool, user, at, path, before, after, mode, folders,"
                 " act, back) SELECT ?, coalesce(max(seq), 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM events"
                 " WHERE session = ? RETURNING seq",
-                (session, key, tool, user, time.time(), write.path, digest, after)
-                + (write.mode, write.folders, act, back, session),
+                (*row, digest, after, write.mode, write.folders, act, back, session),
             )
             if packed and old is not None:
                 run(
