@@ -17,6 +17,7 @@ from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import PausableClock
+    from quoth.tools.call.keeping import Keeper
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -153,6 +154,7 @@ class ToolContext:
     programs: Callable[[], Any] | None = None  # those in the background (tools/shell/background.py)
     boundary: Mapping[str, Any] = field(default_factory=dict)  # what the user adds to that of programs
     chat: str = ""  # the chat that the session is of, as its people name it
+    keep: Keeper | None = None  # has what a file held before this call writes it
 
     @property
     def chat_id(self) -> str:

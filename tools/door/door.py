@@ -177,9 +177,11 @@ class Door(Parts):
 
             return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
 
+        versions = self.versions
         return dataclasses.replace(
             given,
             side_effects=[],
+            keep=None if versions is None else lambda write: versions.keep(state.call, write),
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),
