@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from quoth.agent.cli import (
+    answer,
     audit,
     call,
     catalog,
@@ -58,6 +59,7 @@ FILES = (
     audit,
     policy,
     consent,
+    answer,
     memory,
     knowledge,
     catalog,
