@@ -7,15 +7,7 @@ from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 FAMILIES = (
-    "eval",
-    "files",
-    "search",
-    "results",
-    "agents",
-    "memory",
-    "message",
-    "sources",
-    "reminders",
+    *("eval", "files", "search", "results", "agents", "memory", "message", "sources", "reminders"),
     "person",
 )
 

@@ -1,7 +1,7 @@
 """A question in words that a call asks a person, and which texts answer it.
 
-It knows calls as data; it must not know who is asked, or where answers are kept. An answer allows nothing: it is
-only the value that the body gets.
+It knows calls as data; it must not know who is asked, or where answers are kept. An answer allows nothing: it
+is only the value that the body gets.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Question:
         return f"1 to {len(self.choices)}"
 
     def answer(self, said: str) -> str:
-        """The answer that a person means: a choice, by its number or its words, or else what they said. Raises
-        UsageError."""
+        """The answer that a person means: a choice, by its number or its words, or else what they said.
+        Raises UsageError."""
         text = said.strip()
         if not text:
             raise UsageError("The answer is empty.")

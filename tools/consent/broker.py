@@ -13,10 +13,11 @@ of:
   is over. It answers questions only: what a rule, a guard or a gate denies stays denied;
 - edit: not this call, but the same tool with other arguments, which passes the whole door;
 - deny: the reason becomes the result of the call;
-- answer: words, to a question that the body of a call asks; it allows nothing.
+- answer: words, to a question that the body of a call asks. They allow nothing, and stay with the call that
+  has used them.
 
 An approval is marked as used, and synced, before the body begins; if the process is killed after that, it
-stays used. An answer stays with the call that has used it. Only a call that is pending again, for a decision that its body needs, keeps it for its own
+stays used. Only a call that is pending again, for a decision that its body needs, keeps it for its own
 resumption. A plan, the calls that a dry run found in a program, is approved as a whole: for one run of
 exactly that program, and for the calls that the plan names (tools/consent/plan_approvals.py). The true form
 is stored only while the request is open, and an edited form until its call is made; declared secrets are
@@ -134,8 +135,8 @@ class Broker(Decisions):
         return self._settle(tool, call, digest, opened) or waiting
 
     async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
-        """The answer that this very call was given before, else what the person says now, else an ask with the
-        request id. Nothing but a person's own words becomes an answer: no rule, grant or ``--yes``."""
+        """The answer that this very call was given before, else what the person says now, else an ask with
+        the request id. Only a person's own words become an answer: no rule, grant or ``--yes`` does."""
         digest = self._digest(tool, call)
         if (known := self._answered(call, digest)) is not None:
             return known
@@ -166,8 +167,8 @@ class Broker(Decisions):
         return Redactor(call.form, tool.params, by_looks=False).text(text)
 
     def _answered(self, call: Call, digest: str, request: str = "") -> Answer | Verdict | None:
-        """The answer that this call has used or may use; a refusal to answer as a denial. What a call has used
-        stays its own, so that the question is not asked again when the call is resumed."""
+        """The answer that this call has used or may use; a refusal to answer as a denial. What a call has
+        used stays its own, so that the question is not asked again when the call is resumed."""
         name = call.key or call.id
 
         def act(rows: Rows) -> Answer | Verdict | None:

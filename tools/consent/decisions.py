@@ -264,7 +264,8 @@ def _fitting(asked: Request, decision: Decision) -> Decision:
     id = asked.id
     if asked.question is None:
         raise UsageError(
-            f"Request {id} wants a yes or a no, no answer in words: quoth approve {id}, or: quoth deny {id} --why TEXT"
+            f"Request {id} wants a yes or a no, no answer in words: quoth approve {id}, or:"
+            f" quoth deny {id} --why TEXT"
         )
     if decision.kind == "deny":
         return decision

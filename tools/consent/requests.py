@@ -35,8 +35,8 @@ OUTCOMES: dict[str, str] = {
 @dataclass(frozen=True)
 class Decision:
     """A person's decision on a request. ``by`` is the person; ``seconds`` is how long it holds (None: the
-    default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call; ``answer`` is
-    what the person says to a question, which allows nothing."""
+    default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call; ``answer``
+    is what the person says to a question, which allows nothing."""
 
     kind: Kind = "once"
     by: str = ""
@@ -108,9 +108,8 @@ class Request:
     def to_json(self) -> dict[str, Any]:
         times = {name: _iso(getattr(self, name)) for name in ("asked", "expires", "decided")}
         said = {name: value for name, value in vars(self).items() if name not in ("channel", "question")}
-        said |= (
-            {"kind": "approval"} if self.question is None else {"kind": "question", **self.question.to_data()}
-        )
+        asked = {} if self.question is None else self.question.to_data()
+        said |= {"kind": "question" if asked else "approval", **asked}
         return said | times | {"touches": list(self.touches), "origin": self.origin}
 
 

@@ -27,8 +27,8 @@ IN_WORDS = {
 
 
 class EffectsPolicy:
-    """The default policy: a tool that reads, changes memory, sends messages, asks in words, or has no effect is
-    allowed; any other needs approval."""
+    """The default policy: a tool that reads, changes memory, sends messages, asks questions, or has no effect
+    is allowed; any other needs approval."""
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
