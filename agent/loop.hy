@@ -193,7 +193,7 @@ thousand turns use no more stack than ten."
 
 (defn blind? [tool]
   (or tool.ends-turn
-      (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
+      (and tool.effects (<= (set tool.effects) #{"memory" "messages" "asks"}))))
 
 (defn searched-in-vain? [tool run]
   "Whether the memory was searched and nothing is there."

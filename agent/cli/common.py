@@ -79,10 +79,11 @@ def agent_of(
     if options.yes:
         require_person()
         consent = "yes"
-    elif can_be_asked(options.no_input):
-        from quoth.agent.terminal.ask import AskTerminal
+    if can_be_asked(options.no_input):
+        from quoth.agent.terminal.ask import AskTerminal, SaysYes
 
-        consent = asked(AskTerminal(user=options.asker, workspace=options.folder))
+        person = SaysYes if options.yes else AskTerminal
+        consent = asked(person(user=options.asker, workspace=options.folder))
     more.setdefault("limits", limits_of(options))
     services = HostServices(
         memory_url=options.memory_url,
@@ -366,9 +367,9 @@ def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
     from quoth.agent.terminal.next_step import tell_next
 
     waiting = agent.broker.requests(session=agent.session)
-    ids = [request.id for request in waiting if request.user == agent.user]
-    aim = "Then go on with" if ids else "To go on with"
-    tell_next(aim, options.typed("resume", agent.session), requests=ids, typed=options.typed)
+    own = [request for request in waiting if request.user == agent.user]
+    aim = "Then go on with" if own else "To go on with"
+    tell_next(aim, options.typed("resume", agent.session), requests=own, typed=options.typed)
 
 
 # Files

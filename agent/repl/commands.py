@@ -202,6 +202,13 @@ def deny(repl: Interpreter, rest: str) -> None:
     _decide(repl, request, Decision("deny", repl.agent.user, why=why.strip()))
 
 
+def answer(repl: Interpreter, rest: str) -> None:
+    request, _, said = rest.partition(" ")
+    if not request:
+        raise UsageError(",answer needs the ID of a question, and the answer; ,pending lists them.")
+    _decide(repl, request, Decision("answer", repl.agent.user, answer=said))
+
+
 def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
     from quoth.agent.terminal.requests import decide
 
@@ -272,6 +279,7 @@ ALL: tuple[Any, ...] = (
     Command("pending", "", "what waits for your decision here; with an ID: all of it", pending),
     Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
     Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
+    Command("answer", "ID TEXT", "answer a question in words, or by a choice's number", answer),
     Command("resume", "", "go on with what waited", resume),
     Command("fly", "PLAN", "fly a flight plan", fly, chat=False),
     Command("session", "", "which session this is", session),
