@@ -100,9 +100,8 @@ class PlanMode:
                     f"{tool} was not made, and the program is no step of the plan: a step stands alone, and"
                     f" {names[0]} was defined by another program. Write the program with all that it needs."
                 )
-        what = (
-            f"{tool} was not made: this is plan mode. {'It' if program is None else 'The whole program'} is"
-        )
+        it = "It" if program is None else "The whole program"
+        what = f"{tool} was not made: this is plan mode. {it} is"
         if (step := self._known(call, paths)) is not None:
             return f"{what} step {step.number} of the plan already, and need not come again."
         return f"{what} now step {self._add(call, paths).number} of the plan."
@@ -139,8 +138,8 @@ class PlanMode:
     # The file
 
     def written(self) -> WrittenPlan | None:
-        """Write the plan, if this run has noted a step, and tell where it is. A file that a person has changed
-        since, or flown, stays as it is: further steps go into another."""
+        """Write the plan, if this run has noted a step, and tell where it is. A file that a person has
+        changed since, or flown, stays as it is: further steps go into another."""
         events = self._events()
         steps = [event for event in events if "step" in event.data]
         mine = [event for event in steps if event.run.partition("/")[0] == self._run.partition("/")[0]]
