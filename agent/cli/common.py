@@ -119,6 +119,7 @@ def agent_of(
         user=options.user,
         session=options.session,
         consent=consent,
+        plan=options.plans,
         **more,
     )
     agent.deliver = None if options.json else print_line
@@ -358,6 +359,23 @@ def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
 
         complain(f"{budget_text(reply.spent, reply.left)}.")
     return EXIT_OF_RUN[reply.status]
+
+
+def tell_plan(reply: Reply, options: Options) -> None:
+    """Print where the plan of a run in plan mode is, and the commands that check, approve and fly it."""
+    if (plan := reply.plan) is None:
+        return
+    from quoth.agent.terminal.next_step import tell_next
+    from quoth.tools.text import number_of
+
+    path = str(options.folder / plan.file)
+    if not plan.steps:
+        complain(f"The plan {path} was changed since its steps were written, so it stays as it is.")
+        return
+    complain(f"The plan has {number_of(plan.steps, 'step')}, and nothing of it was made: {path}")
+    tell_next("Edit it as you like; to check it", options.like("fly", path, "--check"))
+    tell_next("To approve it as a whole", options.like("approve", path))
+    tell_next("To fly it", options.like("fly", path))
 
 
 def tell_what_waits(agent: AsyncAgent, options: Options) -> None:

@@ -93,6 +93,7 @@ class Host(EventSource):
         timeout: float | None = None,
         api_key: str | None = None,
         max_tokens: int | None = None,
+        plan: bool = False,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
@@ -120,6 +121,8 @@ class Host(EventSource):
         ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
         ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
         ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+        ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
+        steps of a flight plan, which the Reply names.
 
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
@@ -152,6 +155,7 @@ class Host(EventSource):
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""
+        self.plan = plan
         self._given = given
         self._consent = consent
         self.offers = Offers(self.policy)
@@ -172,6 +176,8 @@ class Host(EventSource):
             "limits": vars(self.limits),
             **given.kept,
         }
+        if plan:
+            self._options["plan"] = True
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
             self._options["memory"] = memory
         if given.memory_url:

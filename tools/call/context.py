@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.tools.call.call import ToolResult
+from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.lisp.forms import CallForm
 
@@ -96,6 +96,24 @@ class Pages(Protocol):
         ...
 
 
+class Planning(Protocol):
+    """Keeps the calls that are not made in plan mode as the steps of a plan (agent/run/plan_mode.py)."""
+
+    def enters(self, call: Call) -> None:
+        """A program begins; if a call in it becomes a step, that step is the whole program."""
+        ...
+
+    def note(self, call: Call, paths: Sequence[str]) -> str:
+        """Keep a call as a step, unless it is one already; what its caller is told. ``paths`` are the files
+        it works on."""
+        ...
+
+    def changing(self, paths: Sequence[str], perhaps: bool = False) -> int:
+        """The number of the last step that changes one of these files, or that ``perhaps`` does; 0 for
+        none."""
+        ...
+
+
 def _anything(path: str) -> bool:
     return True
 
@@ -124,6 +142,7 @@ class ToolContext:
     dispatch: Dispatch | None = None
     look: PreviewCall | None = None
     dry: bool = False
+    planning: Planning | None = None  # plan mode: a call that does more than read becomes a step of a plan
     known_files: Callable[[], Collection[str]] = tuple  # which calls of this session have read or written
     tool_names: tuple[str, ...] = ()
     unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them

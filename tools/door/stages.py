@@ -34,6 +34,7 @@ from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
+from quoth.tools.door.planning import note_in_plan
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import (
@@ -430,6 +431,7 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
     ("limits", check_limits),
     ("policy", ask_policy),
     ("guard", ask_guard),
+    ("plan", note_in_plan),
     ("gate", ask_gate),
     ("consent", ask_consent),
     ("body", run_body),
