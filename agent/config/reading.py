@@ -5,7 +5,7 @@ Must not know where the file is. No complaint shows what may be a secret of the 
 The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperature 0.2)``, ``(timeout 300)``,
 ``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
-``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``; 
+``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
 ``(gate-command ["gate.py" "--strict"])``; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
 """

@@ -225,8 +225,10 @@ class PolicyOptions:
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
     zone ``zone="Europe/Berlin"``, and so do those of ``budgets``, what users may spend on models in a day:
     ``budgets=[DailyBudget(cost=5)]``. ``gate_command`` is a program that judges every call,
-    ``gate_command=["./gate.py"]`` (tools/door/gate_program.py). With ``shared="redis://HOST:PORT"`` the limits, and the requests for
-    approval, are those of all machines that share this Redis, the ``prefix`` of its keys and the key in the
+    ``gate_command=["./gate.py"]`` (tools/door/gate_program.py).
+
+    With ``shared="redis://HOST:PORT"`` the limits, and the requests for approval, are those of all machines
+    that share this Redis, the ``prefix`` of its keys and the key in the
     file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
     """
 

@@ -89,7 +89,9 @@ class GateProgram:
             assert process.stdout is not None
             assert process.stderr is not None
             await asyncio.gather(
-                running.feed(question), read_all(process.stdout, keep(out)), read_all(process.stderr, keep(err))
+                running.feed(question),
+                read_all(process.stdout, keep(out)),
+                read_all(process.stderr, keep(err)),
             )
             code = await running.ended()
         except OSError as error:
