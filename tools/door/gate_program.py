@@ -12,14 +12,17 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from quoth.tools.call.call import Call, GateDecision
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.redaction import Redactor, redact
+from quoth.tools.call.redaction import SECRET, Redactor, redact, sounds_secret
 from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -56,11 +59,13 @@ class GateProgram:
         return Path(self.argv[0]).name
 
     def _question(self, tool: CognitiveTool, call: Call, context: ToolContext) -> str:
-        hide = Redactor(call.form, tool.params, self._secrets())
+        # A text is told whole, however long it is: a gate that saw half of it could be passed by.
+        hide = Redactor(call.form, tool.params, self._secrets(), by_looks=False, everywhere=True)
+        form = CallForm(call.tool, _without_secrets(hide.form.args))
         asked = {
             "tool": tool.name,
-            "args": plain(hide.form.args),
-            "form": str(hide.form),
+            "args": plain(form.args),
+            "form": str(form),
             "effects": list(tool.effects),
             "id": call.id,
             "digest": call.form.digest,
@@ -99,6 +104,19 @@ class GateProgram:
         finally:
             await running.put_away()
         return code, (err.strip() or out).decode("utf-8", "backslashreplace")
+
+
+def _without_secrets(value: Any, name: str = "") -> Any:
+    """A value without what is called a secret, or looks like one."""
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(one, kebab(str(key))) for key, one in value.items()}
+    if sounds_secret(name) and not (value is None or isinstance(value, bool)):
+        return SECRET
+    if isinstance(value, list | tuple):
+        return [_without_secrets(one) for one in value]
+    if isinstance(value, Code):
+        return Code(redact(value))
+    return redact(value) if isinstance(value, str) else value
 
 
 def keep(words: bytearray) -> Callable[[bytes], object]:
