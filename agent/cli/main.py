@@ -32,6 +32,7 @@ from quoth.agent.cli import (
     session,
     stats,
     tools,
+    undo,
     worker,
 )
 from quoth.agent.cli.common import interrupted
@@ -63,6 +64,7 @@ FILES = (
     catalog,
     remind,
     session,
+    undo,
     stats,
     resume,
     replay,

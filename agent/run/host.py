@@ -56,6 +56,7 @@ from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skills import has_skills
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
@@ -283,6 +284,7 @@ class Host(EventSource):
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
+            versions=StoreVersions(self._opened_store, self.workspace.root),
             together=lambda: self._opened_store().transaction(),
             limits=limits,
             tracer=self.tracer,

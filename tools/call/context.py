@@ -17,6 +17,7 @@ from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import PausableClock
+    from quoth.tools.call.keeping import Keeper
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -145,6 +146,7 @@ class ToolContext:
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
     chat: str = ""  # the chat that the session is of, as its people name it
+    keep: Keeper | None = None  # has what a file held before this call writes it
 
     @property
     def chat_id(self) -> str:

@@ -171,9 +171,11 @@ class Door(Parts):
             tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
             return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister)
 
+        versions = self.versions
         return dataclasses.replace(
             given,
             side_effects=[],
+            keep=None if versions is None else lambda write: versions.keep(state.call, write),
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),

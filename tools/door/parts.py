@@ -23,6 +23,7 @@ from quoth.tools.call.ports import (
     Passages,
     Policy,
     Receipts,
+    Versions,
 )
 from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -48,6 +49,7 @@ class Parts:
         audit: Audit | None = None,
         receipts: Receipts | None = None,
         log: CallLog | None = None,
+        versions: Versions | None = None,
         together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
         max_depth: int = MAX_DEPTH,
         tracer: Passages | None = None,
@@ -61,6 +63,7 @@ class Parts:
         self.audit = audit or MemoryAudit()
         self.receipts = receipts or NoReceipts()
         self.log = log or NoCallLog()
+        self.versions = versions  # None: what a call writes cannot be put back
         self.together = together  # what is written down within it is on disk at once, or none of it
         self.max_depth = max_depth
         self.tracer = tracer  # None: nothing is traced, and it costs nothing

@@ -95,7 +95,7 @@ def test_what_it_is_told_has_no_secrets_and_is_whole(tmp_path: Path) -> None:
         "login",
         params={"key": {"type": str, "secret": True}, "text": {"type": str}},
         body=lambda key, text: "in",
-        effects=["net"],
+        effects=[],
     )
     form = f'(login :key "sesame" :text "{text} sesame")'
     result, _ = asked(f"cat > {tmp_path}/asked", login, form=form)
@@ -107,7 +107,7 @@ def test_what_it_is_told_has_no_secrets_and_is_whole(tmp_path: Path) -> None:
     }
     assert {name: told[name] for name in ("tool", "effects", "depth", "route")} == {
         "tool": "login",
-        "effects": ["net"],
+        "effects": [],
         "depth": 0,
         "route": "call",
     }
