@@ -156,12 +156,18 @@ def policy_options(options: Options) -> PolicyOptions:
     from quoth.agent.run.options import PolicyOptions
 
     if not options.shares:
-        return PolicyOptions(options.policy, options.gate)
+        return PolicyOptions(options.policy, options.gate, gate_command=options.gate_command)
     from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
 
     url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
-    prefix = options.key_prefix
-    return PolicyOptions(options.policy, options.gate, shared=url, prefix=prefix, key=options.key)
+    return PolicyOptions(
+        options.policy,
+        options.gate,
+        shared=url,
+        prefix=options.key_prefix,
+        key=options.key,
+        gate_command=options.gate_command,
+    )
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:

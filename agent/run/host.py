@@ -28,6 +28,7 @@ from quoth.agent.run.options import (
     PolicyOptions,
     ToolChoice,
     model_options,
+    open_gates,
     policy_options,
     run_limits,
     tool_options,
@@ -136,6 +137,10 @@ class Host(EventSource):
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.workspace = workspace_of(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
+        self._gates = policies.gate_commands(self.config)
+        self.workspace.protect(
+            Path(word) for gate in self._gates for word in gate if Path(word).is_absolute()
+        )
         self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
@@ -298,6 +303,7 @@ class Host(EventSource):
             policy=self.policy,
             consent=self.broker,
             gate=policies.open_gate(),
+            programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,

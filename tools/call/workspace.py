@@ -133,6 +133,10 @@ class Workspace:
             self._secret.add(real)
             self.protected = (*self.protected, real)
 
+    def protect(self, files: Iterable[Path]) -> None:
+        """Let no tool write these files from now on."""
+        self.protected = (*self.protected, *(file.resolve() for file in files))
+
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
         return path.expanduser().resolve() in self._secret

@@ -202,7 +202,14 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
+    """Ask the user's programs, which judge every call, and then the gate, if the tool wants one."""
     tool = state.known_tool
+    for program in door.programs:
+        said = await gate_verdict(
+            program, tool, state.call, state.context, seconds=program.seconds, closed=True
+        )
+        if (ended := _weigh(state, "gate", said)) is not None:
+            return ended
     if not tool.gate:
         return None
     verdict = await gate_verdict(door.gate, tool, state.call, state.context)
