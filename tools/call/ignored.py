@@ -10,44 +10,85 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quoth.tools.text import count
-
-if TYPE_CHECKING:
-    from regex import Pattern
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
 NAME, EXCLUDE = ".gitignore", ".git/info/exclude"
 MAX_BYTES, MAX_LINES = 200_000, 2_000  # of one such file; the rest is not heeded
 SECONDS, ALL_SECONDS = 0.2, 2.0  # for one name, and for all that take long: such patterns were made to
-QUICK = 200  # patterns that are tried as one
+_ANYWHERE = "^(?:.+/)?"  # how a pattern begins that names what is at any depth
+_END = "(?:/|$)"
+_REPEATS = re.compile(r"(?<!\\)[+*]")
 
 
-@dataclass(frozen=True)
+@dataclass
+class _Pattern:
+    """What one line names, and whether that is left out. A ``safe`` one is quick whatever the name is; others
+    go to a library that can be stopped."""
+
+    text: str
+    out: bool
+
+    @cached_property
+    def safe(self) -> bool:
+        return len(_REPEATS.findall(self.text.removeprefix(_ANYWHERE))) <= 2
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.text, re.DOTALL)
+
+    def fits(self, path: str) -> bool:
+        """Raises TimeoutError."""
+        if self.safe:
+            return self._compiled.fullmatch(path) is not None
+        import regex
+
+        return regex.fullmatch(self.text, path, regex.DOTALL, timeout=SECONDS) is not None
+
+
 class _File:
-    """The patterns of one file, for the paths below ``base``, as they stand in it. ``quick`` are the same in
-    few: most names fit none of them."""
+    """The patterns of one file, for paths that begin with ``base``. Most names fit none of them, which two
+    large ones tell: ``_names`` for the last part of a path, ``_paths`` for all of it."""
 
-    base: int  # characters of a path that lead to it
-    patterns: list[tuple[Pattern[str], bool]]
-    quick: list[Pattern[str]]
+    def __init__(self, base: str, patterns: list[_Pattern]) -> None:
+        self._base, self._patterns = len(base), patterns
+        safe = dict.fromkeys(one.text for one in patterns if one.safe)
+        names = [text for text in safe if text.startswith(_ANYWHERE) and _is_name(_last(text))]
+        self._names = re.compile("|".join(map(_last, names)) or "(?!)", re.DOTALL)
+        self._paths = re.compile("|".join(text for text in safe if text not in names) or "(?!)", re.DOTALL)
+        self._unsafe = [one for one in patterns if not one.safe]
 
     def names(self, path: str) -> bool | None:
         """Whether a path is left out; None where no pattern says. A folder's ends with a slash. Raises
         TimeoutError."""
-        path = path[self.base :]
-        if any(one.fullmatch(path, timeout=SECONDS) for one in self.quick):
-            for pattern, out in reversed(self.patterns):
-                if pattern.fullmatch(path, timeout=SECONDS):
-                    return out
+        path = path[self._base :]
+        name = path[path.rfind("/", 0, -1) + 1 :]
+        if (
+            self._names.fullmatch(name)
+            or self._paths.fullmatch(path)
+            or any(one.fits(path) for one in self._unsafe)
+        ):
+            return next((one.out for one in reversed(self._patterns) if one.fits(path)), None)
         return None
+
+
+def _last(text: str) -> str:
+    """A pattern that fits at any depth, without that, and without its end."""
+    text = text.removeprefix(_ANYWHERE)
+    return f"{text.removesuffix(_END)}/?" if text.endswith(_END) else text
+
+
+def _is_name(text: str) -> bool:
+    return "/" not in text.replace("[^/]", "").removesuffix("?").removesuffix("/")
 
 
 @dataclass
@@ -138,29 +179,19 @@ def _read(file: Path, folder: str) -> tuple[_File, ...]:
         data = stream.read(MAX_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
     lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")[:MAX_LINES]
     patterns = list(_patterns(line.removesuffix("\r") for line in lines))
-    if not patterns:
-        return ()
-    import regex
-
-    texts = [pattern.pattern for pattern, _ in patterns]
-    quick = [
-        regex.compile("|".join(texts[at : at + QUICK]), regex.DOTALL) for at in range(0, len(texts), QUICK)
-    ]
-    return (_File(len(folder) + 1 if folder else 0, patterns, quick),)
+    return (_File(f"{folder}/" if folder else "", patterns),) if patterns else ()
 
 
-def _patterns(lines: Iterable[str]) -> Iterable[tuple[Pattern[str], bool]]:
-    """The patterns of lines, and whether each leaves out what fits; a line that is none says nothing."""
-    import regex  # can be stopped, as the patterns that pathspec compiles cannot
+def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:
+    """The patterns of lines; one that is none says nothing."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     for line in lines:
-        try:
-            made = GitIgnoreSpecPattern(line)
-            if made.include is not None and made.regex is not None:
-                yield regex.compile(_whole(made.regex.pattern), regex.DOTALL), made.include
-        except (ValueError, regex.error, RecursionError):
-            continue
+        with contextlib.suppress(ValueError, re.error, RecursionError):
+            text, out = GitIgnoreSpecPattern.pattern_to_regex(line)
+            if text is not None and out is not None:
+                re.compile(whole := _whole(text))
+                yield _Pattern(whole, out)
 
 
 def _whole(pattern: str) -> str:

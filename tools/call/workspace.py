@@ -293,7 +293,7 @@ class Workspace:
         ignored = ignored or Ignored(self.root)
         ignored.heeded = not all
         for file in files_below(start, ignored):
-            if file not in self._secret:
+            if not self._secret or file not in self._secret:
                 yield file
 
 
