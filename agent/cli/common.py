@@ -269,12 +269,14 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
 def tools_of(options: Options) -> ToolTable:
     """Load the tools without an agent, for commands that call none."""
-    from quoth.tools.loading import load_tools, with_sources
+    from quoth.tools.knowledge.skills import has_skills
+    from quoth.tools.loading import load_tools, with_shown
 
     _sources(options.sources)  # refused here, too
     with results_only():
         table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
-    table = with_sources(table) if options.sources else table
+    table = with_shown(table, "sources") if options.sources else table
+    table = with_shown(table, "skill") if has_skills(options.folder) else table
     if options.remote is None and not options.local:
         return table
     remote = remote_options(options).open_remote(table)

@@ -55,7 +55,8 @@ from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
+from quoth.tools.knowledge.skills import has_skills
+from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
@@ -135,7 +136,8 @@ class Host(EventSource):
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
-        self.table = table if given.sources is NO_SOURCES else with_sources(table)
+        table = table if given.sources is NO_SOURCES else with_shown(table, "sources")
+        self.table = with_shown(table, "skill") if has_skills(self.workspace.root) else table
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.hear(on_event)
