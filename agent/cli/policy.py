@@ -50,14 +50,9 @@ class TrustOptions(Options):
 
 
 def add(commands: Commands) -> None:
-<<<<<<< HEAD
     about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
     commands.group("policy", about, _actions)
-    about = "Let a workspace's own rules and settings, .quoth/policy.hy and config.hy, count from now on."
-=======
-    commands.group("policy", "Check the rules of policy files, or explain how a call is judged.", _actions)
     about = "Let a workspace's own rules, settings, skills and AGENTS.md count from now on, as they are."
->>>>>>> 116fdcebce412b1b2fd494bef28edf4e42523039
     commands.add("trust", about, TrustOptions, trust)
 
 
