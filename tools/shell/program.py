@@ -67,7 +67,9 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
 def check(argv: Sequence[str], folder: Path, cwd: str) -> None:
     """Raise ToolError, with a sentence that helps, if ``argv`` names no program."""
     if not argv or not argv[0].strip():
-        raise ToolError('There is no program to run: the first item of :argv names it, as in ["git" "status"].')
+        raise ToolError(
+            'There is no program to run: the first item of :argv names it, as in ["git" "status"].'
+        )
     if any("\0" in word for word in argv):
         raise ToolError("An item of :argv cannot contain a NUL character.")
     if not folder.is_dir():
@@ -178,7 +180,9 @@ async def run(
     except TimeoutError:
         said = plain(output.text)[-TOLD:].strip()
         told = f" The end of its output:\n{said}" if said else " It had written nothing."
-        raise ToolFailure("timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}") from None
+        raise ToolFailure(
+            "timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}"
+        ) from None
     except OSError as error:
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
     finally:
