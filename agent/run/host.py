@@ -152,6 +152,7 @@ class Host(EventSource):
         self.named = session or ""
         self.chat = ""
         self._given = given
+        self._programs: Background | None = None
         self._consent = consent
         self.offers = Offers(self.policy)
         self._closed = False
@@ -226,7 +227,7 @@ class Host(EventSource):
         given = self._given
         self._open_record()
         self._memory = OwnMemory(self._open_memory)
-        self._programs: Background | None = None
+        self._programs = None
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
             router = HostRouter(self._to_user, given.channels, self.agent_id)

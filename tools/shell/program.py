@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def command_for(
     boundary = Boundary(workspace.root, folder, network=network, hidden=workspace.protected, **more)
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
-    return Command(command.argv, {**command.env, **PLAIN}, command.pass_fds, command.clean)
+    return replace(command, env={**command.env, **PLAIN})
 
 
 async def start(command: Command, name: str, folder: Path, stdin: str | None = None) -> Running:
