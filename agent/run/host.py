@@ -28,6 +28,7 @@ from quoth.agent.run.options import (
     PolicyOptions,
     ToolChoice,
     model_options,
+    open_gates,
     policy_options,
     run_limits,
     tool_options,
@@ -55,6 +56,7 @@ from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skills import has_skills
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
@@ -74,6 +76,8 @@ if TYPE_CHECKING:
 class Host(EventSource):
     """The assembled parts of an agent."""
 
+    _programs: Background | None
+
     def __init__(
         self,
         *,
@@ -92,6 +96,7 @@ class Host(EventSource):
         timeout: float | None = None,
         api_key: str | None = None,
         max_tokens: int | None = None,
+        plan: bool = False,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
@@ -119,6 +124,8 @@ class Host(EventSource):
         ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
         ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
         ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+        ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
+        steps of a flight plan, which the Reply names.
 
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
@@ -132,6 +139,10 @@ class Host(EventSource):
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.workspace = workspace_of(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
+        self._gates = policies.gate_commands(self.config)
+        self.workspace.protect(
+            Path(word) for gate in self._gates for word in gate if Path(word).is_absolute()
+        )
         self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
@@ -151,6 +162,7 @@ class Host(EventSource):
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""
+        self.plan = plan
         self._given = given
         self._programs: Background | None = None
         self._consent = consent
@@ -172,6 +184,8 @@ class Host(EventSource):
             "limits": vars(self.limits),
             **given.kept,
         }
+        if plan:
+            self._options["plan"] = True
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
             self._options["memory"] = memory
         if given.memory_url:
@@ -292,9 +306,11 @@ class Host(EventSource):
             policy=self.policy,
             consent=self.broker,
             gate=policies.open_gate(),
+            programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
+            versions=StoreVersions(self._opened_store, self.workspace.root),
             together=lambda: self._opened_store().transaction(),
             limits=limits,
             tracer=self.tracer,

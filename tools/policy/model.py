@@ -39,11 +39,11 @@ class Key(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``; or a
-    circumstance, then ``argument`` is ``(user)`` or the like."""
+    """A text that a rule compares an argument with: literally (``=``), by ``under``, ``matches`` or
+    ``host``; or a circumstance, then ``argument`` is ``(user)`` or the like."""
 
     argument: str
-    how: Literal["=", "under", "matches"]
+    how: Literal["=", "under", "matches", "host"]
     text: str
     place: Place
 

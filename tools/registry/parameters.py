@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
-RESERVED = ("call", "ctx", "deny", "ask")
+RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
 SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden", "named")
 
 
@@ -122,7 +122,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     where = f"{tool}, parameter {name}"
     if not NAME.match(name):
         raise DefinitionError(f"{where}: a parameter's name is lower-case letters, digits and hyphens.")
-    if name in RESERVED or keyword.iskeyword(name.replace("-", "_")):
+    if name in RESERVED:
         raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
     for key in spec:
         if key not in SPEC_KEYS:
