@@ -147,7 +147,7 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
     put(Access.WRITE, map(real, (boundary.root, *boundary.writable)))
     put(
         Access.PROTECTED,
-        map(real, (root / WORKSPACE_FOLDER, *(root / part for part in GIT), *boundary.protected)),
+        map(real, (root / ".quoth", *(root / part for part in GIT), *boundary.protected)),
     )
     own = (state_dir(), config_dir(), cache_dir())
     put(
