@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "audit": ("quoth audit --since 2h", "quoth audit verify"),
     "policy": ("quoth policy check rules.hy", "quoth policy explain '(read-file \"notes.txt\")'"),
     "policy check": ("quoth policy check", "quoth policy check rules.hy --tools word-count.hy"),
+    "policy example": ("quoth policy example", "quoth policy example > rules.hy"),
     "policy explain": (
         'quoth policy explain \'(write-file :path "a.txt" :content "")\'',
         "quoth policy explain '(read-file \"a.txt\")' --user ben --policy rules.hy",

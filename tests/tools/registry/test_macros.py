@@ -210,7 +210,7 @@ OPTIONS = [
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "changes", "body", *OPTIONS])
-SPEC = ":type :doc :default :choices :min :max :secret :hidden"
+SPEC = ":type :doc :default :choices :min :max :secret :hidden :named"
 
 MISUSES: list[tuple[str, str, str]] = [
     # the definition, the text under the caret, the sentence
