@@ -151,7 +151,9 @@ class Door(Parts):
             """A call the body makes: through this door, and what it did counts as done by the body too."""
             state.made[form.digest] += 1
             inner = _inner(call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
-            if state.permitted:  # the body has begun again: what it had done is not done twice
+            if (
+                state.permitted or state.answers
+            ):  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = state.context.inner_clocks
             around = dataclasses.replace(given, clocks=clocks, dry=dry or given.dry, written=[])
@@ -177,9 +179,11 @@ class Door(Parts):
 
             return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
 
+        versions = self.versions
         return dataclasses.replace(
             given,
             side_effects=[],
+            keep=None if versions is None else lambda write: versions.keep(state.call, write),
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),
@@ -195,7 +199,7 @@ class Door(Parts):
             may_reach=reach,
             dispatch=nested,
             look=look,
-            permission=Permission(state.permitted),
+            permission=Permission(state.permitted, state.answers),
         )
 
     def _shipped(self, name: str) -> CognitiveTool | None:
