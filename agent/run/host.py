@@ -76,6 +76,8 @@ if TYPE_CHECKING:
 class Host(EventSource):
     """The assembled parts of an agent."""
 
+    _programs: Background | None
+
     def __init__(
         self,
         *,
@@ -238,7 +240,7 @@ class Host(EventSource):
         given = self._given
         self._open_record()
         self._memory = OwnMemory(self._open_memory)
-        self._programs: Background | None = None
+        self._programs = None
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
             router = HostRouter(self._to_user, given.channels, self.agent_id)

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,9 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
 def check(argv: Sequence[str], folder: Path, cwd: str) -> None:
     """Raise ToolError, with a sentence that helps, if ``argv`` names no program."""
     if not argv or not argv[0].strip():
-        raise ToolError('There is no program to run: the first item of :argv names it, as in ["git" "status"].')
+        raise ToolError(
+            'There is no program to run: the first item of :argv names it, as in ["git" "status"].'
+        )
     if any("\0" in word for word in argv):
         raise ToolError("An item of :argv cannot contain a NUL character.")
     if not folder.is_dir():
@@ -121,7 +124,7 @@ def command_for(
     boundary = Boundary(workspace.root, folder, network=network, hidden=workspace.protected, **more)
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
-    return Command(command.argv, {**command.env, **PLAIN}, command.pass_fds, command.clean)
+    return replace(command, env={**command.env, **PLAIN})
 
 
 async def start(command: Command, name: str, folder: Path, stdin: str | None = None) -> Running:
@@ -177,7 +180,9 @@ async def run(
     except TimeoutError:
         said = plain(output.text)[-TOLD:].strip()
         told = f" The end of its output:\n{said}" if said else " It had written nothing."
-        raise ToolFailure("timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}") from None
+        raise ToolFailure(
+            "timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}"
+        ) from None
     except OSError as error:
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
     finally:

@@ -138,7 +138,7 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
 
     def put(access: Access, paths: Iterable[Path]) -> None:
         for path in paths:
-            if path.exists():
+            if path.exists() and os.access(path, os.R_OK):
                 found[path] = max(access, found.get(path, access))
 
     put(Access.COVERED, covered)
