@@ -92,12 +92,9 @@ class Undo:
     _rows: list[Written] = field(default_factory=list)
 
     def plan(self, since: int = 0) -> UndoPlan:
-        """How to put back what was written from event ``since`` on. Raises UsageError for nothing."""
+        """How to put back what was written from event ``since`` on."""
         files = [self._put_back(path, rows, since) for path, rows in self._by_path()]
-        found = self._plan(files, uncovered=tuple(self._uncovered(since)))
-        if not found.files and not found.left:
-            raise UsageError(self._nothing(since, found.uncovered))
-        return found
+        return self._plan(files, uncovered=tuple(self._uncovered(since)))
 
     def plan_redo(self) -> UndoPlan:
         """How to take the last undo back that was not taken back yet. Raises UsageError."""
@@ -219,9 +216,9 @@ class Undo:
         why = self.forbids(one.path, "" if one.then is None else one.then.decode("utf-8", "replace"))
         return Left(one.path, f"the rules forbid it: {why}") if why else one
 
-    def _nothing(self, since: int, uncovered: Sequence[Uncovered]) -> str:
-        """Why there is nothing to put back."""
-        more = f" Not covered: {'; '.join(map(str, uncovered[:3]))}." if uncovered else ""
+    def nothing(self, plan: UndoPlan, since: int = 0) -> str:
+        """Why there is nothing to put back from event ``since`` on."""
+        more = f" Not covered: {'; '.join(map(str, plan.uncovered[:3]))}." if plan.uncovered else ""
         if not self._rows:
             opened = self.transcript.last(self.session, "session")
             taken = opened.said.get("from") if opened else None

@@ -71,6 +71,10 @@ class UndoPlan:
     uncovered: tuple[Uncovered, ...] = ()
     redo: bool = False
 
+    @property
+    def empty(self) -> bool:
+        return not self.files and not self.left
+
     def to_json(self) -> dict[str, Any]:
         return {
             "session": self.session,
