@@ -288,7 +288,7 @@ ALL: tuple[Any, ...] = (
     Command("sessions", "", "list the sessions of this workspace", sessions),
     Command("log", "ID", "what happened in a session; without ID: in this one", log),
     Command("tokens", "", "how many tokens this session has used", tokens),
-    Command("undo", "", "take the last message back, and what was written since; ,undo files: only that", undo),
+    Command("undo", "", "take back a message and what was written since; ,undo files: only that", undo),
     Command("redo", "", "write the files again that the last ,undo has put back", redo),
     Command("diff", "ID", "what a session has changed in files; without ID: this one", diff),
     Command("new", "", "forget the conversation", new),
