@@ -291,7 +291,10 @@ class Undo:
         """The calls from event ``since`` on that may have changed what was not kept."""
         calls: dict[str, Event] = {}
         ends: dict[str, Event] = {}
-        for event in self.transcript.events(self.session, after=max(since - 1, 0)):
+        openings = self.transcript.events(self.session, kind="session")
+        forked = [event.seq for event in openings if event.data.get("from")]
+        taken_over = max((self.transcript.imported(self.session), *forked))
+        for event in self.transcript.events(self.session, after=max(since - 1, taken_over)):
             if event.kind == "call" and CHANGING.intersection(event.data.get("does", ())):
                 calls[event.key] = event
             elif event.kind == "receipt":

@@ -375,6 +375,7 @@ class Days:
         there = path.is_file()
         match what:
             case "write":
+                one.call(f'(read-file :path "{name}")')  # it may have changed
                 write(one, name, self.text().replace("\n", "\\n"))
             case "edit" if there and (text := path.read_text()):
                 old = text.splitlines()[0]
@@ -387,6 +388,7 @@ class Days:
                 path.write_text(self.text() + "!")
                 self.touched.add(name)
             case "other":
+                other.call(f'(read-file :path "{name}")')
                 write(other, name, "other")
                 self.touched.add(name)
             case "undo":
