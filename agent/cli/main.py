@@ -33,6 +33,7 @@ from quoth.agent.cli import (
     session,
     stats,
     tools,
+    undo,
     worker,
 )
 from quoth.agent.cli.common import interrupted
@@ -65,6 +66,7 @@ FILES = (
     catalog,
     remind,
     session,
+    undo,
     stats,
     resume,
     replay,

@@ -5,7 +5,8 @@ Must not know where the file is. No complaint shows what may be a secret of the 
 The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperature 0.2)``, ``(timeout 300)``,
 ``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
-``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``; and
+``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
+``(gate-command ["gate.py" "--strict"])``; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
 """
 
@@ -91,6 +92,8 @@ class _Reader:
             self.known(named, providers)
         if "max-reply-tokens" in said:
             said["reply_tokens"] = said.pop("max-reply-tokens")
+        if "gate-command" in said:
+            said["gate_command"] = said.pop("gate-command")
         return Config(**said, daily=tuple(daily), providers=providers)
 
     def head(self, form: Any) -> str:
@@ -158,6 +161,20 @@ class _Reader:
             if kind not in (there := names(providers)):
                 hint = did_you_mean(kind, there) or f" There are {', '.join(there)}."
                 raise self.fault(node, f"There is no provider {kind}.{hint}")
+
+    def gate_command(self, node: Any) -> tuple[str, ...]:
+        return self.argv(node, "a gate", '["/home/ann/gate.py" "--strict"]')
+
+    def argv(self, node: Any, what: str, such: str) -> tuple[str, ...]:
+        """A program of the user's and its arguments, which no workspace may name."""
+        if not self.own:
+            raise self.fault(node, "A workspace may name no program.")
+        if not isinstance(node, m.List) or not node:
+            raise self.fault(node, f"{what.capitalize()} is a program and its arguments: {such}.")
+        words = tuple(self.text(word) for word in node)
+        if "/" in words[0] and words[0][0] not in "/~":
+            raise self.fault(node[0], "A program is named by its whole path, or as one on PATH.")
+        return words
 
     # Keywords
 
@@ -260,6 +277,7 @@ VALUES: dict[str, Value] = {
     "timeout": _Reader.seconds,
     "instructions": _Reader.text,
     "max-reply-tokens": _Reader.whole,
+    "gate-command": _Reader.gate_command,
 }
 HEADS = (*VALUES, "budget", "provider")
 OF_RUN: dict[str, Value] = {

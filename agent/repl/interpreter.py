@@ -17,7 +17,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.loaded import digest_of_file
 from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
-from quoth.agent.reply import Reply
+from quoth.agent.reply import Reply, WrittenPlan
 from quoth.agent.terminal.input import answers
 from quoth.agent.terminal.output import complain, print_drawn, print_json, print_line, results_only
 from quoth.agent.terminal.speech import Speech
@@ -178,6 +178,8 @@ class Interpreter:
                 self._write(one.text)
             if done.bounded:
                 self.complain(f"{budget_text(done.spent, done.left)}.")
+            if done.plan is not None:
+                self._tell_plan(done.plan)
         elif done.ok:
             if done.message:
                 self.complain(done.message)
@@ -187,6 +189,13 @@ class Interpreter:
             self.complain(failure_text(done))
         if done.status == "pending":
             self.tell_waiting()
+
+    def _tell_plan(self, plan: WrittenPlan) -> None:
+        if plan.steps:
+            steps = number_of(plan.steps, "step")
+            self.complain(f"The plan has {steps}, and nothing of it was made: {plan.file}")
+        path = self.agent.workspace.root / plan.file
+        self.complain(f"Edit it as you like; quoth approve {path} approves it, ,fly {path} carries it out.")
 
     def tell_waiting(self, how: str = ",resume.") -> None:
         """Say how what waits is decided or answered, and then gone on with."""

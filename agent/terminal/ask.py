@@ -73,10 +73,15 @@ def call_of(text: str) -> CallForm:
 
 def confirmed(question: str, *, no_input: bool) -> bool:
     """Ask a yes-no question at the terminal. Raises UsageError if nobody can be asked."""
+    return asyncio.run(confirm(question, no_input=no_input))
+
+
+async def confirm(question: str, *, no_input: bool) -> bool:
+    """The same, where a loop of asyncio runs already."""
     if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(f"{shown(question)} Say so with --yes.")
     try:
-        return asyncio.run(answers().ask(f"{shown(question)} [y/N] ")).strip().lower() in ("y", "yes")
+        return (await answers().ask(f"{shown(question)} [y/N] ")).strip().lower() in ("y", "yes")
     except EOFError:
         return False
 

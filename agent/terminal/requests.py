@@ -147,6 +147,12 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
     return "\n       ".join(filter(None, lines))
 
 
+def _command_line(request: Request) -> str:
+    from quoth.agent.terminal.forms import command_line, form_of
+
+    return "" if (form := form_of(request.form)) is None else command_line(form)
+
+
 def _origin(request: Request) -> str:
     return f"{request.user} ({request.channel})" if request.channel else request.user
 
@@ -172,6 +178,7 @@ def page(
 
         form, below = f"{request.tool} asks a question:", rows_of(request.question, _columns())
     rows = {
+        "runs": _command_line(request),
         "because": "" if request.question else request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
         "touches": "" if request.question else ", ".join(request.touches) or "no file it names",

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.keeping import FileWrite
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.call.question import Question
 from quoth.tools.errors import Status
@@ -113,6 +114,15 @@ class Consent(Protocol):
         """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
         decision."""
         return
+
+
+class Versions(Protocol):
+    """Keeps what files held before calls wrote them, so that it can be put back."""
+
+    def keep(self, call: Call, write: FileWrite) -> str:
+        """Keep it, on disk before this returns; a sentence where it cannot be put back later. Raises
+        StoreError, and then the file is not written."""
+        ...
 
 
 class NoLimits:

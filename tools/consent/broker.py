@@ -313,11 +313,11 @@ class Broker(Decisions):
             self._settled.add(call.id)
             return settled
         for row in settled:
-            # A scope answers for a quotation only where it was given for that very call.
+            # A scope answers for a quotation, and what is asked each time, only if given for that very call.
             rule = row.granted or ""
             if (
                 row.digest == digest
-                if not rule or call.quoted
+                if not rule or call.quoted or call.each_time
                 else self._covered(rule, tool, call, row.touches)
             ):
                 until = f"until {_clock_time(row.expires)}"

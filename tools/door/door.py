@@ -173,9 +173,17 @@ class Door(Parts):
             tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
             return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister)
 
+        def reach(address: str) -> bool:
+            """Whether the rules name an address of the own network to which this call leads."""
+            from quoth.tools.policy.reach import may_reach  # here: few calls go there
+
+            return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
+
+        versions = self.versions
         return dataclasses.replace(
             given,
             side_effects=[],
+            keep=None if versions is None else lambda write: versions.keep(state.call, write),
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),
@@ -188,6 +196,7 @@ class Door(Parts):
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),
             may_look=lambda path: walk().may_look(path),
+            may_reach=reach,
             dispatch=nested,
             look=look,
             permission=Permission(state.permitted, state.answers),

@@ -34,6 +34,7 @@ from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
+from quoth.tools.door.planning import note_in_plan
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import (
@@ -201,7 +202,14 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
+    """Ask the user's programs, which judge every call, and then the gate, if the tool wants one."""
     tool = state.known_tool
+    for program in door.programs:
+        said = await gate_verdict(
+            program, tool, state.call, state.context, seconds=program.seconds, closed=True
+        )
+        if (ended := _weigh(state, "gate", said)) is not None:
+            return ended
     if not tool.gate:
         return None
     verdict = await gate_verdict(door.gate, tool, state.call, state.context)
@@ -220,7 +228,9 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     if not state.questions:
         return None
     call = state.call
-    gate = state.verdicts.get("gate")
+    gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
+    if isinstance(guard, Verdict) and guard.each_time:
+        call = dataclasses.replace(call, program_run="", each_time=True)
     if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
         call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
     return await _ask_person(door, state, call, "; ".join(state.questions))
@@ -429,6 +439,7 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
     ("limits", check_limits),
     ("policy", ask_policy),
     ("guard", ask_guard),
+    ("plan", note_in_plan),
     ("gate", ask_gate),
     ("consent", ask_consent),
     ("body", run_body),

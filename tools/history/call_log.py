@@ -99,7 +99,7 @@ class StoreCallLog:
     def _called(self, tool: CognitiveTool | None, call: Call, consent: Decided | None) -> int:
         if not call.tool:  # it could not be read
             return call.event
-        self._hide(tool, call)
+        self.hide(tool, call)
         data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
         if not call.run:
             data |= {"route": call.route, "user": call.user}
@@ -118,7 +118,8 @@ class StoreCallLog:
             self._transcript.add(call.session, "approval", said, parent=seq, **marks)
         return seq
 
-    def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
+    def hide(self, tool: CognitiveTool | None, call: Call) -> None:
+        """Hide the secrets of a call in what is written from now on."""
         self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
 
 

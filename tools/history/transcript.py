@@ -328,8 +328,10 @@ class Transcript:
                 "texts",
                 "imported",
                 "indexed_sessions",
+                "writes",
             ):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            execute("DELETE FROM contents WHERE sha256 NOT IN (SELECT before FROM writes WHERE before > '')")
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
             )
