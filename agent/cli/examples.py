@@ -33,6 +33,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "pending": ("quoth pending", "quoth pending hm4kq"),
     "approve": ("quoth approve hm4kq", "quoth approve plan.org --step build"),
     "deny": ('quoth deny hm4kq --why "not in src"', "quoth deny plan.org --step build"),
+    "answer": ("quoth answer hm4kq 8080", "quoth answer hm4kq 2 --resume"),
     "memory": ("quoth memory list", 'quoth memory search "when does the train leave"'),
     "memory list": ("quoth memory list", "quoth memory list --kind core --json"),
     "memory show": ("quoth memory show person", "quoth memory show person --history"),

@@ -177,9 +177,9 @@ def _show(
     for note in report.notes:
         complain(note)
     if report.status == "pending":
-        ids = [request.id for request in agent.broker.requests(session=report.session)]
+        waiting = agent.broker.requests(session=report.session)
         again = options.typed("fly", report.plan)
-        tell_next("Then go on with", again, requests=ids, typed=options.typed)
+        tell_next("Then go on with", again, requests=waiting, typed=options.typed)
 
 
 def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> OptionsT:

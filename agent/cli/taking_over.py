@@ -49,6 +49,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     for name in ("without", "local"):
         if given.get(name) and not vars(options)[name]:
             more[name] = given[name]
+    if given.get("plan"):
+        more["planning"] = True
     if given.get("knowledge"):
         more["knowledge"] = True
     if options.search and "://" not in options.search:  # a folder has no keys

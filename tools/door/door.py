@@ -152,7 +152,9 @@ class Door(Parts):
             """A call the body makes: through this door, and what it did counts as done by the body too."""
             state.made[form.digest] += 1
             inner = _inner(call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
-            if state.permitted:  # the body has begun again: what it had done is not done twice
+            if (
+                state.permitted or state.answers
+            ):  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = state.context.inner_clocks
             around = dataclasses.replace(given, clocks=clocks, dry=dry or given.dry, written=[])
@@ -171,6 +173,12 @@ class Door(Parts):
 
             tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
             return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister)
+
+        def reach(address: str) -> bool:
+            """Whether the rules name an address of the own network to which this call leads."""
+            from quoth.tools.policy.reach import may_reach  # here: few calls go there
+
+            return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
 
         versions = self.versions
 
@@ -198,9 +206,10 @@ class Door(Parts):
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),
             may_look=lambda path: walk().may_look(path),
+            may_reach=reach,
             dispatch=nested,
             look=look,
-            permission=Permission(state.permitted),
+            permission=Permission(state.permitted, state.answers),
         )
 
     def _shipped(self, name: str) -> CognitiveTool | None:

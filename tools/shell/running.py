@@ -71,9 +71,13 @@ class Running:
             self._code = int(number or -signal.SIGKILL)  # without a number somebody has killed the keeper
         return self._code
 
+    def stop(self) -> None:
+        """Kill everything; ``ended`` then returns soon."""
+        self._tell(signal.SIGTERM)
+
     async def put_away(self) -> None:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
-        self._tell(signal.SIGTERM)
+        self.stop()
         cancelled = False
         while self.process.returncode is None:
             try:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
@@ -43,17 +43,12 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a confined program. Call ``close`` once it has ended, or if it was never started."""
+    """How to start a confined program. Call ``close`` once, when it has ended or could not be started."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
-    clean: tuple[Callable[[], object], ...] = field(default=(), repr=False)
-
-    def close(self) -> None:
-        for step in self.clean:
-            with contextlib.suppress(OSError):
-                step()
+    close: Callable[[], object] = lambda: None
 
 
 class Access(IntEnum):
@@ -92,13 +87,24 @@ TOOLCHAINS = (
     ".local/pipx",
 )
 USUAL = frozenset(
-    "PATH HOME LANG LANGUAGE TERM COLORTERM NO_COLOR TZ USER LOGNAME SHELL COLUMNS LINES VIRTUAL_ENV CONDA_PREFIX"
-    " JAVA_HOME GOROOT RUSTUP_HOME NVM_DIR PYTHONDONTWRITEBYTECODE SOURCE_DATE_EPOCH CI DEBIAN_FRONTEND".split()
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "CI", "DEBIAN_FRONTEND"),
+        *(
+            "TERM",
+            "COLORTERM",
+            "NO_COLOR",
+            "COLUMNS",
+            "LINES",
+            "PYTHONDONTWRITEBYTECODE",
+            "SOURCE_DATE_EPOCH",
+        ),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR"),
+    )
 )
 
 
 def environment(boundary: Boundary, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that are passed: the usual ones and those named, so that a key in another one stays out."""
+    """The variables that are passed: the usual ones and those named. A key in another one stays out."""
     named = {
         name: value
         for name, value in given.items()
@@ -118,21 +124,21 @@ def homes() -> Iterator[Path]:
 
 
 def places(boundary: Boundary) -> list[tuple[Path, Access]]:
-    """Each place that differs from "read only", as its real path, outer ones first. Raises ToolError for a
-    workspace around the home folder: everything there would be seen."""
+    """Each place that differs from what is around it, as its real path, outer ones first; the system is
+    read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
     covered = {real(place) for place in (*map(Path, COVERED), *homes())} - {Path("/")}
-    around = next((home for home in covered if home.is_relative_to(root)), None)
-    if around:
+    held = next((home for home in covered if home.is_relative_to(root)), None)
+    if held:
         raise ToolError(
-            f"The workspace {root} holds {around}, whose files a program must not see: start in the folder of"
+            f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
             " a project."
         )
     found: dict[Path, Access] = {}
 
     def put(access: Access, paths: Iterable[Path]) -> None:
         for path in paths:
-            if path.exists():
+            if path.exists() and os.access(path, os.R_OK):
                 found[path] = max(access, found.get(path, access))
 
     put(Access.COVERED, covered)
@@ -152,7 +158,17 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
         if root.is_relative_to(real(folder)):
             found[real(folder)] = Access.COVERED
     found[root] = Access.WRITE
-    return sorted(found.items(), key=lambda entry: len(entry[0].parts))
+    kept: dict[Path, Access] = {}
+    for place, access in sorted(found.items(), key=lambda entry: len(entry[0].parts)):
+        outer = around(place, kept)
+        if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED):
+            kept[place] = access
+    return list(kept.items())
+
+
+def around(place: Path, known: Mapping[Path, Access]) -> Access:
+    """What the nearest of the known places around this one is; the system is read-only."""
+    return next((known[outer] for outer in place.parents if outer in known), Access.READ)
 
 
 def programs() -> Iterator[Path]:
@@ -164,10 +180,10 @@ def programs() -> Iterator[Path]:
         if not name or not folder.is_absolute():
             continue
         yield folder
-        around = folder.parent
-        deep = any(len(around.parts) > len(home.parts) and around.is_relative_to(home) for home in mine)
-        if folder.name in ("bin", "shims") and deep and around.name not in (".local", ".cargo"):
-            yield around
+        whole = folder.parent
+        deep = any(len(whole.parts) > len(home.parts) and whole.is_relative_to(home) for home in mine)
+        if folder.name in ("bin", "shims") and deep and whole.name not in (".local", ".cargo"):
+            yield whole
     for home in mine:
         yield from (home / part for part in TOOLCHAINS)
 
