@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,16 +180,22 @@ class Victim:
         return worked
 
     def survives(self) -> bool:
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.survivor in (process / "cmdline").read_text().split("\0"):
-                    found.append(int(process.name))
-            except OSError:
-                continue
+        """Whether the survivor is there for good: the kernel may still be ending it."""
+        for _ in range(200):
+            if not (found := self._survivors()):
+                return False
+            time.sleep(0.01)
         for number in found:
             os.kill(number, 9)
-        return bool(found)
+        return True
+
+    def _survivors(self) -> list[int]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if self.survivor in (process / "cmdline").read_text().split("\0"):
+                    found.append(int(process.name))
+        return found
 
 
 _PATH = {"PATH": os.environ.get("PATH", os.defpath)}
