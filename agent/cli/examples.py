@@ -72,6 +72,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "remind": ("quoth remind", "quoth remind --watch --to phone --channel phone=inbox.txt"),
     "stats": ("quoth stats", "quoth stats --since 7d --json"),
     "sessions": ("quoth sessions", "quoth sessions --all --json"),
+    "diff": ("quoth diff s1a2b3c4", "quoth diff --json"),
+    "undo": ("quoth undo s1a2b3c4 --dry-run", "quoth undo s1a2b3c4 --to 12"),
     "log": ("quoth log --last", "quoth log s1a2b3c4 --org > session.org"),
     "fork": ("quoth fork s1a2b3c4", "quoth fork s1a2b3c4 --at 12"),
     "export": ("quoth export s1a2b3c4 session.hy", "quoth export s1a2b3c4"),

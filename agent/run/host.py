@@ -306,6 +306,7 @@ class Host(EventSource):
             policy=self.policy,
             consent=self.broker,
             gate=policies.open_gate(),
+            after=self.config.after,
             programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),

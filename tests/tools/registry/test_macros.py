@@ -337,7 +337,7 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :effects [:reds] :body 1)',
         "(def",
-        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages.",
+        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages, :asks.",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [a {}] :examples [(x :b 1)] :body 1)',
