@@ -164,6 +164,7 @@ class Host(EventSource):
         self.chat = ""
         self.plan = plan
         self._given = given
+        self._programs: Background | None = None
         self._consent = consent
         self.offers = Offers(self.policy)
         self._closed = False
@@ -305,6 +306,7 @@ class Host(EventSource):
             policy=self.policy,
             consent=self.broker,
             gate=policies.open_gate(),
+            after=self.config.after,
             programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
