@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import ssl
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,15 @@ def test_what_is_not_what_was_asked_for(body: bytes, wanted: str, sentence: str)
     with pytest.raises(ToolError) as told:
         page_of(Response(read_url("http://a.example/x?key=1"), "application/x", "", body), wanted)
     assert str(told.value) == sentence
+
+
+def test_an_image_comes_as_a_value(server: Server) -> None:
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", 640, 480) + b"\x08\x02\0\0\0"
+    server.answers = [moved("/cat.png"), status(200, png, kind="image/png")]
+    result = fetched(at(server), HERE)
+    image = {"image": "", "name": "cat.png", "type": "image/png", "width": 640, "height": 480}
+    assert result.value == {"url": at(server, "/cat.png"), "image": image}
+    assert result.follow_up == "An image, 640x480."
 
 
 # Where it leads on
