@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "audit": ("quoth audit --since 2h", "quoth audit verify"),
     "policy": ("quoth policy check rules.hy", "quoth policy explain '(read-file \"notes.txt\")'"),
     "policy check": ("quoth policy check", "quoth policy check rules.hy --tools word-count.hy"),
+    "policy example": ("quoth policy example", "quoth policy example > rules.hy"),
     "policy explain": (
         'quoth policy explain \'(write-file :path "a.txt" :content "")\'',
         "quoth policy explain '(read-file \"a.txt\")' --user ben --policy rules.hy",
@@ -33,6 +34,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "pending": ("quoth pending", "quoth pending hm4kq"),
     "approve": ("quoth approve hm4kq", "quoth approve plan.org --step build"),
     "deny": ('quoth deny hm4kq --why "not in src"', "quoth deny plan.org --step build"),
+    "answer": ("quoth answer hm4kq 8080", "quoth answer hm4kq 2 --resume"),
     "memory": ("quoth memory list", 'quoth memory search "when does the train leave"'),
     "memory list": ("quoth memory list", "quoth memory list --kind core --json"),
     "memory show": ("quoth memory show person", "quoth memory show person --history"),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from quoth.agent.cli import (
+    answer,
     audit,
     call,
     catalog,
@@ -59,6 +60,7 @@ FILES = (
     audit,
     policy,
     consent,
+    answer,
     memory,
     knowledge,
     catalog,

@@ -75,6 +75,20 @@ def diff(repl: Interpreter, rest: str) -> None:
     diff(repl, rest)
 
 
+def plan(repl: Interpreter, rest: str) -> None:
+    if rest not in ("", "on", "off"):
+        raise UsageError(f",plan is a switch: ,plan or ,plan off; to fly a plan: ,fly {rest}")
+    on = rest == "on" or (not rest and not repl.agent.plan)
+    repl.agent.use_plan_mode(on)
+    if on:
+        repl.tell(
+            "Plan mode: of the model's calls only those that read are made; others become a flight plan."
+        )
+        repl.complain(",plan ends it.")
+    else:
+        repl.tell("Plan mode is off: calls are made.")
+
+
 async def resume(repl: Interpreter, rest: str) -> None:
     if rest not in ("", repl.agent.session):
         raise UsageError(f",resume goes on with this session; for another: quoth resume {rest}")
@@ -212,6 +226,13 @@ def deny(repl: Interpreter, rest: str) -> None:
     _decide(repl, request, Decision("deny", repl.agent.user, why=why.strip()))
 
 
+def answer(repl: Interpreter, rest: str) -> None:
+    request, _, said = rest.partition(" ")
+    if not request:
+        raise UsageError(",answer needs the ID of a question, and the answer; ,pending lists them.")
+    _decide(repl, request, Decision("answer", repl.agent.user, answer=said))
+
+
 def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
     from quoth.agent.terminal.requests import decide
 
@@ -282,7 +303,9 @@ ALL: tuple[Any, ...] = (
     Command("pending", "", "what waits for your decision here; with an ID: all of it", pending),
     Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
     Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
+    Command("answer", "ID TEXT", "answer a question in words, or by a choice's number", answer),
     Command("resume", "", "go on with what waited", resume),
+    Command("plan", "", "plan mode on or off: only what reads is made, the rest is planned", plan),
     Command("fly", "PLAN", "fly a flight plan", fly, chat=False),
     Command("session", "", "which session this is", session),
     Command("sessions", "", "list the sessions of this workspace", sessions),

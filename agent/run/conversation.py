@@ -191,6 +191,14 @@ class Conversations(Driver):
         self._session.open_again(self.given())
         self._go_on_anew()
 
+    def use_plan_mode(self, on: bool) -> None:
+        """Note what does more than read as steps of a plan from now on, or make it again."""
+        self.plan = on
+        self._options.pop("plan", None)
+        if on:
+            self._options["plan"] = True
+        self._session.open_again(self.given())
+
     def _go_on_anew(self) -> None:
         """Let the next ``say`` bring the conversation back from the transcript, with what is new in it."""
         if self._conversation is not None:
@@ -266,7 +274,11 @@ class Conversations(Driver):
             said["surroundings"] = here
         if (options := self.models.request_options) is not None:
             said["temperature"] = options.temperature
-        if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
+        if self.plan:
+            said["plan"] = True
+        if news := "\n\n".join(
+            filter(None, [self._told_of_plan(after), self._told_anew(after), self._news(after)])
+        ):
             said["news"] = news
         if output is not None:
             said["output"] = dict(output.schema)
@@ -335,6 +347,16 @@ class Conversations(Driver):
         if begun is None or begun.data.get("instructions", "") == now:
             return ""
         return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
+
+    def _told_of_plan(self, last: str) -> str:
+        """What is told of plan mode where it begins or ends with the next run."""
+        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        was = begun is not None and bool(begun.data.get("plan"))
+        if was == self.plan:
+            return ""
+        from quoth.agent.run.plan_mode import ON, OVER
+
+        return ON if self.plan else OVER
 
     def _news(self, last: str) -> str:
         """What has become, since the run ``last`` began, of calls that waited when the chat went on."""

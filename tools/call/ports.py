@@ -15,6 +15,7 @@ from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolR
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.keeping import FileWrite
 from quoth.tools.call.preview import RemainingQuota
+from quoth.tools.call.question import Question
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -33,6 +34,14 @@ class Policy(Protocol):
         """Judge a previewed call some of whose ``args`` are UNKNOWN. The verdict is one that holds for
         every value of theirs, or else an ask whose reason begins with ``depends``, a text that names them."""
         ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person said to a question, and a sentence for the audit that names the person."""
+
+    text: str
+    by: str = ""
 
 
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
@@ -88,6 +97,10 @@ class Consent(Protocol):
     that stores its requests is tools/consent/broker.py."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None: ...
+
+    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
+        """The person's answer to a question of the body. A Verdict that asks leaves the call pending."""
+        return deny("nobody can be asked here")
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """Called when the program of ``call`` starts."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from quoth.tools.call.ignored import Ignored, files_below
 from quoth.tools.call.keeping import FileWrite, Held, Keeper, current_keeper
 from quoth.tools.call.on_disk import held, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
@@ -26,8 +27,6 @@ from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 
-# Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
-SKIPPED = {"node_modules", "__pycache__"}
 TURN_SECONDS = 25.0  # so long a writer waits for those before it
 TURNS = 64  # locks for all files together: their own files are never removed, so there must not be many
 REMEMBERED = 2000  # files that were read
@@ -132,6 +131,10 @@ class Workspace:
         if file is not None and (real := file.expanduser().resolve()) not in self._secret:
             self._secret.add(real)
             self.protected = (*self.protected, real)
+
+    def protect(self, files: Iterable[Path]) -> None:
+        """Let no tool write these files from now on."""
+        self.protected = (*self.protected, *(file.resolve() for file in files))
 
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
@@ -349,9 +352,10 @@ class Workspace:
             return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
         return f"{path}: {_why(error)}."
 
-    def walk(self, path: str) -> Iterator[Path]:
+    def walk(self, path: str, *, all: bool = False, ignored: Ignored | None = None) -> Iterator[Path]:
         """The regular files under a folder (or the file itself), sorted, without hidden folders, links and
-        secret files."""
+        secret files; unless ``all`` are wanted, also without what .gitignore names, which is counted in
+        ``ignored``, and the SKIPPED folders."""
         start, path = self.resolve(path), written(path)
         if start.is_file():
             if start not in self._secret:
@@ -361,12 +365,11 @@ class Workspace:
             raise ToolError(f"{path} is no regular file.")
         if not start.is_dir():
             raise ToolError(self._failure(path, start, FileNotFoundError()))
-        for folder, folders, files in os.walk(start, followlinks=False):
-            folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-            for name in sorted(files):
-                file = Path(folder, name)
-                if file not in self._secret and not file.is_symlink() and file.is_file():
-                    yield file
+        ignored = ignored or Ignored(self.root)
+        ignored.heeded = not all
+        for file in files_below(start, ignored):
+            if not self._secret or file not in self._secret:
+                yield file
 
 
 def _changed(path: str) -> str:

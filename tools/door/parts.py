@@ -6,8 +6,8 @@ It knows the ports and their null objects; it must not know the stages.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.ports import (
     Audit,
@@ -28,6 +28,10 @@ from quoth.tools.call.ports import (
 from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 
+if TYPE_CHECKING:
+    from quoth.tools.door.gate_program import GateProgram
+    from quoth.tools.shell.after import AfterWrite
+
 MAX_DEPTH = 10  # of calls inside calls
 
 
@@ -41,6 +45,8 @@ class Parts:
         policy: Policy | None = None,
         limits: Limits | None = None,
         gate: Gate | None = None,
+        programs: Sequence[GateProgram] = (),
+        after: Sequence[AfterWrite] = (),
         consent: Consent | None = None,
         audit: Audit | None = None,
         receipts: Receipts | None = None,
@@ -54,6 +60,8 @@ class Parts:
         self.policy = policy or EffectsPolicy()
         self.limits = limits or NoLimits()
         self.gate = gate
+        self.programs = programs  # gates of the user's that judge every call
+        self.after = after  # programs of the user's that run after a file was written
         self.consent = consent or NobodyToAsk()
         self.audit = audit or MemoryAudit()
         self.receipts = receipts or NoReceipts()

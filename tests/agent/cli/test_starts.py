@@ -26,6 +26,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "policy": (["policy", "explain", "(echo)"], 2, ""),
     "trust": (["trust"], 2, ""),
     "pending": (["pending"], 0, "  (write-file"),
+    "answer": (["answer", "REQUEST", "red"], 2, ""),
     "approve": (["approve", "REQUEST"], 0, "Approved once: (write-file"),
     "deny": (["deny", "REQUEST", "--why", "no"], 0, "Denied: (write-file"),
     "memory": (["memory", "status"], 0, "It is kept in "),
