@@ -5,7 +5,7 @@ It knows no tool and no door; the door fills it, and nothing of it is stored or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -25,4 +25,4 @@ class Changes:
 
     files: tuple[Change, ...] = ()
     trouble: str = ""
-    fails: bool = False
+    fails: bool = field(default=False, compare=False)
