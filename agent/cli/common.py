@@ -79,10 +79,11 @@ def agent_of(
     if options.yes:
         require_person()
         consent = "yes"
-    elif can_be_asked(options.no_input):
-        from quoth.agent.terminal.ask import AskTerminal
+    if can_be_asked(options.no_input):
+        from quoth.agent.terminal.ask import AskTerminal, SaysYes
 
-        consent = asked(AskTerminal(user=options.asker, workspace=options.folder))
+        person = SaysYes if options.yes else AskTerminal
+        consent = asked(person(user=options.asker, workspace=options.folder))
     more.setdefault("limits", limits_of(options))
     services = HostServices(
         memory_url=options.memory_url,
@@ -155,12 +156,18 @@ def policy_options(options: Options) -> PolicyOptions:
     from quoth.agent.run.options import PolicyOptions
 
     if not options.shares:
-        return PolicyOptions(options.policy, options.gate)
+        return PolicyOptions(options.policy, options.gate, gate_command=options.gate_command)
     from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
 
     url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
-    prefix = options.key_prefix
-    return PolicyOptions(options.policy, options.gate, shared=url, prefix=prefix, key=options.key)
+    return PolicyOptions(
+        options.policy,
+        options.gate,
+        shared=url,
+        prefix=options.key_prefix,
+        key=options.key,
+        gate_command=options.gate_command,
+    )
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:
@@ -258,11 +265,14 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
     async def shown(agent: AsyncAgent) -> int:
         sent = messages_of(agent, options.json)
-        code = show_result(await work(agent), options.json, sent)
+        result = await work(agent)
+        progress.stop()
+        code = show_result(result, options.json, sent)
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, shown, on_event=Progress())  # only sub-agents and workers tell it anything
+    progress = Progress()  # only sub-agents, workers and programs tell it anything
+    return with_agent(options, shown, on_event=progress)
 
 
 def tools_of(options: Options) -> ToolTable:
@@ -381,9 +391,9 @@ def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
     from quoth.agent.terminal.next_step import tell_next
 
     waiting = agent.broker.requests(session=agent.session)
-    ids = [request.id for request in waiting if request.user == agent.user]
-    aim = "Then go on with" if ids else "To go on with"
-    tell_next(aim, options.typed("resume", agent.session), requests=ids, typed=options.typed)
+    own = [request for request in waiting if request.user == agent.user]
+    aim = "Then go on with" if own else "To go on with"
+    tell_next(aim, options.typed("resume", agent.session), requests=own, typed=options.typed)
 
 
 # Files

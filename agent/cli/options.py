@@ -136,6 +136,9 @@ class Options:
     )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
     gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
+    gate_command: str | None = option(
+        "--gate-command", "CMD", "a program that judges every call: JSON on stdin, exit 0 allows, 2 denies"
+    )
     memory: str | None = option(
         "--memory",
         "URL",

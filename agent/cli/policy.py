@@ -50,7 +50,8 @@ class TrustOptions(Options):
 
 
 def add(commands: Commands) -> None:
-    commands.group("policy", "Check the rules of policy files, or explain how a call is judged.", _actions)
+    about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
+    commands.group("policy", about, _actions)
     about = "Let a workspace's own rules, settings, skills and AGENTS.md count from now on, as they are."
     commands.add("trust", about, TrustOptions, trust)
 
@@ -58,6 +59,7 @@ def add(commands: Commands) -> None:
 def _actions(policy: Commands) -> None:
     policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
     policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
+    policy.add("example", "Print rules that let git, tests and linters run unasked.", Options, example)
 
 
 def check(options: CheckOptions) -> int:
@@ -97,6 +99,13 @@ def _layers(options: CheckOptions) -> list[Layer]:
     path = Path(options.file)
     own = path.resolve() == workspace_policy(root).resolve()
     return [read_layer("workspace" if own else "given", path, options.file)]
+
+
+def example(options: Options) -> int:
+    """Print the rules about programs that ship, with comments."""
+    text = (Path(__file__).parents[2] / "plans" / "templates" / "shell.hy").read_text(encoding="utf-8")
+    print_json({"rules": text}) if options.json else print_line(text.rstrip("\n"))
+    return DONE
 
 
 def explain(options: ExplainOptions) -> int:

@@ -163,7 +163,7 @@ class Interpreter:
         for note in report.notes:
             self.complain(note)
         if report.status == "pending":
-            self.complain(f",pending shows what waits; ,approve or ,deny it, then ,fly {plan}")
+            self.tell_waiting(f",fly {plan}")
 
     # Showing
 
@@ -199,8 +199,12 @@ class Interpreter:
         self.complain(f"Edit it as you like. To approve it as a whole: quoth approve {path}")
         self.complain(f"To fly it: ,fly {path}")
 
-    def tell_waiting(self) -> None:
-        self.complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+    def tell_waiting(self, how: str = ",resume.") -> None:
+        """Say how what waits is decided or answered, and then gone on with."""
+        asked = [request.question for request in self.agent.broker.requests(session=self.agent.session)]
+        decide = [",approve or ,deny"] if None in asked or not asked else []
+        decide += [",answer"] if any(asked) else []
+        self.complain(f",pending shows what waits; {' or '.join(decide)} it, then {how}")
 
     def tell(self, text: str) -> None:
         """What a command shows: beside the results when those are for a program."""

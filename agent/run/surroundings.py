@@ -18,7 +18,8 @@ from quoth.agent.run.project_notes import known_skills, project_notes
 from quoth.agent.session.past import Past
 from quoth.neuro.prompt.surroundings import surroundings_text
 from quoth.tools.call.call import Route, new_call
-from quoth.tools.call.workspace import SKIPPED, Workspace
+from quoth.tools.call.ignored import SKIPPED, Ignored
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.param_types import WorkspacePath
@@ -92,10 +93,10 @@ class _Folder:
 def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[list[str], int]:
     """The files of the first two levels, and how many are in folders below; of a folder for which there is no
     room only how many it holds. At most MOST_ENTRIES, and how many more there are."""
-    left = iter(range(MOST_LOOKED_AT))
+    left, ignored = iter(range(MOST_LOOKED_AT)), Ignored(workspace.root)
 
     def listable(folder: Path) -> tuple[list[str], list[Path]]:
-        files, folders = _inside(workspace, folder, left)
+        files, folders = _inside(workspace, folder, ignored, left)
         return [file for file in files if may_list(file)], folders
 
     def count(folder: Path) -> int:
@@ -123,8 +124,10 @@ def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[l
     return entries[:MOST_ENTRIES], max(len(entries) - MOST_ENTRIES, 0)
 
 
-def _inside(workspace: Workspace, folder: Path, left: Iterator[int]) -> tuple[list[str], list[Path]]:
-    """The files and the folders in a folder, without hidden ones, links and secrets."""
+def _inside(
+    workspace: Workspace, folder: Path, ignored: Ignored, left: Iterator[int]
+) -> tuple[list[str], list[Path]]:
+    """The files and the folders in a folder, without hidden ones, links, secrets and what git ignores."""
     files, folders = [], []
     try:
         with os.scandir(folder) as found:
@@ -132,6 +135,8 @@ def _inside(workspace: Workspace, folder: Path, left: Iterator[int]) -> tuple[li
                 if entry.name.startswith(".") or entry.is_symlink():
                     continue
                 path = folder / entry.name
+                if ignored.leaves_out(path.relative_to(workspace.root).as_posix(), folder=entry.is_dir()):
+                    continue
                 if entry.is_dir() and entry.name not in SKIPPED:
                     folders.append(path)
                 elif entry.is_file() and not workspace.is_secret(path):

@@ -7,20 +7,18 @@ an escape. What a file holds already loses what looks like a key; what a call wo
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from quoth.agent.terminal.output import colored
-from quoth.tools.call.change import Change, Changes
+from quoth.tools.call.change import Change, Changes, differing, lines_of
 from quoth.tools.call.redaction import SECRET, Redactor, redact
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
 CONTEXT = 3  # lines that stay, shown around those that change
-COMPARED = 2000  # lines of each text; what is longer is shown as taken away and put there
 MARGIN, MORE = "│ ", "│   … "
 STYLES = {"-": "red", "+": "green", "@": "cyan", " ": "", "!": "yellow"}
 Kind = Literal["-", "+", "@", " ", "!"]
@@ -59,7 +57,7 @@ def differences(changes: Changes | None, hide: Redactor | None = None) -> list[D
 
 def _difference(change: Change, hide: Redactor | None) -> Difference:
     path = visible(change.path)
-    old, new = _lines(change.before), _lines(change.after)
+    old, new = lines_of(change.before), lines_of(change.after)
     if change.binary is not None:
         head = f"replaces {path}, which is no text ({number_of(change.binary, 'byte')}), by {_count(new)}"
         return Difference(path, head, tuple(_told("+", new, hide)), len(new))
@@ -71,15 +69,10 @@ def _difference(change: Change, hide: Redactor | None) -> Difference:
         return Difference(path, f"removes {path}, {_count(old)}", tuple(_told("-", known, hide)), 0, len(old))
     if change.before == change.after:
         return Difference(path, f"no change to {path}", ())
-    blocks = list(_blocks(old, new))
+    blocks = list(differing(old, new))
     removed, added = sum(b - a for a, b, _, _ in blocks), sum(d - c for _, _, c, d in blocks)
     lines = tuple(_hunks(known, _without(_words(old) - _words(known), new), blocks, hide))
     return Difference(path, _head(path, len(old), len(new), removed, added), lines, added, removed)
-
-
-def _lines(text: str | None) -> list[str]:
-    """The lines of a text with their ends, as editors count them."""
-    return re.findall(r"[^\n]*\n|[^\n]+\Z", text) if text else []
 
 
 def _count(lines: list[str]) -> str:
@@ -98,24 +91,6 @@ def _head(path: str, old: int, new: int, removed: int, added: int) -> str:
 
 
 # Comparing
-
-
-def _blocks(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    """The places where the texts differ: from and to in the old one, and in the new one. What both begin and
-    end with is left out first, so that a small change in a long file is quickly found."""
-    begin = 0
-    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
-        begin += 1
-    end = 0
-    while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
-        end += 1
-    before, after = old[begin : len(old) - end], new[begin : len(new) - end]
-    if max(len(before), len(after)) > COMPARED:
-        yield begin, len(old) - end, begin, len(new) - end
-        return
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after).get_opcodes():
-        if kind != "equal":
-            yield begin + a, begin + b, begin + c, begin + d
 
 
 def _hunks(
@@ -138,7 +113,7 @@ def _hunks(
 def _known(lines: list[str]) -> list[str]:
     """The lines that a file holds already, without what looks like a key, as many as before."""
     text = _KEY_BLOCK.sub(lambda found: "\n".join([SECRET] * (found[0].count("\n") + 1)), "".join(lines))
-    return [redact(line) for line in _lines(text)]
+    return [redact(line) for line in lines_of(text)]
 
 
 def _words(lines: list[str]) -> set[str]:

@@ -8,6 +8,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.text [count number-of]
   quoth.tools.lisp.printer [print-string]
   quoth.tools.call.guards [inside-workspace]
+  quoth.tools.call.ignored [Ignored]
+  quoth.tools.call.images [image-value is-image]
   quoth.tools.registry.param-types [written])
 
 ;; * Bounds
@@ -16,8 +18,6 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   ; Characters given back by one read.
 (setv MAX-FILE 5_000_000)
   ; Bytes of a file that is edited, and of a text that is written.
-(setv MAX-LINES 5_000  MAX-LINE 200)
-  ; Lines, and characters of one, that are compared with a text that is not there.
 
 ;; * Helpers
 
@@ -53,10 +53,14 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     (raise (ToolFailure "error" f"Read it first: (read-file :path {(print-string (written path))})")))
   True)
 
-(defn text-of [ctx path]
-  "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
+(defn bytes-of [ctx path]
+  "What a file holds, or more than MAX-FILE bytes of it."
   (with [file (opened ctx path)]
-    (setv data (.read file (+ MAX-FILE 1))))
+    (.read file (+ MAX-FILE 1))))
+
+(defn text-of [ctx path [data None]]
+  "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
+  (setv data (if (is data None)  (bytes-of ctx path)  data))
   (when (> (len data) MAX-FILE)
     (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
   (when (in b"\0" data)
@@ -90,10 +94,10 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (or (fnmatch (get (.rsplit shown "/" 1) -1) pattern)
       (fnmatch shown pattern)))
 
-(defn listed [ctx path pattern limit]
+(defn listed [ctx path pattern limit all]
   "The files below a folder that fit a glob, without those that the rules do not let be named."
-  (setv found []  left-out 0)
-  (for [file (.walk ctx.workspace path)]
+  (setv found []  left-out 0  ignored (Ignored ctx.workspace.root))
+  (for [file (.walk ctx.workspace path :all all :ignored ignored)]
     (setv shown (.spelling ctx.workspace file))
     (when (matches? shown pattern)
       (when (= (len found) limit)
@@ -104,6 +108,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
           (+= left-out 1))))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be listed."))
+  (.tell ignored ctx.say)
   (when (not found)
     (import quoth.tools.builtin.nearby [near-list])  ; here: most lists are not empty
     (setv near (near-list ctx path pattern))
@@ -111,32 +116,10 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (.say ctx near)))
   found)
 
-(defn alike [text old]
-  "The line that is nearest to one that is not there, as it has to be written."
-  (import difflib [get-close-matches])
-  (setv near (when (and (not-in "\n" old) (<= (len old) MAX-LINE))
-               (get-close-matches (.strip old)
-                                  (dict.fromkeys (gfor  line (cut (.splitlines text) 0 MAX-LINES)
-                                                        :if (<= (len line) MAX-LINE)
-                                                        (.strip line)))
-                                  1)))
-  (if near  f" The nearest line there is :old {(print-string (get near 0))}"  ""))
-
-(defn replaced [path text old new everywhere]
-  "TEXT with OLD replaced; OLD must be there, and only once unless EVERYWHERE."
-  (setv found (.count text old))
-  (cond
-    (= old "")
-      (raise (ToolError "The text to replace is empty."))
-    (= found 0)
-      (raise (ToolError (+ f"{path} does not contain that text; read the file and copy it exactly."
-                           (alike text old))))
-    (and (> found 1) (not everywhere))
-      (raise (ToolError f"{path} contains that text {found} times; give more of it, or :all True."))
-    (> (+ (len text) (* found (- (len new) (len old)))) MAX-FILE)
-      (raise (ToolError f"{path} would grow beyond {MAX-FILE} characters."))
-    True
-      (.replace text old new)))
+(defn edited [path text old new edits everywhere]
+  "TEXT with the pieces replaced, and how many were."
+  (import quoth.tools.builtin.edits [pieces replaced])  ; here: most sessions begin with reading
+  (replaced path text (pieces old new edits) everywhere MAX-FILE))
 
 (defn standing [ctx path]
   "What a file holds, for a person who is asked: its text, the bytes of one that is no text, None without one."
@@ -151,7 +134,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 ;; * Tools
 
 (def-cognitive-tool read-file
-  "Read a text file."
+  "Read a text file, or an image."
   :parameters [path  {:type path :doc "File"}
                start {:type int  :doc "First line"  :default 1  :min 1}
                limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
@@ -159,20 +142,23 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :guard      (inside-workspace path)
   :examples   [(read-file :path "<folder>/<file>")]
   :body       (do
-                (setv text (text-of ctx path)
-                      shown (some-lines ctx path text start limit))
-                (.saw ctx.workspace (reader ctx) path (.encode text))  ; what could not be shown was not read
+                (setv data (bytes-of ctx path)
+                      shown (if (is-image data)
+                                (image-value ctx data (written path))
+                                (some-lines ctx path (text-of ctx path data) start limit)))
+                (.saw ctx.workspace (reader ctx) path data)  ; what could not be shown was not read
                 shown))
 
 (def-cognitive-tool list-files
   "List the files in a folder and its subfolders."
   :parameters [path    {:type path :doc "Folder"  :default "."}
                pattern {:type str  :doc "Glob such as *.py"  :default "*"}
-               limit   {:type int  :doc "At most so many"  :default 500  :min 1}]
+               limit   {:type int  :doc "At most so many"  :default 500  :min 1}
+               all     {:type bool  :doc "Also what .gitignore names"  :default False}]
   :effects    [:reads]
   :guard      (inside-workspace path)
   :examples   [(list-files :path "<folder>" :pattern "*.py")]
-  :body       (listed ctx path pattern limit))
+  :body       (listed ctx path pattern limit all))
 
 (def-cognitive-tool write-file
   "Write a text file, making it or replacing all of it."
@@ -191,21 +177,25 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                 f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
 
 (def-cognitive-tool edit-file
-  "Replace one piece of a text file by another."
-  :parameters [path {:type path :doc "File"}
-               old  {:type str  :doc "Exact text to replace; it must occur once"}
-               new  {:type str  :doc "Text to put there"}
-               all  {:type bool  :doc "Replace every occurrence"  :default False}]
+  "Replace one piece of a text file by another, or several."
+  :parameters [path  {:type path :doc "File"}
+               old   {:type str  :doc "Exact text to replace; it must occur once"  :default None}
+               new   {:type str  :doc "Text to put there"  :default None}
+               all   {:type bool  :doc "Replace every occurrence"  :default False}
+               edits {:type (get list (get list str))
+                      :doc "Several at once, all or none: [[old new] …]"  :default None}]
   :effects    [:reads :writes]
   :guard      (and (require-known ctx call path) (inside-workspace path))
   :changes    (do
                 (setv text (text-of ctx path))
-                [[path text (replaced path text old new all)]])
+                [[path text (get (edited path text old new edits all) 0)]])
   :examples   [(edit-file :path "<file>" :old "version = 1" :new "version = 2")]
   :body       (do
+                (import quoth.tools.builtin.edits [changed-lines])
                 (with [_ (.alone ctx.workspace path)]
-                  (setv text (text-of ctx path))
-                  (.write ctx.workspace path (.encode (replaced path text old new all))
+                  (setv text (text-of ctx path)
+                        #(after many) (edited path text old new edits all))
+                  (.write ctx.workspace path (.encode after)
                           :before (.encode text) :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"wrote:{path}")
-                f"Replaced {(if all (.count text old) 1)} in {path}."))
+                (.rstrip f"Replaced {many} in {path}.\n{(changed-lines text after)}" "\n")))

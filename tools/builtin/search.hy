@@ -8,7 +8,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.safe_regex [compiled]
   quoth.tools.text [count]
   quoth.tools.registry.param_types [WorkspacePath]
-  quoth.tools.call.guards [inside-workspace])
+  quoth.tools.call.guards [inside-workspace]
+  quoth.tools.call.ignored [Ignored])
 
 ;; * Bounds
 
@@ -63,14 +64,15 @@ Must not open a path by itself: every file is reached through ctx.workspace."
         (break))))
   hits)
 
-(defn search [ctx pattern path glob limit]
+(defn search [ctx pattern path glob limit all]
   (import time)
   (setv expression (compiled pattern)
         deadline (+ (time.monotonic) SECONDS)
         hits []
-        left-out 0)
+        left-out 0
+        ignored (Ignored ctx.workspace.root))
   (try
-    (for [file (.walk ctx.workspace path)]
+    (for [file (.walk ctx.workspace path :all all :ignored ignored)]
       (seconds-to deadline)
       (setv shown (.spelling ctx.workspace file))
       (cond
@@ -89,6 +91,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
              :from None)))
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be read."))
+  (.tell ignored ctx.say)
   (when (not (or hits left-out))  ; of what the rules hold back nothing can be said, not even by the rest
     (import quoth.tools.builtin.nearby [near-search])  ; here: most searches find something
     (setv near (near-search ctx pattern path glob))
@@ -103,8 +106,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :parameters [pattern {:type str  :doc "Regular expression"}
                path    {:type path :doc "File or folder"  :default "."}
                glob    {:type str  :doc "Only files so named, such as *.py"  :default "*"}
-               limit   {:type int  :doc "At most so many hits"  :default 50  :min 1}]
+               limit   {:type int  :doc "At most so many hits"  :default 50  :min 1}
+               all     {:type bool  :doc "Also what .gitignore names"  :default False}]
   :effects    [:reads]
   :guard      (inside-workspace path)
   :examples   [(grep-search :pattern "def main" :path "<folder>")]
-  :body       (search ctx pattern path glob limit))
+  :body       (search ctx pattern path glob limit all))

@@ -1,11 +1,15 @@
-"""What a call would change, as data: the files with their texts before and after.
+"""What a call would change, as data: the files with their texts before and after, and the lines that differ.
 
 It knows no tool and no door; the door fills it, and nothing of it is stored or told to a model.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+COMPARED = 2000  # lines of each text; what is longer is told as taken away and put there
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,28 @@ class Changes:
     files: tuple[Change, ...] = ()
     trouble: str = ""
     fails: bool = field(default=False, compare=False)
+
+
+def lines_of(text: str | None) -> list[str]:
+    """The lines of a text with their ends, as editors count them."""
+    return re.findall(r"[^\n]*\n|[^\n]+\Z", text) if text else []
+
+
+def differing(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The places where two texts differ: from and to in the old one, and in the new one. What both begin and
+    end with is left out first, so that a small change in a long file is quickly found."""
+    import difflib  # here: most calls change nothing
+
+    begin = 0
+    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
+        begin += 1
+    end = 0
+    while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
+        end += 1
+    before, after = old[begin : len(old) - end], new[begin : len(new) - end]
+    if max(len(before), len(after)) > COMPARED:
+        yield begin, len(old) - end, begin, len(new) - end
+        return
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after).get_opcodes():
+        if kind != "equal":
+            yield begin + a, begin + b, begin + c, begin + d

@@ -17,6 +17,7 @@ from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import PausableClock
+    from quoth.tools.call.keeping import Keeper
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -88,7 +89,11 @@ class ProgramRunner(Protocol):
 
 
 class Pages(Protocol):
-    """Reads texts of this session that were too long to show to a model in one piece."""
+    """Keeps and reads texts of this session that were too long to show to a model in one piece."""
+
+    def keep(self, text: str) -> str:
+        """Store a text and return its id; empty when it cannot be stored."""
+        ...
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
         """The part from character ``start`` (from 1) on, and which part it is. Raises ToolError."""
@@ -115,6 +120,10 @@ class Planning(Protocol):
 
 def _anything(path: str) -> bool:
     return True
+
+
+def _nothing(address: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,7 @@ class ToolContext:
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
     may_read: Callable[[str], bool] = _anything  # and whether they let it be read
     may_look: Callable[[str], bool] = _anything  # and that of a file which the call did not ask for
+    may_reach: Callable[[str], bool] = _nothing  # whether they name this IP address of the own network
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None
@@ -163,7 +173,11 @@ class ToolContext:
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
+    shows: Callable[[str], None] | None = None  # shows a person what a program writes, as it comes
+    programs: Callable[[], Any] | None = None  # those in the background (tools/shell/background.py)
+    boundary: Mapping[str, Any] = field(default_factory=dict)  # what the user adds to that of programs
     chat: str = ""  # the chat that the session is of, as its people name it
+    keep: Keeper | None = None  # has what a file held before this call writes it
 
     @property
     def chat_id(self) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from quoth.tools.shell import bubblewrap
+from quoth.tools.shell import bubblewrap, landlock, seccomp
+from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.view import Boundary, Command, environment
 
 Kind = Literal["bubblewrap", "landlock", ""]
@@ -36,8 +37,29 @@ def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
     if kind == "bubblewrap":
         program = _bwrap()[0]
         assert program is not None
-        return Command(tuple(bubblewrap.arguments(program, argv, boundary, None)), environment(boundary))
+        return _in_namespaces(program, argv, boundary)
+    if kind == "landlock":
+        return landlock.command(argv, boundary)
     raise ValueError(f"no boundary of kind {kind!r}")
+
+
+def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Command:
+    number = seccomp.filter_file()
+    try:
+        words = bubblewrap.arguments(program, argv, boundary, number)
+    except BaseException:
+        if number is not None:
+            os.close(number)
+        raise
+    group = ControlGroup(boundary.memory, boundary.processes)
+    numbers = () if number is None else (number,)
+
+    def close() -> None:
+        for open_file in numbers:
+            os.close(open_file)
+        group.close()
+
+    return Command((*group.join(), *words), environment(boundary), numbers, close)
 
 
 @functools.cache
@@ -54,7 +76,13 @@ def _found(wish: str) -> tuple[Kind, str]:
         if program:
             return "bubblewrap", ""
         reasons.append(f"bubblewrap does not work here ({why})")
-    return "", f"{'; '.join(reasons) or 'Landlock does not work here'}."
+    if wish != "bubblewrap":
+        why = _landlock()
+        if not why:
+            return "landlock", ""
+        reasons.append(f"Landlock does not work here ({why})")
+    sentence = ", and ".join(reasons)
+    return "", f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 @functools.cache
@@ -74,3 +102,20 @@ def _bwrap() -> tuple[str | None, str]:
             return program, ""
         why = tried.stderr.strip().partition("\n")[0] or f"bwrap ended with {tried.returncode}"
     return None, why
+
+
+@functools.cache
+def _landlock() -> str:
+    """Why Landlock cannot be used, "" if it really can start a program."""
+    if not landlock.library():
+        return "pip install 'quoth[landlock]' brings it"
+    command = landlock.command(["/bin/sh", "-c", ":"], Boundary(Path("/usr"), Path("/")))
+    try:
+        tried = subprocess.run(  # noqa: S603
+            command.argv, env=dict(command.env), capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    finally:
+        command.close()
+    return "" if tried.returncode == 0 else (tried.stderr.strip().rpartition("\n")[2] or "it does not start")

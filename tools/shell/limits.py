@@ -10,17 +10,17 @@ from quoth.tools.shell.view import Boundary
 # -u is bash's word for processes, -p dash's; a user namespace counts its processes from nought.
 SCRIPT = (
     "ulimit -c 0; ulimit -n $1; ulimit -f $2; ulimit -t $3; ulimit -d $4;"
-    ' ulimit -u $5 2>/dev/null || ulimit -p $5; shift 5; exec "$@"'
+    ' if [ $5 -gt 0 ]; then ulimit -u $5 2>/dev/null || ulimit -p $5; fi; shift 5; exec "$@"'
 )
 LIMITED = ("/bin/sh", "-c", SCRIPT, "limits")
 
 
-def limit_words(boundary: Boundary) -> tuple[str, ...]:
-    """What SCRIPT takes: open files, blocks of 512 bytes, seconds, kilobytes, processes."""
+def limit_words(boundary: Boundary, processes: bool = True) -> tuple[str, ...]:
+    """What SCRIPT takes: open files, blocks of 512 bytes, seconds, kilobytes, processes (0 for no limit)."""
     return (
         str(boundary.open_files),
         str(boundary.file_size // 512),
         str(boundary.seconds),
         str(boundary.memory // 1024),
-        str(boundary.processes),
+        str(boundary.processes if processes else 0),
     )

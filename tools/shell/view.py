@@ -8,13 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.places import WORKSPACE_FOLDER
 from quoth.tools.storage.paths import cache_dir, config_dir, state_dir
 
 INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
@@ -43,17 +42,12 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a confined program. Call ``close`` once it has ended, or if it was never started."""
+    """How to start a confined program. Call ``close`` once, when it has ended or could not be started."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
-    clean: tuple[Callable[[], object], ...] = field(default=(), repr=False)
-
-    def close(self) -> None:
-        for step in self.clean:
-            with contextlib.suppress(OSError):
-                step()
+    close: Callable[[], object] = lambda: None
 
 
 class Access(IntEnum):
@@ -67,7 +61,8 @@ class Access(IntEnum):
 
 
 # Covered: the homes, what other programs put down for a while, their sockets, and other disks.
-COVERED = ("/home", "/root", "/run", "/var/run", "/tmp", "/var/tmp", "/mnt", "/media")  # noqa: S108
+HOMES = ("/home", "/root")
+COVERED = ("/run", "/var/run", "/tmp", "/var/tmp", "/mnt", "/media")  # noqa: S108
 SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
     *("/etc/ssl/private", "/etc/wireguard", "/etc/kubernetes", "/etc/krb5.keytab", "/etc/docker"),
@@ -82,6 +77,7 @@ SECRETS = (
     *("/var/spool", "/var/mail", "/var/log", "/var/backups", "/boot", "/lost+found"),
     *("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/sys/kernel/debug", "/sys/kernel/tracing"),
 )
+OURS = ".quoth"
 GIT = (".git/hooks", ".git/config")  # git outside runs what these name
 # Programs of PATH below home look for the rest of themselves in these folders.
 TOOLCHAINS = (
@@ -92,12 +88,24 @@ TOOLCHAINS = (
     ".local/pipx",
 )
 USUAL = frozenset(
-    ["PATH", "HOME", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ", "USER", "LOGNAME", "SHELL", "COLUMNS", "LINES", "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR", "PYTHONDONTWRITEBYTECODE", "SOURCE_DATE_EPOCH", "CI", "DEBIAN_FRONTEND"]
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "CI", "DEBIAN_FRONTEND"),
+        *(
+            "TERM",
+            "COLORTERM",
+            "NO_COLOR",
+            "COLUMNS",
+            "LINES",
+            "PYTHONDONTWRITEBYTECODE",
+            "SOURCE_DATE_EPOCH",
+        ),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR"),
+    )
 )
 
 
 def environment(boundary: Boundary, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that are passed: the usual ones and those named, so that a key in another one stays out."""
+    """The variables that are passed: the usual ones and those named. A key in another one stays out."""
     named = {
         name: value
         for name, value in given.items()
@@ -117,41 +125,51 @@ def homes() -> Iterator[Path]:
 
 
 def places(boundary: Boundary) -> list[tuple[Path, Access]]:
-    """Each place that differs from "read only", as its real path, outer ones first. Raises ToolError for a
-    workspace around the home folder: everything there would be seen."""
+    """Each place that differs from what is around it, as its real path, outer ones first; the system is
+    read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
-    covered = {real(place) for place in (*map(Path, COVERED), *homes())} - {Path("/")}
-    around = next((home for home in covered if home.is_relative_to(root)), None)
-    if around:
+    mine = {real(home) for home in (*map(Path, HOMES), *homes())} - {Path("/")}
+    covered = mine | {real(Path(place)) for place in COVERED}
+    if held := next((home for home in mine if home.is_relative_to(root)), None):
         raise ToolError(
-            f"The workspace {root} holds {around}, whose files a program must not see: start in the folder of"
+            f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
             " a project."
         )
     found: dict[Path, Access] = {}
 
-    def put(access: Access, paths: Iterable[Path]) -> None:
-        for path in paths:
-            if path.exists():
+    def put(access: Access, *paths: Path) -> None:
+        for path in map(real, paths):
+            if path.exists() and os.access(path, os.R_OK):
                 found[path] = max(access, found.get(path, access))
 
-    put(Access.COVERED, covered)
-    put(Access.READ, (place for place in map(real, programs()) if under(place, covered)))
-    put(Access.READ, map(real, boundary.readable))
-    put(Access.WRITE, map(real, (boundary.root, *boundary.writable)))
-    put(
-        Access.PROTECTED,
-        map(real, (root / WORKSPACE_FOLDER, *(root / part for part in GIT), *boundary.protected)),
-    )
-    own = (state_dir(), config_dir(), cache_dir())
-    put(
-        Access.HIDDEN,
-        map(real, (*boundary.hidden, *own, *map(Path, SECRETS), *Path("/etc/ssh").glob("*_key"))),
-    )
-    for folder in own:  # a workspace below one of them stays seen; what holds the workspace is covered
-        if root.is_relative_to(real(folder)):
-            found[real(folder)] = Access.COVERED
+    put(Access.COVERED, *covered)
+    put(Access.READ, *(place for place in programs() if not real(place).is_relative_to(root)))
+    put(Access.READ, *boundary.readable)
+    put(Access.WRITE, boundary.root, *boundary.writable)
+    put(Access.PROTECTED, *(root / name for name in (OURS, *GIT)), *boundary.protected, *running(root))
+    own = [real(folder) for folder in (state_dir(), config_dir(), cache_dir())]
+    put(Access.HIDDEN, *boundary.hidden, *own, *map(Path, SECRETS), *Path("/etc/ssh").glob("*_key"))
+    for folder in own:
+        if root.is_relative_to(folder):
+            found[folder] = Access.COVERED
     found[root] = Access.WRITE
-    return sorted(found.items(), key=lambda entry: len(entry[0].parts))
+    kept: dict[Path, Access] = {}
+    for place, access in sorted(found.items(), key=lambda entry: len(entry[0].parts)):
+        outer = around(place, kept)
+        if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED):
+            kept[place] = access
+    return list(kept.items())
+
+
+def around(place: Path, known: Mapping[Path, Access]) -> Access:
+    """What the nearest of the known places around this one is; the system is read-only."""
+    return next((known[outer] for outer in place.parents if outer in known), Access.READ)
+
+
+def running(root: Path) -> Iterator[Path]:
+    """The environment that quoth itself runs from, if it lies in the workspace: its code stays as it is."""
+    if real(Path(sys.prefix)).is_relative_to(root):
+        yield Path(sys.prefix)
 
 
 def programs() -> Iterator[Path]:
@@ -163,17 +181,13 @@ def programs() -> Iterator[Path]:
         if not name or not folder.is_absolute():
             continue
         yield folder
-        around = folder.parent
-        deep = any(len(around.parts) > len(home.parts) and around.is_relative_to(home) for home in mine)
-        if folder.name in ("bin", "shims") and deep and around.name not in (".local", ".cargo"):
-            yield around
+        whole = folder.parent
+        deep = any(len(whole.parts) > len(home.parts) and whole.is_relative_to(home) for home in mine)
+        if folder.name in ("bin", "shims") and deep and whole.name not in (".local", ".cargo"):
+            yield whole
     for home in mine:
         yield from (home / part for part in TOOLCHAINS)
 
 
 def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def under(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)

@@ -229,15 +229,65 @@ def test_one_piece_is_replaced_and_the_rest_stays(here: Gateway, home: Path) -> 
     files(home, {"crlf.txt": "a\r\nb\r\nc\r\n"})
     (home / "crlf.txt").chmod(0o751)
     result = here.pass_through(call("edit-file", path="crlf.txt", old="b\r\n", new="B$1\\n\r\n"))
-    assert (result.value, result.side_effects) == ("Replaced 1 in crlf.txt.", ("wrote:crlf.txt",))
+    assert result.value == "Replaced 1 in crlf.txt.\n@@ line 1 @@\n a\n-b\n+B$1\\n\n c"
+    assert result.side_effects == ("wrote:crlf.txt",)
     assert (home / "crlf.txt").read_bytes() == b"a\r\nB$1\\n\r\nc\r\n"
     assert (home / "crlf.txt").stat().st_mode & 0o777 == 0o751
 
 
 def test_all_pieces_are_replaced_on_demand(here: Gateway, home: Path) -> None:
     result = here.pass_through('(edit-file "notes.txt" :old "t" :new "T" :all True)')
-    assert result.value == "Replaced 2 in notes.txt."
+    assert result.value == "Replaced 2 in notes.txt.\n@@ line 1 @@\n one\n-two\n-three\n+Two\n+Three"
     assert (home / "notes.txt").read_text() == "one\nTwo\nThree\n"
+
+
+def test_several_pieces_are_replaced_one_after_the_other_and_shown_where_they_are(
+    here: Gateway, home: Path
+) -> None:
+    files(home, {"long.txt": "".join(f"line {n}\n" for n in range(1, 13))})
+    edits = [["line 2\n", "second\nand more\n"], ["line 11\n", ""], ["second", "2nd"]]
+    assert here.pass_through(call("edit-file", path="long.txt", edits=edits)).value == (
+        "Replaced 3 in long.txt.\n"
+        "@@ line 1 @@\n line 1\n-line 2\n+2nd\n+and more\n line 3\n line 4\n"
+        "@@ line 10 @@\n line 9\n line 10\n-line 11\n line 12"
+    )
+
+
+def test_a_long_change_is_shown_in_part(here: Gateway, home: Path) -> None:
+    files(home, {"long.txt": "x" * 300 + "\n" + "a\n" * 100})
+    lines = here.pass_through('(edit-file "long.txt" :old "a" :new "b" :all True)').value.splitlines()
+    assert (lines[2], lines[-1], len(lines)) == (" " + "x" * 199 + "…", "… 142 more lines", 62)
+
+
+SHAPE = ':edits [["old" "new"] …]'
+HALVES: list[tuple[dict[str, Any], str]] = [
+    ({}, f"Nothing to replace: give :old and :new, or several at once, {SHAPE}."),
+    ({"old": "one"}, 'Half of an edit: add :new, the text to put there, or "".'),
+    ({"new": "1"}, "Half of an edit: add :old, the text to replace."),
+    ({"old": "one", "new": "1", "edits": [["a", "b"]]}, f"Give either :old and :new, or {SHAPE}; not both."),
+    ({"edits": []}, f"There is no edit in :edits; give {SHAPE}."),
+    ({"edits": [["one", "1"], ["two"]]}, f"Edit 2 of 2 has 1 text; give {SHAPE}."),
+    (
+        {"edits": [["one", "1"], ["tow", "2"]]},
+        "Nothing was changed. Edit 2 of 2: notes.txt does not contain that text; "
+        'read the file and copy it exactly. The nearest line there is :old "two"',
+    ),
+    (
+        {"edits": [["one", "two"], ["two", "2"]]},
+        "Nothing was changed. Edit 2 of 2: notes.txt contains that text 2 times; "
+        "give more of it, or :all True.",
+    ),
+    ({"edits": [["", "1"], ["a", "b"]]}, "Nothing was changed. Edit 1 of 2: The text to replace is empty."),
+]
+
+
+@pytest.mark.parametrize(("args", "sentence"), HALVES)
+def test_of_several_edits_all_are_made_or_none(
+    here: Gateway, home: Path, args: dict[str, Any], sentence: str
+) -> None:
+    result = here.pass_through(call("edit-file", path="notes.txt", **args))
+    assert (result.status, result.message, result.side_effects) == ("error", sentence, ())
+    assert (home / "notes.txt").read_text() == "one\ntwo\nthree\n"
 
 
 # list-files

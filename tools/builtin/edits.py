@@ -1,0 +1,102 @@
+"""Edits of a text: several pieces replaced, all or none, and the changed lines as a model is shown them.
+
+Knows texts only; it must not know files, calls or who reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from quoth.tools.call.change import differing, lines_of
+from quoth.tools.errors import ToolError
+from quoth.tools.lisp.printer import print_string
+from quoth.tools.text import number_of, short
+
+MAX_LINES, MAX_LINE = 5_000, 200  # that are compared with a text that is not there, and characters of one
+CONTEXT = 2  # lines that stay, shown around those that change
+MAX_SHOWN, MAX_WIDTH = 60, 200  # lines of a difference, and characters of one
+SHAPE = ':edits [["old" "new"] …]'
+
+Piece = tuple[str, str]
+
+
+def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | None) -> list[Piece]:
+    """What to replace by what, in order: the one pair of texts, or the several. Raises ToolError."""
+    if edits is None:
+        if old is None and new is None:
+            raise ToolError(f"Nothing to replace: give :old and :new, or several at once, {SHAPE}.")
+        if old is None or new is None:
+            rest = (
+                "add :old, the text to replace." if old is None else 'add :new, the text to put there, or "".'
+            )
+            raise ToolError(f"Half of an edit: {rest}")
+        return [(old, new)]
+    if old is not None or new is not None:
+        raise ToolError(f"Give either :old and :new, or {SHAPE}; not both.")
+    if not edits:
+        raise ToolError(f"There is no edit in :edits; give {SHAPE}.")
+    for number, edit in enumerate(edits, 1):
+        if len(edit) != 2:
+            raise ToolError(
+                f"Edit {number} of {len(edits)} has {number_of(len(edit), 'text')}; give {SHAPE}."
+            )
+    return [(edit[0], edit[1]) for edit in edits]
+
+
+def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limit: int) -> tuple[str, int]:
+    """The text with each piece replaced, one after the other, and how many were. A piece must be there, and
+    only once unless ``everywhere``. Raises ToolError, which names the edit where there are several."""
+    count = 0
+    for number, (old, new) in enumerate(todo, 1):
+        found = text.count(old)
+        if trouble := _trouble(path, text, old, found, everywhere, len(new), limit):
+            which = f"Nothing was changed. Edit {number} of {len(todo)}: " if len(todo) > 1 else ""
+            raise ToolError(f"{which}{trouble}")
+        text = text.replace(old, new)
+        count += found
+    return text, count
+
+
+def _trouble(path: str, text: str, old: str, found: int, everywhere: bool, new: int, limit: int) -> str:
+    if old == "":
+        return "The text to replace is empty."
+    if not found:
+        return f"{path} does not contain that text; read the file and copy it exactly.{_alike(text, old)}"
+    if found > 1 and not everywhere:
+        return f"{path} contains that text {found} times; give more of it, or :all True."
+    if len(text) + found * (new - len(old)) > limit:
+        return f"{path} would grow beyond {limit} characters."
+    return ""
+
+
+def _alike(text: str, old: str) -> str:
+    """The line that is nearest to one that is not there, as it has to be written."""
+    if "\n" in old or len(old) > MAX_LINE:
+        return ""
+    from difflib import get_close_matches
+
+    lines = dict.fromkeys(line.strip() for line in text.splitlines()[:MAX_LINES] if len(line) <= MAX_LINE)
+    near = get_close_matches(old.strip(), lines, 1)
+    return f" The nearest line there is :old {print_string(near[0])}" if near else ""
+
+
+def changed_lines(before: str, after: str) -> str:
+    """The lines that differ, with those around them; empty for the same text."""
+    shown = list(_hunks(lines_of(before), lines_of(after)))
+    if (more := len(shown) - MAX_SHOWN) > 0:
+        shown[MAX_SHOWN:] = [f"… {number_of(more, 'more line')}"]
+    return "\n".join(shown)
+
+
+def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+    """A unified difference whose heads say where the lines are now; neighbours share the lines between."""
+    blocks = list(differing(old, new))
+    told = 0  # lines of the new text that are behind us
+    for at, (a, b, c, d) in enumerate(blocks):
+        first = max(told, c - CONTEXT)
+        if at == 0 or first > told:
+            yield f"@@ line {first + 1} @@"
+        following = blocks[at + 1][2] if at + 1 < len(blocks) else len(new)
+        told = min(d + CONTEXT, following)
+        for sign, lines in ((" ", new[first:c]), ("-", old[a:b]), ("+", new[c:d]), (" ", new[d:told])):
+            yield from (sign + short(line.rstrip("\r\n"), MAX_WIDTH) for line in lines)

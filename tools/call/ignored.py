@@ -1,0 +1,203 @@
+"""What .gitignore files name: left out of lists and searches, unless a call asks for all.
+
+Knows files below a root; it must not know calls or rules. Git's own words hold: the files of nested folders,
+``!`` for what stays, .git/info/exclude; a repository in a folder has its own. What a folder holds is left out
+with it, unless a call names the folder. Such a file may be hostile: what is read of it, and the time for all
+its patterns, are bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from quoth.tools.text import count
+
+# Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
+SKIPPED = {"node_modules", "__pycache__"}
+NAME, EXCLUDE = ".gitignore", ".git/info/exclude"
+MAX_BYTES, MAX_LINES = 200_000, 2_000  # of one such file; the rest is not heeded
+SECONDS, ALL_SECONDS = 0.2, 2.0  # for one name, and for all that take long: such patterns were made to
+_ANYWHERE = "^(?:.+/)?"  # how a pattern begins that names what is at any depth
+_END = "(?:/|$)"
+_REPEATS = re.compile(r"(?<!\\)[+*]")
+
+
+@dataclass
+class _Pattern:
+    """What one line names, and whether that is left out. A ``safe`` one is quick whatever the name is; others
+    go to a library that can be stopped."""
+
+    text: str
+    out: bool
+
+    @cached_property
+    def safe(self) -> bool:
+        return len(_REPEATS.findall(self.text.removeprefix(_ANYWHERE))) <= 2
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.text, re.DOTALL)
+
+    def fits(self, path: str) -> bool:
+        """Raises TimeoutError."""
+        if self.safe:
+            return self._compiled.fullmatch(path) is not None
+        import regex
+
+        return regex.fullmatch(self.text, path, regex.DOTALL, timeout=SECONDS) is not None
+
+
+class _File:
+    """The patterns of one file, for paths that begin with ``base``. Most names fit none of them, which two
+    large ones tell: ``_names`` for the last part of a path, ``_paths`` for all of it."""
+
+    def __init__(self, base: str, patterns: list[_Pattern]) -> None:
+        self._base, self._patterns = len(base), patterns
+        safe = dict.fromkeys(one.text for one in patterns if one.safe)
+        names = [text for text in safe if text.startswith(_ANYWHERE) and _is_name(_last(text))]
+        self._names = re.compile("|".join(map(_last, names)) or "(?!)", re.DOTALL)
+        self._paths = re.compile("|".join(text for text in safe if text not in names) or "(?!)", re.DOTALL)
+        self._unsafe = [one for one in patterns if not one.safe]
+
+    def names(self, path: str) -> bool | None:
+        """Whether a path is left out; None where no pattern says. A folder's ends with a slash. Raises
+        TimeoutError."""
+        path = path[self._base :]
+        name = path[path.rfind("/", 0, -1) + 1 :]
+        if (
+            self._names.fullmatch(name)
+            or self._paths.fullmatch(path)
+            or any(one.fits(path) for one in self._unsafe)
+        ):
+            return next((one.out for one in reversed(self._patterns) if one.fits(path)), None)
+        return None
+
+
+def _last(text: str) -> str:
+    """A pattern that fits at any depth, without that, and without its end."""
+    text = text.removeprefix(_ANYWHERE)
+    return f"{text.removesuffix(_END)}/?" if text.endswith(_END) else text
+
+
+def _is_name(text: str) -> bool:
+    return "/" not in text.replace("[^/]", "").removesuffix("?").removesuffix("/")
+
+
+@dataclass
+class Ignored:
+    """The files of a root that say what to leave out, and how many files and folders they left out."""
+
+    root: Path
+    heeded: bool = True
+    slow: bool = False
+    files: int = 0
+    folders: int = 0
+    _spent: float = 0.0
+    _known: dict[str, tuple[_File, ...]] = field(default_factory=dict)
+
+    def leaves_out(self, path: str, *, folder: bool = False) -> bool:
+        """Whether a path, which is relative to the root, is left out; it is counted then."""
+        out = self.heeded and self._named(f"{path}/" if folder else path, path.rpartition("/")[0])
+        if out and folder:
+            self.folders += 1
+        elif out:
+            self.files += 1
+        return out
+
+    def _named(self, path: str, folder: str) -> bool:
+        files, said, begin = reversed(self._files_for(folder)), None, time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            said = next((found for file in files if (found := file.names(path)) is not None), None)
+        if (took := time.monotonic() - begin) > 0.001:
+            self._spent += took
+            self.slow = took > SECONDS or self._spent > ALL_SECONDS
+            self.heeded = not self.slow
+        return bool(said)
+
+    def tell(self, say: Callable[[str], None]) -> None:
+        """Say what was left out, if anything was."""
+        if self.slow:
+            say(f"{NAME} was not heeded: a pattern in it takes too long.")
+        left = [count(many, kind) for many, kind in ((self.files, "file"), (self.folders, "folder")) if many]
+        if left:
+            say(f"Left out: {' and '.join(left)} named in {NAME}; :all True shows all.")
+
+    def _files_for(self, folder: str) -> tuple[_File, ...]:
+        """The files that hold in a folder, the nearest at the end."""
+        if (known := self._known.get(folder)) is not None:
+            return known
+        above = self._files_for(folder.rpartition("/")[0]) if folder else ()
+        own = self.root / folder
+        if not folder or os.path.lexists(own / ".git"):
+            above = _read(own / EXCLUDE, folder)
+        self._known[folder] = found = (*above, *_read(own / NAME, folder))
+        return found
+
+
+def files_below(folder: Path, ignored: Ignored) -> Iterator[Path]:
+    """The regular files below a folder of the root, sorted, those of a folder before its folders; without
+    links, hidden folders and what is ignored."""
+    skipped = SKIPPED if ignored.heeded else ()
+    todo = [folder]
+    while todo:
+        place = todo.pop()
+        prefix = "" if place == ignored.root else f"{place.relative_to(ignored.root).as_posix()}/"
+        folders = []
+        for entry in _entries(place):
+            if entry.is_file(follow_symlinks=False):
+                if not ignored.leaves_out(prefix + entry.name):
+                    yield Path(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and entry.name[0] != "." and entry.name not in skipped:
+                folders.append(entry)
+        kept = [one for one in folders if not ignored.leaves_out(prefix + one.name, folder=True)]
+        todo += [Path(one.path) for one in reversed(kept)]
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _read(file: Path, folder: str) -> tuple[_File, ...]:
+    """The patterns of a file; none where there is no regular file."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ()
+    with os.fdopen(descriptor, "rb") as stream:
+        data = stream.read(MAX_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")[:MAX_LINES]
+    patterns = list(_patterns(line.removesuffix("\r") for line in lines))
+    return (_File(f"{folder}/" if folder else "", patterns),) if patterns else ()
+
+
+def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:
+    """The patterns of lines; one that is none says nothing."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    for line in lines:
+        with contextlib.suppress(ValueError, re.error, RecursionError):
+            text, out = GitIgnoreSpecPattern.pattern_to_regex(line)
+            if text is not None and out is not None:
+                re.compile(whole := _whole(text))
+                yield _Pattern(whole, out)
+
+
+def _whole(pattern: str) -> str:
+    """A pattern of pathspec's, which also fits all that is below what it names, for whole paths: the folder
+    is judged before."""
+    if pattern in (".", "(?P<ps_d>/)"):  # everything, every folder
+        return pattern.replace(".", ".+").replace("(?P<ps_d>/)", ".+/")
+    everything_in = pattern.endswith("/") and not pattern.endswith(")")
+    return pattern.replace("(?P<ps_d>/)", "/") + (".+" if everything_in else "")
