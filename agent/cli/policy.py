@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
 def _actions(policy: Commands) -> None:
     policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
     policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
-    policy.add("example", "Print rules that let git, tests and linters run without a question.", Options, example)
+    policy.add("example", "Print rules that let git, tests and linters run unasked.", Options, example)
 
 
 def check(options: CheckOptions) -> int:

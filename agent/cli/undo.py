@@ -58,6 +58,8 @@ def undo(options: UndoOptions) -> int:
     async def work(way: Undo) -> int:
         since = way.event_of(options.to) if options.to else 0
         plan = way.plan_redo() if options.redo else way.plan(since)
+        if plan.empty:
+            raise UsageError(way.nothing(plan, since))
         if options.dry_run or not plan.files:
             if options.json:
                 print_json({**plan.to_json(), "dry_run": True})

@@ -164,6 +164,7 @@ class Host(EventSource):
         self.chat = ""
         self.plan = plan
         self._given = given
+        self._programs: Background | None = None
         self._consent = consent
         self.offers = Offers(self.policy)
         self._closed = False

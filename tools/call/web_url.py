@@ -31,8 +31,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 class WebUrl(NamedTuple):
-    """A read address. ``host`` is a name in ASCII, small letters and without a dot at its end, or an IP address
-    as the ipaddress module writes it; ``path`` has no dots to resolve and no needless escapes; ``query`` begins
+    """A read address. ``host`` is a name in small ASCII letters without a last dot, or an IP address as
+    the ipaddress module writes it; ``path`` has no dots to resolve and no needless escapes; ``query`` begins
     with its question mark, where there is one."""
 
     scheme: str

@@ -166,6 +166,12 @@ class Workspace:
         """Whether ``reader`` has read this file, or written it."""
         return (reader, self.resolve(path)) in self._seen
 
+    def forget(self, path: str) -> None:
+        """Nobody has read this file as it is by now: a person has put another content there."""
+        real = self.resolve(path)
+        for key in [key for key in self._seen if key[1] == real]:
+            del self._seen[key]
+
     def _saw(self, key: tuple[str, Path], data: bytes) -> None:
         self._seen.pop(key, None)
         self._seen[key] = hashlib.sha256(data).digest()

@@ -271,7 +271,8 @@ async def _ask_question(door: Parts, state: CallState, question: Question) -> Ou
     state.refused = said.kind == "deny"
     if said.kind == "ask":
         state.verdicts["consent"] = said
-        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {said.reason}.")
+        why = said.reason.rstrip(".")
+        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
     return _weigh(state, "consent", said)
 
 

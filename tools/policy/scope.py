@@ -27,8 +27,11 @@ _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 # Programs that run what their arguments name.
 RUNNERS = frozenset(
-    "sh bash dash zsh ksh ash fish env xargs find nice nohup setsid timeout time watch sudo doas ssh npx uvx"
-    " parallel script strace busybox python python3 node perl ruby php lua".split()
+    (
+        *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
+        *("ruby", "php", "lua", "env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "watch"),
+        *("sudo", "doas", "ssh", "npx", "uvx", "parallel", "script", "strace"),
+    )
 )
 
 
@@ -239,8 +242,8 @@ def _is_vector(value: Any) -> bool:
 
 
 def _vector(words: Any) -> str:
-    """The program and its first argument, with any that follow; all of them where these two leave open what is
-    run: a shell, or an option before the command of git."""
+    """The program and its first argument, with any that follow; all of them where these two leave open what
+    is run: a shell, or an option before the command of git."""
     name, first = words[0].rpartition("/")[2], words[1] if words[1:] else ""
     many = KEPT_WORDS
     if first == "-m":  # a module of Python

@@ -75,13 +75,17 @@ def _bounded(folder: Path, file: str, value: int) -> bool:
 def _hierarchies(controller: str) -> Iterator[tuple[Path, str]]:
     """Where a group may be made, with the file of its limit: in ours, or beside it if it holds processes."""
     two, one = LIMITS[controller]
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in memberships():
         _, controllers, path = line.split(":", 2)
         ours = path.strip("/")
         if controller in controllers.split(","):
             yield HERE / controller / ours, one
         elif not controllers and (HERE / "cgroup.controllers").exists():
             yield from ((HERE / ours, two), (HERE / ours / "..", two))
+
+
+def memberships() -> list[str]:
+    return Path("/proc/self/cgroup").read_text().splitlines()
 
 
 def _abandoned(hierarchy: Path) -> Iterator[Path]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.places import WORKSPACE_FOLDER
 from quoth.tools.storage.paths import cache_dir, config_dir, state_dir
 
 INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
@@ -62,7 +61,8 @@ class Access(IntEnum):
 
 
 # Covered: the homes, what other programs put down for a while, their sockets, and other disks.
-COVERED = ("/home", "/root", "/run", "/var/run", "/tmp", "/var/tmp", "/mnt", "/media")  # noqa: S108
+HOMES = ("/home", "/root")
+COVERED = ("/run", "/var/run", "/tmp", "/var/tmp", "/mnt", "/media")  # noqa: S108
 SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
     *("/etc/ssl/private", "/etc/wireguard", "/etc/kubernetes", "/etc/krb5.keytab", "/etc/docker"),
@@ -77,6 +77,7 @@ SECRETS = (
     *("/var/spool", "/var/mail", "/var/log", "/var/backups", "/boot", "/lost+found"),
     *("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/sys/kernel/debug", "/sys/kernel/tracing"),
 )
+OURS = ".quoth"
 GIT = (".git/hooks", ".git/config")  # git outside runs what these name
 # Programs of PATH below home look for the rest of themselves in these folders.
 TOOLCHAINS = (
@@ -127,36 +128,30 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
     """Each place that differs from what is around it, as its real path, outer ones first; the system is
     read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
-    covered = {real(place) for place in (*map(Path, COVERED), *homes())} - {Path("/")}
-    held = next((home for home in covered if home.is_relative_to(root)), None)
-    if held:
+    mine = {real(home) for home in (*map(Path, HOMES), *homes())} - {Path("/")}
+    covered = mine | {real(Path(place)) for place in COVERED}
+    if held := next((home for home in mine if home.is_relative_to(root)), None):
         raise ToolError(
             f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
             " a project."
         )
     found: dict[Path, Access] = {}
 
-    def put(access: Access, paths: Iterable[Path]) -> None:
-        for path in paths:
+    def put(access: Access, *paths: Path) -> None:
+        for path in map(real, paths):
             if path.exists() and os.access(path, os.R_OK):
                 found[path] = max(access, found.get(path, access))
 
-    put(Access.COVERED, covered)
-    put(Access.READ, (place for place in map(real, programs()) if under(place, covered)))
-    put(Access.READ, map(real, boundary.readable))
-    put(Access.WRITE, map(real, (boundary.root, *boundary.writable)))
-    put(
-        Access.PROTECTED,
-        map(real, (root / WORKSPACE_FOLDER, *(root / part for part in GIT), *boundary.protected)),
-    )
-    own = (state_dir(), config_dir(), cache_dir())
-    put(
-        Access.HIDDEN,
-        map(real, (*boundary.hidden, *own, *map(Path, SECRETS), *Path("/etc/ssh").glob("*_key"))),
-    )
-    for folder in own:  # a workspace below one of them stays seen; what holds the workspace is covered
-        if root.is_relative_to(real(folder)):
-            found[real(folder)] = Access.COVERED
+    put(Access.COVERED, *covered)
+    put(Access.READ, *(place for place in programs() if not real(place).is_relative_to(root)))
+    put(Access.READ, *boundary.readable)
+    put(Access.WRITE, boundary.root, *boundary.writable)
+    put(Access.PROTECTED, *(root / name for name in (OURS, *GIT)), *boundary.protected, *running(root))
+    own = [real(folder) for folder in (state_dir(), config_dir(), cache_dir())]
+    put(Access.HIDDEN, *boundary.hidden, *own, *map(Path, SECRETS), *Path("/etc/ssh").glob("*_key"))
+    for folder in own:
+        if root.is_relative_to(folder):
+            found[folder] = Access.COVERED
     found[root] = Access.WRITE
     kept: dict[Path, Access] = {}
     for place, access in sorted(found.items(), key=lambda entry: len(entry[0].parts)):
@@ -169,6 +164,12 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
 def around(place: Path, known: Mapping[Path, Access]) -> Access:
     """What the nearest of the known places around this one is; the system is read-only."""
     return next((known[outer] for outer in place.parents if outer in known), Access.READ)
+
+
+def running(root: Path) -> Iterator[Path]:
+    """The environment that quoth itself runs from, if it lies in the workspace: its code stays as it is."""
+    if real(Path(sys.prefix)).is_relative_to(root):
+        yield Path(sys.prefix)
 
 
 def programs() -> Iterator[Path]:
@@ -190,7 +191,3 @@ def programs() -> Iterator[Path]:
 
 def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def under(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)

@@ -23,8 +23,8 @@ _way: ContextVar[tuple[WebUrl, ...]] = ContextVar("way", default=())  # the addr
 
 
 def may_fetch(url: str, ctx: ToolContext) -> bool:
-    """The guard: nobody is asked about what is no address, or about this machine and its network where no rule
-    names them. Raises ToolFailure, ``invalid`` or ``denied``."""
+    """The guard: nobody is asked about what is no address, or about this machine and its network where no
+    rule names them. Raises ToolFailure, ``invalid`` or ``denied``."""
     try:
         read = read_url(url)
     except ToolError as error:

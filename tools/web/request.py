@@ -155,7 +155,7 @@ async def _body(response: httpx.Response, url: WebUrl) -> bytes:
         async for piece in pieces:
             body += piece
             if len(body) > MAX_BYTES:
-                raise ToolError(f"{url.place} is larger than {MAX_BYTES:,} bytes; it is not taken.")
+                raise ToolError(f"{url.place} is larger than {MAX_BYTES:,} bytes, the most that is fetched.")
     return bytes(body)
 
 
@@ -178,7 +178,7 @@ def _explained(url: WebUrl) -> Iterator[None]:
         if (fault := _certificate_fault(error)) is not None:
             raise ToolError(f"The certificate of {url.host} is not to be trusted: {fault}.") from None
         raise ToolError(
-            f"{url.place} cannot be reached: {excerpt(str(error), 100) or type(error).__name__}."
+            f"{url.place} cannot be reached: {excerpt(str(error), 100).rstrip('.') or type(error).__name__}."
         ) from None
 
 

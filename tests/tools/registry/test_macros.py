@@ -210,7 +210,7 @@ OPTIONS = [
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "changes", "body", *OPTIONS])
-SPEC = ":type :doc :default :choices :min :max :secret :hidden"
+SPEC = ":type :doc :default :choices :min :max :secret :hidden :named"
 
 MISUSES: list[tuple[str, str, str]] = [
     # the definition, the text under the caret, the sentence
@@ -337,7 +337,7 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :effects [:reds] :body 1)',
         "(def",
-        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages.",
+        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages, :asks.",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [a {}] :examples [(x :b 1)] :body 1)',
