@@ -194,7 +194,7 @@ thousand turns use no more stack than ten."
 
 (defn blind? [tool]
   (or tool.ends-turn
-      (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
+      (and tool.effects (<= (set tool.effects) #{"memory" "messages" "asks"}))))
 
 (defn searched-in-vain? [tool run]
   "Whether the memory was searched and nothing is there."
@@ -204,10 +204,12 @@ thousand turns use no more stack than ten."
   (and (isinstance value dict) (= (.get value "hits") [])))
 
 (defn telling? [record]
-  "Whether a result is informative: it is ok and not empty, nor a search without hits."
-  (and record.result.ok
-       (not-in record.result.value [None "" [] {}])
-       (not (hitless? record.result.value))))
+  "Whether a result is informative: it is ok and not empty, nor a search without hits; or its call has become
+  a step of a plan."
+  (or (= (.get record.result.audit "stage") "plan")
+      (and record.result.ok
+           (not-in record.result.value [None "" [] {}])
+           (not (hitless? record.result.value)))))
 
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."

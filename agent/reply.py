@@ -56,6 +56,15 @@ class FollowUp:
 
 
 @dataclass(frozen=True)
+class WrittenPlan:
+    """A plan of calls that were not made: its ``file``, from the workspace, and how many ``steps`` it has; 0
+    where a person has changed the file since its steps were written."""
+
+    file: str
+    steps: int
+
+
+@dataclass(frozen=True)
 class Reply:
     """How a run ended. ``text`` is the answer, or of a run that waits for a person, what waits; it is empty
     where a reply of calls alone ends the run. ``error`` is the sentence why a run that failed or was
@@ -65,7 +74,7 @@ class Reply:
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
     its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
     is left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
-    the user's day under ``today``."""
+    the user's day under ``today``. ``plan`` is what a run in plan mode has written."""
 
     session: str
     status: RunStatus
@@ -80,6 +89,7 @@ class Reply:
     spent: Mapping[str, Any] = field(default_factory=dict)
     left: Mapping[str, Any] = field(default_factory=dict)
     output: Any = None
+    plan: WrittenPlan | None = None
 
     @property
     def ok(self) -> bool:
@@ -105,6 +115,7 @@ class Reply:
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
             **({"spent": _rounded(self.spent), "left": _rounded(self.left)} if self.bounded else {}),
+            **({"plan": vars(self.plan)} if self.plan else {}),
             **({"error": self.error} if self.error else {}),
             **({"messages": list(self.messages)} if self.messages else {}),
             **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),

@@ -124,17 +124,26 @@ class CatalogStale(ToolFailure):
 
 
 PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
+ANSWER = "answer?"  # in the same way, a question that a body asks a person
 
 
 class Pending(ToolFailure):
     """Ends a body that waits for a person's decision; the text says which one.
 
     ``state`` is the state of its program as JSON data, to resume from (empty: it runs again from its
-    beginning). With ``permission`` the body itself requests that permission: the door asks for it, and starts
-    the body again when it is allowed.
+    beginning). With ``permission`` the body itself requests that permission, with ``question`` an answer in
+    words (tools/call/question.py): the door asks, and starts the body again when it has that.
     """
 
-    def __init__(self, message: str, *, state: Mapping[str, Any] | None = None, permission: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        state: Mapping[str, Any] | None = None,
+        permission: str = "",
+        question: Any = None,
+    ) -> None:
         super().__init__("pending", message)
         self.state = state or {}
         self.permission = permission
+        self.question = question

@@ -96,10 +96,11 @@ def _with(table: ToolTable, tools: Iterable[CognitiveTool]) -> ToolTable:
     return more
 
 
-def with_sources(table: ToolTable) -> ToolTable:
-    """The table with the tool ``sources`` shown, for an agent that has some; it may lack the tool."""
-    if "sources" not in table or table.get("sources").shown:
+def with_shown(table: ToolTable, name: str) -> ToolTable:
+    """The table with a tool of this name shown, for an agent that has use for it: ``sources``, ``skill``. The
+    table may lack the tool."""
+    if name not in table or table.get(name).shown:
         return table
     more = table.copy()
-    more.register(replace(table.get("sources"), shown=True), replace=True)
+    more.register(replace(table.get(name), shown=True), replace=True)
     return more

@@ -119,15 +119,24 @@ class Chats:
         return None if choice.id is None else Outgoing(choice.id, choice.chat, "reply", text)
 
     def _decided(self, choice: Choice) -> str:
-        if choice.user not in self._approvers:
-            known = f"those of --approvers may: {', '.join(sorted(self._approvers))}"
-            told = known if self._approvers else "nobody may, without --approvers"
-            raise UsageError(f"{choice.user} may not decide requests here; {told}.")
+        if choice.answer is None:
+            self._must_approve(choice.user)
         request = self._host.broker.find(choice.request)
         if request.session != self._talker(choice.chat).session:
             raise UsageError(f"Request {request.id} is not of chat {choice.chat}.")
-        kind: Any = "once" if choice.approved else "deny"
-        return str(decide(self._host.broker, request.id, Decision(kind, choice.user, why=choice.why)))
+        if choice.user != request.user:
+            self._must_approve(choice.user)
+        kind: Any = "once" if choice.approved else "deny" if choice.answer is None else "answer"
+        said = Decision(kind, choice.user, why=choice.why, answer=choice.answer or "")
+        return str(decide(self._host.broker, request.id, said))
+
+    def _must_approve(self, user: str) -> None:
+        """Raise UsageError for somebody who is no approver. Whoever is asked a question may answer it
+        nevertheless: that allows nothing."""
+        if user not in self._approvers:
+            known = f"those of --approvers may: {', '.join(sorted(self._approvers))}"
+            told = known if self._approvers else "nobody may, without --approvers"
+            raise UsageError(f"{user} may not decide requests here; {told}.")
 
     async def hand_over(self, send: Callable[[bytes], Awaitable[bool]], chat: str | None = None) -> None:
         """Send the lines of a chat, or of all, that nobody was there to take. What is not taken is kept."""
@@ -293,6 +302,8 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
     for request in asked:
         said = f"{request.form} waits for approval: {request.reason}."
         told = {"id": request.id, "tool": request.tool, "form": request.form, "user": request.user}
+        if request.question is not None:
+            said, told = request.question.text, {**told, "kind": "question", **request.question.to_data()}
         lines.append(
             (f"request {request.id}", line("asked", said, request=told | {"reason": request.reason}))
         )

@@ -16,7 +16,7 @@ from quoth.tools.text import excerpt
 
 LONGEST = 1_000_000  # bytes of a line
 MARK_CHARS = 200
-KEYS = ("id", "user", "chat", "text", "approve", "deny", "why")
+KEYS = ("id", "user", "chat", "text", "approve", "deny", "why", "answer")
 SHAPE = '{"id": 1, "user": "ann", "chat": "7", "text": "…"}'
 _NAMES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 _SEPARATORS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"})
@@ -46,7 +46,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Choice:
-    """What ``user`` decides of a request of a chat."""
+    """What ``user`` decides of a request of a chat, or answers to a question there."""
 
     id: Id | None
     user: str
@@ -54,12 +54,13 @@ class Choice:
     request: str
     approved: bool
     why: str = ""
+    answer: str | None = None
 
 
 @dataclass(frozen=True)
 class Outgoing:
     """A line for the clients of a chat. ``id`` is that of the message it belongs to, ``calls`` are the calls
-    it tells of, ``request`` is what an approver may decide."""
+    it tells of, ``request`` is what an approver may decide, or the user answer."""
 
     id: Id | None
     chat: str | None
@@ -154,7 +155,9 @@ def _read(said: dict[str, Any]) -> Message | Choice:
         if name not in KEYS:
             hint = did_you_mean(name, KEYS) or f" The keys are {', '.join(KEYS)}."
             raise LineError(f"There is no key {excerpt(name) or 'without a name'}.{hint}")
-    acts = [name for name in ("text", "approve", "deny") if name in said]
+    acts = [name for name in ("text", "approve", "deny", "answer") if name in said]
+    if "answer" in said and "text" in said:
+        acts.remove("text")
     if len(acts) != 1:
         if acts:
             raise LineError(f"A line does one thing, and this one has {' and '.join(acts)}.")
@@ -172,6 +175,10 @@ def _read(said: dict[str, Any]) -> Message | Choice:
         if not text.strip():
             raise LineError("The text is empty.")
         return Message(said["id"], user, chat, text)
+    if act == "answer":
+        if "text" not in said:
+            raise LineError("An answer has a text.")
+        return Choice(said.get("id"), user, chat, _mark(said, act), False, answer=_text(said, "text"))
     why = _text(said, "why") if "why" in said else ""
     return Choice(said.get("id"), user, chat, _mark(said, act), act == "approve", why)
 

@@ -79,10 +79,11 @@ def agent_of(
     if options.yes:
         require_person()
         consent = "yes"
-    elif can_be_asked(options.no_input):
-        from quoth.agent.terminal.ask import AskTerminal
+    if can_be_asked(options.no_input):
+        from quoth.agent.terminal.ask import AskTerminal, SaysYes
 
-        consent = asked(AskTerminal(user=options.asker, workspace=options.folder))
+        person = SaysYes if options.yes else AskTerminal
+        consent = asked(person(user=options.asker, workspace=options.folder))
     more.setdefault("limits", limits_of(options))
     services = HostServices(
         memory_url=options.memory_url,
@@ -118,6 +119,7 @@ def agent_of(
         user=options.user,
         session=options.session,
         consent=consent,
+        plan=options.plans,
         **more,
     )
     agent.deliver = None if options.json else print_line
@@ -154,12 +156,18 @@ def policy_options(options: Options) -> PolicyOptions:
     from quoth.agent.run.options import PolicyOptions
 
     if not options.shares:
-        return PolicyOptions(options.policy, options.gate)
+        return PolicyOptions(options.policy, options.gate, gate_command=options.gate_command)
     from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
 
     url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
-    prefix = options.key_prefix
-    return PolicyOptions(options.policy, options.gate, shared=url, prefix=prefix, key=options.key)
+    return PolicyOptions(
+        options.policy,
+        options.gate,
+        shared=url,
+        prefix=options.key_prefix,
+        key=options.key,
+        gate_command=options.gate_command,
+    )
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:
@@ -257,21 +265,26 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
     async def shown(agent: AsyncAgent) -> int:
         sent = messages_of(agent, options.json)
-        code = show_result(await work(agent), options.json, sent)
+        result = await work(agent)
+        progress.stop()
+        code = show_result(result, options.json, sent)
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, shown, on_event=Progress())  # only sub-agents and workers tell it anything
+    progress = Progress()  # only sub-agents, workers and programs tell it anything
+    return with_agent(options, shown, on_event=progress)
 
 
 def tools_of(options: Options) -> ToolTable:
     """Load the tools without an agent, for commands that call none."""
-    from quoth.tools.loading import load_tools, with_sources
+    from quoth.tools.knowledge.skills import has_skills
+    from quoth.tools.loading import load_tools, with_shown
 
     _sources(options.sources)  # refused here, too
     with results_only():
         table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
-    table = with_sources(table) if options.sources else table
+    table = with_shown(table, "sources") if options.sources else table
+    table = with_shown(table, "skill") if has_skills(options.folder) else table
     if options.remote is None and not options.local:
         return table
     remote = remote_options(options).open_remote(table)
@@ -354,6 +367,23 @@ def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
     return EXIT_OF_RUN[reply.status]
 
 
+def tell_plan(reply: Reply, options: Options) -> None:
+    """Print where the plan of a run in plan mode is, and the commands that check, approve and fly it."""
+    if (plan := reply.plan) is None:
+        return
+    from quoth.agent.terminal.next_step import tell_next
+    from quoth.tools.text import number_of
+
+    path = str(options.folder / plan.file)
+    if not plan.steps:
+        complain(f"The plan {path} was changed since its steps were written, so it stays as it is.")
+        return
+    complain(f"The plan has {number_of(plan.steps, 'step')}, and nothing of it was made: {path}")
+    tell_next("Edit it as you like; to check it", options.like("fly", path, "--check"))
+    tell_next("To approve it as a whole", options.like("approve", path))
+    tell_next("To fly it", options.like("fly", path))
+
+
 def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
     """Print the commands that decide the waiting calls and resume the session, if any call waits."""
     if not agent.waits:
@@ -361,9 +391,9 @@ def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
     from quoth.agent.terminal.next_step import tell_next
 
     waiting = agent.broker.requests(session=agent.session)
-    ids = [request.id for request in waiting if request.user == agent.user]
-    aim = "Then go on with" if ids else "To go on with"
-    tell_next(aim, options.typed("resume", agent.session), requests=ids, typed=options.typed)
+    own = [request for request in waiting if request.user == agent.user]
+    aim = "Then go on with" if own else "To go on with"
+    tell_next(aim, options.typed("resume", agent.session), requests=own, typed=options.typed)
 
 
 # Files

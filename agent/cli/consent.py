@@ -78,9 +78,9 @@ def pending(options: PendingOptions) -> int:
     from quoth.agent.terminal.requests import changes_data, pending_text
     from quoth.tools.consent.rows import UNBELIEVED
 
-    with _opened(options) as (store, broker):
+    with opened(options) as (store, broker):
         if options.id:
-            found = _find(options, options.id, broker)
+            found = find(options, options.id, broker)
             assert broker is not None, "it has found one"
             _take_tools(options, store, broker, found)
             plan = broker.plan_of(found.id)
@@ -145,7 +145,7 @@ def approve(options: ApproveOptions) -> int:
         decision = Decision("edit", form=call_of(options.edit))
     elif options.scope is not None:
         decision = Decision("scope", seconds=seconds, rule=options.scope)
-    return _decide(options, options.id, decision, resumes=options.resume)
+    return decide_request(options, options.id, decision, resumes=options.resume)
 
 
 def _go_on(options: Options, asked: Request, plan: str) -> int:
@@ -171,7 +171,7 @@ def deny(options: DenyOptions) -> int:
     if flight.is_plan(options.id):
         return flight.decide_plan(options, options.id, options.step, "deny", options.why)
     _no_step(options.id, options.step)
-    return _decide(options, options.id, Decision("deny", why=options.why))
+    return decide_request(options, options.id, Decision("deny", why=options.why))
 
 
 def _no_step(id: str, step: str | None) -> None:
@@ -179,7 +179,7 @@ def _no_step(id: str, step: str | None) -> None:
         raise UsageError(f"--step names a step of a plan, and {id} is none; a plan is a file, PLAN.org.")
 
 
-def _decide(options: Options, id: str, decision: Decision, *, resumes: bool = False) -> int:
+def decide_request(options: Options, id: str, decision: Decision, *, resumes: bool = False) -> int:
     """Record a decision and print it. With ``resumes`` stdout is for the results of going on at once."""
     from quoth.agent.flight.log import flown_in
     from quoth.agent.session.index import read_leniently
@@ -188,8 +188,8 @@ def _decide(options: Options, id: str, decision: Decision, *, resumes: bool = Fa
     require_person()
     decision = replace(decision, by=options.asker)
     below: list[str] = []
-    with _opened(options) as (store, broker):
-        asked = _find(options, id, broker)
+    with opened(options) as (store, broker):
+        asked = find(options, id, broker)
         assert store is not None, "a request was found in it"
         assert broker is not None, "it is that of the store"
         if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):
@@ -241,7 +241,7 @@ def _tell_next(options: Options, store: Store, session: str, plan: str) -> None:
         )
 
 
-def _find(options: Options, id: str, broker: Broker | None) -> Request:
+def find(options: Options, id: str, broker: Broker | None) -> Request:
     """The request that is named, of the session that is named, if one is."""
     if broker is None:
         raise UsageError(f"There is no request {id}; nothing was ever asked in this workspace.")
@@ -252,7 +252,7 @@ def _find(options: Options, id: str, broker: Broker | None) -> Request:
 
 
 @contextlib.contextmanager
-def _opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
+def opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
     """The store of the workspace and its broker, which knows no tools; None where nothing was ever asked.
     Where requests are shared, there is a store too: for the record of decisions that are made here."""
     from quoth.agent.run.options import ModelOptions, ToolOptions, workspace_of

@@ -64,6 +64,7 @@ def findings(options: Options, asks: bool) -> list[Finding]:
         "extras": _extras,
         "keys": _keys,
         "rights": _rights,
+        "skills": _skills,
         "terminal": _terminal,
         "Emacs": _emacs,
     }
@@ -279,6 +280,19 @@ def _rights(options: Options) -> Iterator[Finding]:
         yield Finding("rights", "note", note, "read it, then: quoth trust")
     if not os.access(folder, os.W_OK):
         yield Finding("rights", "note", f"{folder.resolve()} cannot be written, so no tool can write there")
+
+
+def _skills(options: Options) -> Iterator[Finding]:
+    """Which skills models are told of, and what is wrong with the others."""
+    from quoth.tools.knowledge.skills import load_skills
+
+    skills = load_skills(options.folder)
+    if skills.known:
+        yield Finding(
+            "skills", "ok", ", ".join(f"{one.name} ({one.folder})" for one in skills.known.values())
+        )
+    for fault in skills.faults:
+        yield Finding("skills", "note", fault, "quoth trust" if "quoth trust" in fault else "")
 
 
 def _terminal(options: Options) -> Iterator[Finding]:

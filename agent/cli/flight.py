@@ -90,7 +90,7 @@ def fly(options: FlyOptions) -> int:
     with open_store(options) as store:
         begun = options if options.again else _as_begun(options, store, file)
         if options.check or options.dry_run:  # what is looked at is nobody's flight
-            own = replace(options, tools=begun.tools, policy=begun.policy, gate=begun.gate)
+            own = _as_looked_at(options, begun)
             return _check(own, file) if options.check else _dry_run(own, file, store)
         return _fly(begun, file, store)
 
@@ -177,9 +177,9 @@ def _show(
     for note in report.notes:
         complain(note)
     if report.status == "pending":
-        ids = [request.id for request in agent.broker.requests(session=report.session)]
+        waiting = agent.broker.requests(session=report.session)
         again = options.typed("fly", report.plan)
-        tell_next("Then go on with", again, requests=ids, typed=options.typed)
+        tell_next("Then go on with", again, requests=waiting, typed=options.typed)
 
 
 def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> OptionsT:
@@ -198,11 +198,18 @@ def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> Options
     return take_over(options, store, begun.session, user)
 
 
+def _as_looked_at(options: OptionsT, begun: Options) -> OptionsT:
+    """The options with the tools and the rules of a flight that has begun."""
+    kept = {name: vars(begun)[name] for name in ("tools", "policy", "gate", "gate_command")}
+    return replace(options, **kept)
+
+
 def _as_given(options: Options) -> str:
     """The options that the next command needs, too."""
     words = [f" --tools {shlex.quote(file)}" for file in options.tools]
     words += [f" --without {shlex.quote(name)}" for name in options.without]
-    for flag, file in (("--policy", options.policy), ("--gate", options.gate)):
+    given = {"--policy": options.policy, "--gate": options.gate, "--gate-command": options.gate_command}
+    for flag, file in given.items():
         words += [f" {flag} {shlex.quote(file)}"] if file else []
     return "".join(words)
 
@@ -333,7 +340,7 @@ def decide_plan(
 
     with open_store(options) as store:
         begun = _as_begun(options, store, file)
-        own = replace(options, tools=begun.tools, policy=begun.policy, gate=begun.gate)
+        own = _as_looked_at(options, begun)
         return with_agent(own, work, store=store)
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from quoth.agent.cli import (
+    answer,
     audit,
     call,
     catalog,
@@ -32,6 +33,7 @@ from quoth.agent.cli import (
     session,
     stats,
     tools,
+    undo,
     worker,
 )
 from quoth.agent.cli.common import interrupted
@@ -58,11 +60,13 @@ FILES = (
     audit,
     policy,
     consent,
+    answer,
     memory,
     knowledge,
     catalog,
     remind,
     session,
+    undo,
     stats,
     resume,
     replay,

@@ -136,6 +136,9 @@ class Options:
     )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
     gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
+    gate_command: str | None = option(
+        "--gate-command", "CMD", "a program that judges every call: JSON on stdin, exit 0 allows, 2 denies"
+    )
     memory: str | None = option(
         "--memory",
         "URL",
@@ -154,6 +157,7 @@ class Options:
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
     debug: bool = switch("--debug", "show the traceback of each error on stderr")
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
+    planning: bool = False  # whether that session is in plan mode
 
     def __init__(self, **given: Any) -> None:
         vars(self).update({one.name: one.default for one in fields(self)} | given)
@@ -162,6 +166,20 @@ class Options:
     def folder(self) -> Path:
         """The path of the workspace."""
         return Path("." if self.workspace is None else self.workspace)
+
+    @property
+    def plans(self) -> bool:
+        """Whether a run is in plan mode."""
+        given = vars(self).get("plan")
+        return self.planning if given is None else bool(given)
+
+    def like(self, *words: str) -> str:
+        """Return a ``quoth`` command with the tools and rules of this one, quoted for a shell."""
+        files = (("--tools", self.tools), ("--without", self.without), ("--source", self.sources))
+        given = [word for flag, values in files for value in values for word in (flag, value)]
+        named = (("--policy", self.policy), ("--gate", self.gate), ("--user", self.user))
+        given += [word for flag, value in named if value for word in (flag, value)]
+        return self.typed(*words, *given, *(["--knowledge"] if self.knowledge else []))
 
     @property
     def memory_url(self) -> str | None:
@@ -264,6 +282,12 @@ class StreamOptions(RunOptions):
     """Also how a run is shown while it goes on."""
 
     stream: bool = switch("--stream", "with --json: each event as a line of JSON, as it happens")
+    plan: bool | None = option(
+        "--plan",
+        None,
+        "plan mode: what does more than read is not made, and becomes a step of a flight plan",
+        action=argparse.BooleanOptionalAction,
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -50,14 +50,16 @@ class TrustOptions(Options):
 
 
 def add(commands: Commands) -> None:
-    commands.group("policy", "Check the rules of policy files, or explain how a call is judged.", _actions)
-    about = "Let a workspace's own rules and settings, .quoth/policy.hy and config.hy, count from now on."
+    about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
+    commands.group("policy", about, _actions)
+    about = "Let a workspace's own rules, settings, skills and AGENTS.md count from now on, as they are."
     commands.add("trust", about, TrustOptions, trust)
 
 
 def _actions(policy: Commands) -> None:
     policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
     policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
+    policy.add("example", "Print rules that let git, tests and linters run unasked.", Options, example)
 
 
 def check(options: CheckOptions) -> int:
@@ -97,6 +99,13 @@ def _layers(options: CheckOptions) -> list[Layer]:
     path = Path(options.file)
     own = path.resolve() == workspace_policy(root).resolve()
     return [read_layer("workspace" if own else "given", path, options.file)]
+
+
+def example(options: Options) -> int:
+    """Print the rules about programs that ship, with comments."""
+    text = (Path(__file__).parents[2] / "plans" / "templates" / "shell.hy").read_text(encoding="utf-8")
+    print_json({"rules": text}) if options.json else print_line(text.rstrip("\n"))
+    return DONE
 
 
 def explain(options: ExplainOptions) -> int:
@@ -151,30 +160,34 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 
 def trust(options: TrustOptions) -> int:
-    """Trust the workspace's own policy and settings as they are now, and print them; of what is not there any
+    """Trust what the workspace says for itself as it is now, and print it; of what is not there any
     more, revoke the trust."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
     from quoth.agent.repl.startup import OWN_NAME as INIT_NAME
     from quoth.agent.repl.startup import TRUST as INIT_TRUST
     from quoth.agent.repl.startup import own_init
-    from quoth.agent.run.surroundings import NOTES, notes_for_agents
-    from quoth.agent.run.surroundings import TRUST as TRUST_OF_NOTES
+    from quoth.agent.run.project_notes import NESTED, NOTES, nested_notes, notes_for_agents
+    from quoth.agent.run.project_notes import TRUST as TRUST_OF_NOTES
     from quoth.agent.terminal.person import require_person
+    from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
+    from quoth.tools.knowledge.skills import skills_to_trust
     from quoth.tools.policy.files import own_policy
     from quoth.tools.policy.places import OWN_NAME as POLICY
-    from quoth.tools.policy.trust import Trust
+    from quoth.tools.policy.trust import Trust, digest_of
 
     require_person()
     root = _root(Path(options.dir) if options.dir else options.folder)
     policy, settings, init = own_policy(root), own_config(root), own_init(root)  # all are read first
-    notes = notes_for_agents(root)
+    notes, nested, skills = notes_for_agents(root), nested_notes(root), skills_to_trust(root)
     gone = {
         "is no policy": policy is None and Trust().forget(root),
         "are no settings": settings is None and TRUST.forget(root),
         "is no startup file": init is None and INIT_TRUST.forget(root),
         f"is no {NOTES}": notes is None and TRUST_OF_NOTES.forget(root),
+        f"is no {NOTES} of a folder": not nested and NESTED.forget(root),
+        "is no skill": not skills.known and TRUST_OF_SKILLS.forget(root),
     }
-    trusted = any(one is not None for one in (policy, settings, init, notes))
+    trusted = any(one is not None for one in (policy, settings, init, notes)) or bool(nested or skills.known)
     if not trusted and not any(gone.values()):
         raise UsageError(f"There is no {POLICY} in {root}.")
     told: dict[str, Any] = {"status": "trusted" if trusted else "forgotten", "workspace": str(root)}
@@ -205,6 +218,26 @@ def trust(options: TrustOptions) -> int:
             lines += [f"{name} is trusted as it is now{more}, SHA-256 {digest}:"]
             shown = text.decode(errors="replace").splitlines()
             lines += [f"  {visible(line)}" for line in shown if line.strip()]
+    if nested:
+        digests = {file: digest_of(data) for file, data in nested.items()}
+        NESTED.trust_each(root, digests)
+        told["nested"] = [{"file": file, "sha256": digest} for file, digest in digests.items()]
+        for file, data in nested.items():
+            lines += [f"{file} is trusted as it is now, and shown to models, SHA-256 {digests[file]}:"]
+            lines += [
+                f"  {visible(line)}" for line in data.decode(errors="replace").splitlines() if line.strip()
+            ]
+    if skills.known:
+        found = skills.known.values()
+        TRUST_OF_SKILLS.trust_each(root, {skill.folder: skill.digest for skill in found})
+        told["skills"] = [
+            {"folder": skill.folder, "sha256": skill.digest, "files": list(skill.files)} for skill in found
+        ]
+        for skill in found:
+            lines += [f"The skill {skill.folder} is trusted as it is now, SHA-256 {skill.digest}:"]
+            lines += [f"  {visible(skill.description)}", *(f"  {visible(file)}" for file in skill.files)]
+    for fault in skills.faults:
+        complain(fault)
     print_json(told) if options.json else print_line("\n".join(lines))
     return DONE
 

@@ -106,7 +106,8 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     def again(given: Opening, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
-        own |= {"gate": options.gate, "without": options.without, "remote": remote}
+        own |= {"gate": options.gate, "gate_command": options.gate_command, "without": options.without}
+        own["remote"] = remote
         files = list(options.tools) or None
         own["services"] = HostServices(memory_url=options.memory_url if live else None)
         return rebuilt_agent(

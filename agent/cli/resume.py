@@ -15,6 +15,7 @@ from quoth.agent.cli.common import (
     open_store,
     show_reply,
     show_result,
+    tell_plan,
     tell_what_waits,
     with_agent,
 )
@@ -107,6 +108,7 @@ class _Continuation:
             sent.clear()
         else:
             code = show_reply(one, as_json, self.listener)
+            tell_plan(one, self.options)
         self.code = max(self.code, code)
 
     def _refuse(self, agent: AsyncAgent) -> None:

@@ -15,6 +15,7 @@ from quoth.agent.cli.common import (
     listener_for,
     open_store,
     show_reply,
+    tell_plan,
     tell_what_waits,
     text_of,
     with_agent,
@@ -49,9 +50,11 @@ def run(options: TaskOptions) -> int:
     async def work(agent: AsyncAgent) -> int:
         listener.watch(agent)
         try:
-            code = show_reply(await agent.run(task, files=options.files), options.json, listener)
+            reply = await agent.run(task, files=options.files)
+            code = show_reply(reply, options.json, listener)
         finally:
             listener.stop()
+        tell_plan(reply, options)
         tell_what_waits(agent, options)
         return code
 

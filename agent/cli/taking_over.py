@@ -37,7 +37,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     more: dict[str, Any] = {
         name: value
         for name in (
-            *("model", "base_url", "policy", "gate", "dialect", "belt"),
+            *("model", "base_url", "policy", "gate", "gate_command", "dialect", "belt"),
             *("search", "search_keys", "after_tags", "instructions", "temperature", "timeout"),
             *(("remote", "prefix", "key", "redis_ca") if not options.remote else ()),
             *(("shared", "prefix", "key", "redis_ca") if given.get("shared") and not options.shares else ()),
@@ -49,6 +49,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     for name in ("without", "local"):
         if given.get(name) and not vars(options)[name]:
             more[name] = given[name]
+    if given.get("plan"):
+        more["planning"] = True
     if given.get("knowledge"):
         more["knowledge"] = True
     if options.search and "://" not in options.search:  # a folder has no keys
@@ -93,7 +95,8 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search", "remote", "shared")
+    judges = ("policy", "gate", "gate_command")
+    names = (*judges, "tools", "base_url", "sources", "channels", "search", "remote", "shared")
     return name in names and bool(value)
 
 

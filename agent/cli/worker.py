@@ -72,7 +72,10 @@ def worker(options: WorkerOptions) -> int:
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
     needed("taskiq", "taskiq_redis")
     secret = (key_path(options.key), *url.files)
-    files = Files(options.tools, options.folder, options.policy, options.gate, options.allow, secret)
+    files = Files(
+        *(options.tools, options.folder, options.policy, options.gate, options.allow, secret),
+        gate_command=options.gate_command,
+    )
     context = ToolContext(files.workspace())
 
     @cache

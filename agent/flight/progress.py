@@ -208,6 +208,14 @@ class AskWhilePaused:
         with self._look.paused():
             return await self._person.request(*asked)
 
+    async def answer(self, *asked: Any) -> Any:
+        with self._look.paused():
+            return await self._person.answer(*asked)
+
+    @property
+    def human(self) -> bool:
+        return bool(self._person.human)
+
     @property
     def asking(self) -> bool:
         return bool(self._person.asking)

@@ -198,6 +198,7 @@ def _does(tool: CognitiveTool) -> str:
         "net": "uses the network",
         "memory": "changes memory",
         "messages": "sends messages",
+        "asks": "asks a person",
     }
     return " and ".join(said[effect] for effect in tool.effects if effect in said)
 

@@ -58,11 +58,35 @@ def new(repl: Interpreter, rest: str) -> None:
 
 
 def undo(repl: Interpreter, rest: str) -> None:
-    from quoth.tools.text import one_line
+    from quoth.agent.repl.taking_back import undo
 
-    text = repl.agent.take_back()
-    repl.tell(f"Taken back: {one_line(text, 60)}")
-    repl.complain("The next message goes on from before it. What its calls have done stays done.")
+    undo(repl, rest)
+
+
+def redo(repl: Interpreter, rest: str) -> None:
+    from quoth.agent.repl.taking_back import redo
+
+    redo(repl)
+
+
+def diff(repl: Interpreter, rest: str) -> None:
+    from quoth.agent.repl.taking_back import diff
+
+    diff(repl, rest)
+
+
+def plan(repl: Interpreter, rest: str) -> None:
+    if rest not in ("", "on", "off"):
+        raise UsageError(f",plan is a switch: ,plan or ,plan off; to fly a plan: ,fly {rest}")
+    on = rest == "on" or (not rest and not repl.agent.plan)
+    repl.agent.use_plan_mode(on)
+    if on:
+        repl.tell(
+            "Plan mode: of the model's calls only those that read are made; others become a flight plan."
+        )
+        repl.complain(",plan ends it.")
+    else:
+        repl.tell("Plan mode is off: calls are made.")
 
 
 async def resume(repl: Interpreter, rest: str) -> None:
@@ -202,6 +226,13 @@ def deny(repl: Interpreter, rest: str) -> None:
     _decide(repl, request, Decision("deny", repl.agent.user, why=why.strip()))
 
 
+def answer(repl: Interpreter, rest: str) -> None:
+    request, _, said = rest.partition(" ")
+    if not request:
+        raise UsageError(",answer needs the ID of a question, and the answer; ,pending lists them.")
+    _decide(repl, request, Decision("answer", repl.agent.user, answer=said))
+
+
 def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
     from quoth.agent.terminal.requests import decide
 
@@ -272,13 +303,17 @@ ALL: tuple[Any, ...] = (
     Command("pending", "", "what waits for your decision here; with an ID: all of it", pending),
     Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
     Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
+    Command("answer", "ID TEXT", "answer a question in words, or by a choice's number", answer),
     Command("resume", "", "go on with what waited", resume),
+    Command("plan", "", "plan mode on or off: only what reads is made, the rest is planned", plan),
     Command("fly", "PLAN", "fly a flight plan", fly, chat=False),
     Command("session", "", "which session this is", session),
     Command("sessions", "", "list the sessions of this workspace", sessions),
     Command("log", "ID", "what happened in a session; without ID: in this one", log),
     Command("tokens", "", "how many tokens this session has used", tokens),
-    Command("undo", "", "take the last message back, and go on from before it", undo),
+    Command("undo", "", "take back a message and what was written since; ,undo files: only that", undo),
+    Command("redo", "", "write the files again that the last ,undo has put back", redo),
+    Command("diff", "ID", "what a session has changed in files; without ID: this one", diff),
     Command("new", "", "forget the conversation", new),
     Command("trace", "", "the whole traceback of the last error", trace, chat=False),
     Command("quit", "", "leave (Ctrl-D does too)", leave),

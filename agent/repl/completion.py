@@ -85,7 +85,7 @@ class PromptCompleter(Completer):
         elif command == "log":
             sessions = self._agent.transcript.sessions()[-NEWEST:]
             words = ((str(row[0]), "") for row in reversed(sessions))
-        elif command in ("pending", "approve", "deny"):
+        elif command in ("pending", "approve", "deny", "answer"):
             words = ((request.id, request.form) for request in self._agent.broker.requests())
         elif command == "help":
             words = self._commands().items()

@@ -17,7 +17,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.loaded import digest_of_file
 from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
-from quoth.agent.reply import Reply
+from quoth.agent.reply import Reply, WrittenPlan
 from quoth.agent.terminal.input import answers
 from quoth.agent.terminal.output import complain, print_drawn, print_json, print_line, results_only
 from quoth.agent.terminal.speech import Speech
@@ -162,7 +162,7 @@ class Interpreter:
         for note in report.notes:
             self.complain(note)
         if report.status == "pending":
-            self.complain(f",pending shows what waits; ,approve or ,deny it, then ,fly {plan}")
+            self.tell_waiting(f",fly {plan}")
 
     # Showing
 
@@ -178,6 +178,8 @@ class Interpreter:
                 self._write(one.text)
             if done.bounded:
                 self.complain(f"{budget_text(done.spent, done.left)}.")
+            if done.plan is not None:
+                self._tell_plan(done.plan)
         elif done.ok:
             if done.message:
                 self.complain(done.message)
@@ -188,8 +190,19 @@ class Interpreter:
         if done.status == "pending":
             self.tell_waiting()
 
-    def tell_waiting(self) -> None:
-        self.complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+    def _tell_plan(self, plan: WrittenPlan) -> None:
+        if plan.steps:
+            steps = number_of(plan.steps, "step")
+            self.complain(f"The plan has {steps}, and nothing of it was made: {plan.file}")
+        path = self.agent.workspace.root / plan.file
+        self.complain(f"Edit it as you like; quoth approve {path} approves it, ,fly {path} carries it out.")
+
+    def tell_waiting(self, how: str = ",resume.") -> None:
+        """Say how what waits is decided or answered, and then gone on with."""
+        asked = [request.question for request in self.agent.broker.requests(session=self.agent.session)]
+        decide = [",approve or ,deny"] if None in asked or not asked else []
+        decide += [",answer"] if any(asked) else []
+        self.complain(f",pending shows what waits; {' or '.join(decide)} it, then {how}")
 
     def tell(self, text: str) -> None:
         """What a command shows: beside the results when those are for a program."""

@@ -66,6 +66,7 @@ def rebuilt_agent(
     belt: Literal["full", "search"] | None = None,
     policy: str | None = None,
     gate: str | None = None,
+    gate_command: str | None = None,
     without: Sequence[str] = (),
     live: bool = False,
     services: Services | None = None,
@@ -92,6 +93,11 @@ def rebuilt_agent(
             why = "was chosen elsewhere" if given.foreign else "is not there"
             raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
         judges[option] = own or file
+    command = gate_command or (said.get("gate-command") if live else None)
+    if live and given.foreign and command and gate_command is None:
+        raise UsageError(
+            f"The gate {command} was chosen elsewhere; name the one that counts: --gate-command CMD"
+        )
     if said.get("knowledge"):  # for its tools; a replay files nothing
         base = FileKnowledge(Workspace(workspace))
         services = replace(service_options(services), knowledge_base=base)
@@ -99,7 +105,7 @@ def rebuilt_agent(
         workspace=workspace,
         tools=_with_remote(options, given, remote, notes),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
-        policy=PolicyOptions(judges["policy"], judges["gate"])
+        policy=PolicyOptions(judges["policy"], judges["gate"], gate_command=command)
         if live
         else None,  # otherwise no call is judged
         session=session,

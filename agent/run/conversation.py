@@ -24,7 +24,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.services import NO_KNOWLEDGE
 from quoth.tools.errors import UsageError
-from quoth.tools.history.event import read_form
+from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transfer import is_word
 from quoth.tools.registry.table import ToolTable
 
@@ -191,6 +191,14 @@ class Conversations(Driver):
         self._session.open_again(self.given())
         self._go_on_anew()
 
+    def use_plan_mode(self, on: bool) -> None:
+        """Note what does more than read as steps of a plan from now on, or make it again."""
+        self.plan = on
+        self._options.pop("plan", None)
+        if on:
+            self._options["plan"] = True
+        self._session.open_again(self.given())
+
     def _go_on_anew(self) -> None:
         """Let the next ``say`` bring the conversation back from the transcript, with what is new in it."""
         if self._conversation is not None:
@@ -205,11 +213,15 @@ class Conversations(Driver):
             self._session.said() if self._talk is None and self.named else self._session.said_in(self._talk)
         )
 
+    def last_message(self) -> Event | None:
+        """The event of the last message of the conversation, which ``take_back`` takes back."""
+        last = (self._session.last_talk() if self.named else "") if self._talk is None else self._talk
+        return self.transcript.last(self.session, "stimulus", run=last) if last else None
+
     def take_back(self) -> str:
         """Let the next ``say`` go on from before the last message; its text. What its calls have done stays.
         Raises UsageError where there is none."""
-        last = (self._session.last_talk() if self.named else "") if self._talk is None else self._talk
-        told = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        told = self.last_message()
         if told is None:
             raise UsageError("The conversation has no message that could be taken back.")
         self.forget()
@@ -262,7 +274,11 @@ class Conversations(Driver):
             said["surroundings"] = here
         if (options := self.models.request_options) is not None:
             said["temperature"] = options.temperature
-        if news := "\n\n".join(filter(None, [self._told_anew(after), self._news(after)])):
+        if self.plan:
+            said["plan"] = True
+        if news := "\n\n".join(
+            filter(None, [self._told_of_plan(after), self._told_anew(after), self._news(after)])
+        ):
             said["news"] = news
         if output is not None:
             said["output"] = dict(output.schema)
@@ -331,6 +347,16 @@ class Conversations(Driver):
         if begun is None or begun.data.get("instructions", "") == now:
             return ""
         return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
+
+    def _told_of_plan(self, last: str) -> str:
+        """What is told of plan mode where it begins or ends with the next run."""
+        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        was = begun is not None and bool(begun.data.get("plan"))
+        if was == self.plan:
+            return ""
+        from quoth.agent.run.plan_mode import ON, OVER
+
+        return ON if self.plan else OVER
 
     def _news(self, last: str) -> str:
         """What has become, since the run ``last`` began, of calls that waited when the chat went on."""

@@ -201,6 +201,11 @@ class Driver(SideBySide):
             whole=self._session.talk_of(messages).table or self.table,
             funds=self.funds,
         )
+        if live and (told.get("plan") or self.plan):
+            from quoth.agent.run.plan_mode import PlanMode  # here: most runs make their calls
+
+            run.planning = PlanMode(self, name)
+            run.context = replace(run.context, planning=run.planning)
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:

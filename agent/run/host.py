@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
@@ -28,6 +28,7 @@ from quoth.agent.run.options import (
     PolicyOptions,
     ToolChoice,
     model_options,
+    open_gates,
     policy_options,
     run_limits,
     tool_options,
@@ -55,7 +56,9 @@ from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
+from quoth.tools.history.versions import StoreVersions
+from quoth.tools.knowledge.skills import has_skills
+from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
@@ -66,9 +69,14 @@ from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
+if TYPE_CHECKING:
+    from quoth.tools.shell.background import Background
+
 
 class Host(EventSource):
     """The assembled parts of an agent."""
+
+    _programs: Background | None
 
     def __init__(
         self,
@@ -88,6 +96,7 @@ class Host(EventSource):
         timeout: float | None = None,
         api_key: str | None = None,
         max_tokens: int | None = None,
+        plan: bool = False,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
@@ -115,6 +124,8 @@ class Host(EventSource):
         ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
         ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
         ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+        ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
+        steps of a flight plan, which the Reply names.
 
         Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
@@ -128,11 +139,16 @@ class Host(EventSource):
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.workspace = workspace_of(workspace, policies, tooling, options)
         self.config = load_config(self.workspace.root)
+        self._gates = policies.gate_commands(self.config)
+        self.workspace.protect(
+            Path(word) for gate in self._gates for word in gate if Path(word).is_absolute()
+        )
         self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
-        self.table = table if given.sources is NO_SOURCES else with_sources(table)
+        table = table if given.sources is NO_SOURCES else with_shown(table, "sources")
+        self.table = with_shown(table, "skill") if has_skills(self.workspace.root) else table
         self._store: Store | None = None
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.hear(on_event)
@@ -146,7 +162,9 @@ class Host(EventSource):
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""
+        self.plan = plan
         self._given = given
+        self._programs: Background | None = None
         self._consent = consent
         self.offers = Offers(self.policy)
         self._closed = False
@@ -166,6 +184,8 @@ class Host(EventSource):
             "limits": vars(self.limits),
             **given.kept,
         }
+        if plan:
+            self._options["plan"] = True
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
             self._options["memory"] = memory
         if given.memory_url:
@@ -177,6 +197,19 @@ class Host(EventSource):
         if (self.listener if run is None else run.listener) is not None:
             event = RunEvent("question", self.broker.find(request))
             (self.tell if run is None else run.pass_on)(event)
+
+    def _background(self) -> Background:
+        """The programs in the background of this session."""
+        if self._programs is None:
+            from quoth.tools.shell.background import Background  # here: most sessions have none
+
+            self._programs = Background()
+        return self._programs
+
+    def _shows(self, text: str) -> None:
+        """Tell what a program of a call writes, as it comes."""
+        run = RUNNING.get()
+        (self.tell if run is None else run.pass_on)(RunEvent("output", text))
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
@@ -204,10 +237,11 @@ class Host(EventSource):
         self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
 
     def _open_session(self) -> None:
-        """Open what belongs to one session: its record, its memory, and the way to its people."""
+        """Open what belongs to one session: its record, its memory, its programs, the way to its people."""
         given = self._given
         self._open_record()
         self._memory = OwnMemory(self._open_memory)
+        self._programs = None
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
             router = HostRouter(self._to_user, given.channels, self.agent_id)
@@ -272,9 +306,12 @@ class Host(EventSource):
             policy=self.policy,
             consent=self.broker,
             gate=policies.open_gate(),
+            after=self.config.after,
+            programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
+            versions=StoreVersions(self._opened_store, self.workspace.root),
             together=lambda: self._opened_store().transaction(),
             limits=limits,
             tracer=self.tracer,
@@ -310,6 +347,8 @@ class Host(EventSource):
             catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
+            shows=self._shows,
+            programs=self._background,
             known_files=self._session.files,
         )
 
@@ -370,10 +409,12 @@ class Host(EventSource):
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Interrupt what is in progress, then close the sandbox, the models, the memory and the store; of a
-        chat only its memory. May be called twice."""
+        """Interrupt what is in progress, end the programs in the background, then close the sandbox, the
+        models, the memory and the store; of a chat only its memory. May be called twice."""
         self._closed = True
         await self.stop_all(self.interrupt)
+        if self._programs is not None:
+            await self._programs.aclose()
         if self.chat:
             await self._memory.aclose()
             return

@@ -8,7 +8,8 @@ an agent is put together from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.remote_tools import RemoteTools
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog
+    from quoth.tools.door.gate_program import GateProgram
     from quoth.tools.shared.opening import Shared
 
 
@@ -222,8 +224,11 @@ class PolicyOptions:
     ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
     zone ``zone="Europe/Berlin"``, and so do those of ``budgets``, what users may spend on models in a day:
-    ``budgets=[DailyBudget(cost=5)]``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
-    approval, are those of all machines that share this Redis, the ``prefix`` of its keys and the key in the
+    ``budgets=[DailyBudget(cost=5)]``. ``gate_command`` is a program that judges every call,
+    ``gate_command=["./gate.py"]`` (tools/door/gate_program.py).
+
+    With ``shared="redis://HOST:PORT"`` the limits, and the requests for approval, are those of all machines
+    that share this Redis, the ``prefix`` of its keys and the key in the
     file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
     """
 
@@ -235,8 +240,15 @@ class PolicyOptions:
     prefix: str = "sg"
     key: str | Path | None = None
     budgets: Sequence[DailyBudget] = ()
+    gate_command: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        if self.gate_command is not None:
+            from quoth.tools.door.gate_program import gate_words  # here: most agents have none
+
+            if not isinstance(self.gate_command, str | list | tuple):
+                raise UsageError(f"gate_command is a program and its arguments, not {self.gate_command!r}.")
+            object.__setattr__(self, "gate_command", gate_words(self.gate_command, "The gate command"))
         several = isinstance(self.budgets, list | tuple)
         if not (several and all(isinstance(one, DailyBudget) for one in self.budgets)):
             raise UsageError(f"budgets are a list of DailyBudget(cost=5), …, not {self.budgets!r}.")
@@ -256,7 +268,8 @@ class PolicyOptions:
     def kept(self) -> dict[str, Any]:
         """The rules for the opening of a session."""
         file = None if self.file is None else str(Path(self.file).resolve())
-        return {"policy": file, **({"gate": str(self.gate_file)} if self.gate_file else {})}
+        command = {"gate-command": shlex.join(self.gate_command)} if self.gate_command else {}
+        return {"policy": file, **({"gate": str(self.gate_file)} if self.gate_file else {}), **command}
 
     def open_shared(self) -> Shared | None:
         """The limits and requests that machines share, if they do. Raises UsageError."""
@@ -266,6 +279,18 @@ class PolicyOptions:
 
         return open_shared(self.shared, self.prefix, self.key)
 
+    def gate_commands(self, config: Config) -> list[tuple[str, ...]]:
+        """The programs that judge every call: the user's own, and the one given here. Raises UsageError."""
+        if config.gate_command is None and self.gate_command is None:
+            return []
+        from quoth.tools.door.gate_program import gate_words  # here: most agents have none
+
+        named = (
+            ("(gate-command …) in config.hy", config.gate_command),
+            ("The gate command", self.gate_command),
+        )
+        return [gate_words(words, where) for where, words in named if words is not None]
+
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""
         if isinstance(self.gate, str | Path):
@@ -273,6 +298,15 @@ class PolicyOptions:
 
             return FileGate(self.gate)
         return self.gate
+
+
+def open_gates(argvs: Sequence[Sequence[str]], secrets: Callable[[], Collection[str]]) -> list[GateProgram]:
+    """The programs that judge every call, which are not told these parameters."""
+    if not argvs:
+        return []
+    from quoth.tools.door.gate_program import GateProgram  # here: most agents have none
+
+    return [GateProgram(argv, secrets) for argv in argvs]
 
 
 def workspace_of(

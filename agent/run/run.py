@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from quoth.agent.run.output import Output
+    from quoth.agent.run.plan_mode import PlanMode
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
     from quoth.agent.trace.tracer import Tracer
@@ -190,6 +191,7 @@ class Run:
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
     given: Budget | None = None  # in place of one of its own
     funds: Funds = NO_FUNDS
+    planning: PlanMode | None = None  # in plan mode: what keeps the calls that are not made
 
     def __post_init__(self) -> None:
         self.budget = self.given or Budget.of(self.limits, kept=1)
@@ -307,6 +309,7 @@ class Run:
             error="" if answered else text,
             **self._spent(),
             output=output,
+            plan=None if self.planning is None else self.planning.written(),
         )
         if self.log is not None:
             try:

@@ -1,5 +1,5 @@
-"""What a run tells its model of the place where it works: date, folder, a bounded list of files, and
-AGENTS.md if a person trusts it.
+"""What a run tells its model of the place where it works: date, folder, a bounded list of files, and what
+the project and its user have written for agents.
 
 It is computed once, where a conversation begins, and recorded with its stimulus, from which a run that is
 resumed or replayed is answered. Knows a workspace and its rules; it must not know models or the loop.
@@ -14,15 +14,14 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from quoth.agent.run.project_notes import known_skills, project_notes
 from quoth.agent.session.past import Past
 from quoth.neuro.prompt.surroundings import surroundings_text
 from quoth.tools.call.call import Route, new_call
 from quoth.tools.call.ignored import SKIPPED, Ignored
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.trust import Trust, digest_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.text import number_of
@@ -31,12 +30,9 @@ if TYPE_CHECKING:
     from quoth.tools.call.context import ToolContext
 
 FILE_TOOLS = ("read-file", "list-files", "grep-search", "write-file", "edit-file")
-LISTER, READER = "list-files", "read-file"
+LISTER, READER, SKILL = "list-files", "read-file", "skill"
 MOST_ENTRIES = 40
 MOST_LOOKED_AT = 5_000  # names in folders, of which most are only counted
-NOTES = "AGENTS.md"
-MOST_NOTES = 6_000  # characters of it
-TRUST = Trust(kind=".agents")
 
 
 class Place(Protocol):
@@ -54,12 +50,16 @@ class Place(Protocol):
 
 def surroundings_of(host: Place, table: ToolTable, user: str = "", route: Route = "reply") -> str:
     """What the model of a run with these tools is told; nothing where it has no tools for files."""
+    skills = known_skills(host)
+    skills = skills if SKILL in table and table.get(SKILL).shown else ""
     if not any(name in table and table.get(name).shown for name in FILE_TOOLS):
-        return ""
+        return skills
     may_list = _listable(host, user or host.user, route)
     found = None if may_list is None else list_files(host.workspace, may_list)
     names, more = (None, 0) if found is None else found
-    return surroundings_text(date.today(), host.workspace.root.name or "/", names, more, _notes(host))
+    notes = project_notes(host)
+    here = surroundings_text(date.today(), host.workspace.root.name or "/", names, more, notes)
+    return f"{here}\n{skills}" if skills else here
 
 
 def surroundings_for(host: Place, past: Past, table: ToolTable, user: str, route: Route) -> str:
@@ -168,42 +168,3 @@ def _listable(host: Place, user: str, route: Route) -> Callable[[str], bool] | N
 def _shipped(name: str) -> CognitiveTool | None:
     """A tool that ships: the rules about it hold where it is not offered, too."""
     return cognitive_tools.get(name) if name in cognitive_tools else None
-
-
-# What the project says
-
-
-def _notes(host: Place) -> str:
-    """The text of AGENTS.md, if it is as a person trusted it; they are told when it is not so any more."""
-    try:
-        trusted = TRUST.trusted(host.workspace.root)
-        if trusted is None:
-            return ""
-        data = _read_notes(host.workspace)
-    except (ToolError, UsageError) as error:
-        host._tell_note(f"The model is not shown {NOTES}. {error}")
-        return ""
-    if digest_of(data) != trusted:
-        host._tell_note(
-            f"{NOTES} has changed since it was trusted, so the model is not shown it; "
-            "read it, then run: quoth trust"
-        )
-        return ""
-    text = data.decode("utf-8", "replace")
-    return text if len(text) <= MOST_NOTES else f"{text[:MOST_NOTES]}\n… (read-file shows the rest)"
-
-
-def notes_for_agents(root: Path) -> bytes | None:
-    """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError for one that cannot be
-    shown."""
-    if not os.path.lexists(root / NOTES):
-        return None
-    try:
-        return _read_notes(Workspace(root))
-    except ToolError as error:
-        raise UsageError(str(error)) from None
-
-
-def _read_notes(workspace: Workspace) -> bytes:
-    with workspace.open_read(NOTES) as file:
-        return file.read(1_000_000)

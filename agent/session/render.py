@@ -232,6 +232,12 @@ def event_text(event: Event) -> tuple[str, str]:
         case "step":
             reason = f": {said['text']}" if said.get("text") else ""
             return "▷" if said["status"] == "begun" else "■", f"{said['id']}: {said['status']}{reason}"
+        case "undo":
+            return "!", visible(said["text"])
+        case "plan" if "step" in said:
+            return "▷", f"step {said['step']} of the plan"
+        case "plan":
+            return "■", f"the plan was written, steps {said['first']} to {said['last']}"
         case "end" if event.status == "done":
             return "■", f"done in {number_of(said.get('steps', 0), 'step')}{_budget(said)}"
         case "end":

@@ -164,6 +164,8 @@ class Session:
                 path = form.args.get("path", next(iter(form.positional), None))
                 if form.tool in FILE_TOOLS and isinstance(path, str):
                     found.add(path)
+            elif event.kind == "undo":
+                found.difference_update(event.data["files"])
         return found
 
     def unfinished(self) -> list[Unfinished]:

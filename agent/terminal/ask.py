@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 from quoth.agent.terminal.editor import edited, named_editor
-from quoth.agent.terminal.forms import laid_out
+from quoth.agent.terminal.forms import laid_out, stands
 from quoth.agent.terminal.input import Answers, answers
 from quoth.agent.terminal.output import is_terminal, shown
-from quoth.agent.terminal.question import question
-from quoth.tools.call.call import Call
+from quoth.agent.terminal.question import columns, question
+from quoth.agent.terminal.words import ASKS, prompt, rows
+from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.change import Changes
+from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS
-from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.requests import Decision, SayYes
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -71,10 +73,15 @@ def call_of(text: str) -> CallForm:
 
 def confirmed(question: str, *, no_input: bool) -> bool:
     """Ask a yes-no question at the terminal. Raises UsageError if nobody can be asked."""
+    return asyncio.run(confirm(question, no_input=no_input))
+
+
+async def confirm(question: str, *, no_input: bool) -> bool:
+    """The same, where a loop of asyncio runs already."""
     if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(f"{shown(question)} Say so with --yes.")
     try:
-        return asyncio.run(answers().ask(f"{shown(question)} [y/N] ")).strip().lower() in ("y", "yes")
+        return (await answers().ask(f"{shown(question)} [y/N] ")).strip().lower() in ("y", "yes")
     except EOFError:
         return False
 
@@ -85,9 +92,12 @@ class AskTerminal:
     It asks one question at a time, on stderr, because stdout is for results. Text typed before the question
     is dropped. Of a form that fills the screen only head and tail are shown, and the person cannot approve it
     before seeing the rest. Without an answer within ANSWER_SECONDS the call stays pending. After an interrupt
-    this call and all later ones stay pending until ``listen``. ``user`` is recorded with the decision;
+    this call and all later ones stay pending until ``listen``.
+    ``user`` is recorded with the decision;
     ``workspace`` resolves the paths in a scope.
     """
+
+    human = True
 
     def __init__(self, lines: Answers | None = None, user: str = "", workspace: Path | str = ".") -> None:
         self._lines = lines or answers()
@@ -111,14 +121,21 @@ class AskTerminal:
         if self._now is call:
             self._outcome = outcome
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | Verdict | None:
+        return await self._in_turn(call, lambda: self._ask(tool, call, reason))
+
+    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Decision | None:
+        """What the person says to a question of a call."""
+        return await self._in_turn(call, lambda: self.words(question))
+
+    async def _in_turn(self, call: Call, ask: Callable[[], Awaitable[Decision | None]]) -> Decision | None:
         async with self._turn:
             if self._alone:
                 return None
             self._interrupted, self._now, self._outcome = False, call, ""
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    return await self._ask(tool, call, reason)
+                    return await ask()
             except TimeoutError:
                 _say("\n  No answer came; the call waits.\n")
                 return None
@@ -131,6 +148,19 @@ class AskTerminal:
                 return None
             finally:
                 self._now = None
+
+    async def words(self, question: Question) -> Decision | None:
+        """Show a question until there is an answer in words; None when the input has ended."""
+        _say("\n".join(["", ASKS, *rows(question, columns()), ""]))
+        stands("")
+        while True:
+            try:
+                said = await self._line(prompt(question))
+                return Decision("answer", self._user, answer=question.answer(said))
+            except EOFError:
+                return None
+            except UsageError as error:
+                _say(f"  {visible(str(error))} Ctrl-C leaves it for later.\n")
 
     async def _ask(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         """Show the question until it has an answer; None when it was taken back."""
@@ -241,13 +271,20 @@ class AskTerminal:
 
     async def _answer(self, question: str, text: str = "") -> str:
         """One line of the person; the end of input is an empty one. ``text`` stands there to be changed."""
+        try:
+            return (await self._line(question, text)).strip()
+        except EOFError:
+            return ""
+
+    async def _line(self, question: str, text: str = "") -> str:
+        """One line of the person. Raises EOFError at the end of input."""
         asked = self._lines.ask(question, text) if text else self._lines.ask(question)
         self._waiting = asyncio.ensure_future(asked)
         try:
-            return (await self._waiting).strip()
+            return await self._waiting
         except EOFError:
             _say("\n")
-            return ""
+            raise
         finally:
             if not self._waiting.done():
                 self._waiting.cancel()
@@ -267,6 +304,16 @@ class AskTerminal:
     def listen(self) -> None:
         """Allow questions again after an interrupt."""
         self._alone = False
+
+
+class SaysYes(AskTerminal):
+    """The person at the terminal who has allowed everything beforehand with ``--yes``, and is asked only what
+    wants an answer in words."""
+
+    human = False
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        return await SayYes().request(tool, call, reason)
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ saying so: a folded argument tells how much is behind it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from typing import Any
 
@@ -21,6 +22,7 @@ MARGIN = "│ "  # before each line after the first, so that none imitates what 
 LONG, HEAD = 400, 60  # characters of an argument that is folded, and of it that is shown
 COVERED = 60  # of one that is shown in another way, too
 WIDTH = 100
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish")
 BRIEF = 600  # characters of a form on a line of its own
 
 _standing = ""  # the form that the last line on the terminal shows
@@ -72,6 +74,19 @@ def form_of(text: str) -> CallForm | None:
         return from_model(read_one(text))
     except (ReadError, QuothError, RecursionError):
         return None
+
+
+def command_line(form: CallForm) -> str:
+    """The program of a call as a person types it at a prompt; of a shell, what it is to run. Empty for a call
+    of no program."""
+    argv = form.args.get("argv")
+    if not isinstance(argv, list | tuple) or not argv or not all(isinstance(word, str) for word in argv):
+        return ""
+    name = argv[0].rpartition("/")[2]
+    if name in SHELLS and len(argv) > 2 and argv[1].startswith("-") and argv[1].endswith("c"):
+        more = f" (with {shlex.join(argv[3:])})" if argv[3:] else ""
+        return f"{name} runs the shell program{more}: {shortened(argv[2], LONG)}"
+    return f"$ {shortened(shlex.join(argv), LONG)}"
 
 
 def laid_out(form: CallForm, width: int = WIDTH) -> str:

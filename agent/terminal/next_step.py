@@ -6,21 +6,28 @@ Knows the wording; the caller chooses the commands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.output import complain
+
+if TYPE_CHECKING:
+    from quoth.tools.consent.requests import Request
 
 
 def tell_next(
     aim: str,
     command: str,
     *,
-    requests: Iterable[str] = (),
+    requests: Iterable[Request] = (),
     typed: Callable[..., str] = lambda *words, also="": "",
     name: str = "quoth: ",
 ) -> None:
-    """Print for each of the ``requests`` the commands that decide it, as ``typed`` spells them, and then
-    ``aim`` with the ``command`` that continues. ``name`` begins each line."""
+    """Print for each of the ``requests`` the commands that decide or answer it, as ``typed`` spells them, and
+    then ``aim`` with the ``command`` that continues. ``name`` begins each line."""
     for one in requests:
-        refusal = typed("deny", one, also=" --why TEXT")
-        complain(f"To decide: {typed('approve', one)}, or: {refusal}", name)
+        if one.question is not None:
+            complain(f"To answer: {typed('answer', one.id, also=' TEXT')}", name)
+            continue
+        refusal = typed("deny", one.id, also=" --why TEXT")
+        complain(f"To decide: {typed('approve', one.id)}, or: {refusal}", name)
     complain(f"{aim}: {command}", name)

@@ -22,7 +22,7 @@ def user_name() -> str:
 
 def is_inside() -> bool:
     """Whether a tool has started this process, directly or indirectly."""
-    from quoth.tools.builtin.process import INSIDE
+    from quoth.tools.shell.view import INSIDE
 
     return bool(os.environ.get(INSIDE))
 

@@ -81,6 +81,7 @@ class Progress:
         self._asked = False  # a person reads a question; nothing is drawn over it
         self._words: dict[tuple[SubAgent, ...], str] = {}  # the last of each reply that comes
         self._told = ""  # why a request waits, said last
+        self._ran = False  # whether a program has written since the last call
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
 
@@ -88,6 +89,9 @@ class Progress:
         kind, data, path = event.kind, event.data, event.path
         if kind in ("usage", "question"):  # a person is asked by whoever asks
             self._asked = self._asked or kind == "question"
+            return
+        if kind == "output":
+            self._run(str(data))
             return
         self._asked = self._asked and kind in ("turn", "text", "said", "thought")
         if kind not in ("turn", "text", "said", "thought"):
@@ -176,6 +180,13 @@ class Progress:
         self._doing = " ".join(_UNDECIDED.sub("", said).split()) or IN_A_CALL
         self._draw()
 
+    def _run(self, text: str) -> None:
+        """Show on a terminal the last line that a program has written."""
+        self._ran, self._asked = True, False
+        if self._color and (lines := text.split("\n")):
+            self._began, self._doing = None, next((line for line in reversed(lines) if line.strip()), "")
+            self._draw()
+
     def _draw(self) -> None:
         from rich.cells import cell_len
 
@@ -228,6 +239,7 @@ class Progress:
         self._out.write(str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))))
 
     def _call(self, form: str) -> None:
+        self._ran = False
         said = brief(form)
         self._line("→", "cyan", visible(said, lines=True))
         if self._color and said == form:
@@ -239,8 +251,10 @@ class Progress:
         mark = "green" if result.ok else "red"
         body = show_value(result.value) if result.ok else result.message
         lines = body.splitlines() or [""]
-        more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
-        brief = [short(line, 160) for line in lines[:SHOWN_LINES]] + more
+        first, last = (2, SHOWN_LINES - 2) if self._ran else (SHOWN_LINES, 0)  # what ran tells at its end
+        if (more := len(lines) - SHOWN_LINES) > 0:
+            lines[first : len(lines) - last] = [f"… {more} more lines"]
+        brief = [short(line, 160) for line in lines]
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
     def _line(self, sign: str, color: str, text: str, margin: str = "    ") -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
-from quoth.agent.terminal.forms import folded, laid_out, margined, standing, stands
+from quoth.agent.terminal.forms import command_line, folded, laid_out, margined, standing, stands
 from quoth.agent.terminal.output import may_draw, set_in
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import Redactor
@@ -104,7 +104,8 @@ def covered_by(tool: CognitiveTool, form: CallForm, changes: Changes | None) -> 
 
 
 def _notes(form: CallForm, reason: str, columns: int) -> list[str]:
-    notes = [visible(f"asked because {reason}", lines=True), mixed(f"{form} {reason}")]
+    runs = visible(command_line(form), lines=True)
+    notes = [runs, visible(f"asked because {reason}", lines=True), mixed(f"{form} {reason}")]
     return [f"  {set_in(note, '    ', columns, 2)}" for note in notes if note]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
 from quoth.agent.terminal.person import require_person
-from quoth.tools.text import exact_time
+from quoth.tools.text import exact_time, one_line
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class Decided:
             return f"Granted in session {self.request.session} for {span}: {visible(self.decision.rule)}"
         if kind == "edit":
             return f"Approved in place of {form}: {_told(str(self.decision.form), 4, 24)}"
+        if kind == "answer":
+            asked = one_line(self.request.question.text, SHOWN_CHARS) if self.request.question else form
+            return f"Answered: {visible(asked)}"
+        if kind == "deny" and self.request.question:
+            return f"Not answered: {visible(one_line(self.request.question.text, SHOWN_CHARS))}"
         said = {"once": "Approved once", "duration": f"Approved for {span}", "deny": "Denied"}[kind]
         return f"{said}: {form}"
 
@@ -123,6 +128,12 @@ def listing(
 def _brief(request: Request, proposal: Proposal | None) -> str:
     from quoth.agent.terminal.text import shortened
 
+    where = _told(f"{_origin(request)}, {request.session}, {request.route}, {when(request.asked)}", 7)
+    if request.question is not None:
+        from quoth.agent.terminal.words import rows
+
+        asked = rows(request.question, max(_columns() - 7, 0))
+        return "\n       ".join([f"{request.id}  {request.tool} asks a question:", *asked, where])
     summary = [one["summary"] for one in changes_data(proposal).get("changes", ())]
     trouble = [proposal.changes.trouble] if proposal and proposal.changes.trouble else []
     touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
@@ -131,9 +142,15 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
         *(_told(one, 7) for one in [*summary, *trouble]),
         _told(f"{request.reason}{touches}", 7),
         _told(mixed(f"{request.form}{touches}"), 7),
-        _told(f"{_origin(request)}, {request.session}, {request.route}, {when(request.asked)}", 7),
+        where,
     ]
     return "\n       ".join(filter(None, lines))
+
+
+def _command_line(request: Request) -> str:
+    from quoth.agent.terminal.forms import command_line, form_of
+
+    return "" if (form := form_of(request.form)) is None else command_line(form)
 
 
 def _origin(request: Request) -> str:
@@ -156,10 +173,15 @@ def page(
     """Return one request in full, with the ``plan`` of its program, if it is about one, and with what it
     would change."""
     form, below = shown_form(request.form, proposal, color=color)
+    if request.question is not None:
+        from quoth.agent.terminal.words import rows as rows_of
+
+        form, below = f"{request.tool} asks a question:", rows_of(request.question, _columns())
     rows = {
-        "because": request.reason,
+        "runs": _command_line(request),
+        "because": "" if request.question else request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
-        "touches": ", ".join(request.touches) or "no file it names",
+        "touches": "" if request.question else ", ".join(request.touches) or "no file it names",
         "asked by": f"{_origin(request)}, session {request.session}, route {request.route}",
         "asked at": when(request.asked),
         "in answer to": request.message,
@@ -201,7 +223,7 @@ def _fate(request: Request, now: float) -> str:
         )
     fate = f"{request.outcome} at {when(request.decided or 0)}"
     fate += f": {request.why}" if request.why else ""
-    if request.decision not in ("once", "edit"):
+    if request.decision not in ("once", "edit", "answer"):
         return fate
     if request.state == "used":
         return f"{fate}; used"

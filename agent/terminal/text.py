@@ -14,9 +14,16 @@ from quoth.tools.text import money, number_of
 
 
 def show_value(value: Any) -> str:
-    """Return a value as text: a string as it is, a list of over three items by lines, other data as Lisp."""
+    """Return a value as text: a string as it is, a list of over three items by lines, other data as Lisp. A
+    dictionary with one text of several lines ends with that, as it is, below its name."""
     if isinstance(value, str):
         return value
+    if isinstance(value, dict) and value:
+        long = [name for name, one in value.items() if isinstance(one, str) and "\n" in one]
+        if len(long) == 1:
+            rest = {name: one for name, one in value.items() if name != long[0]}
+            head = f"{print_value(rest)}\n" if rest else ""
+            return f"{head}{long[0]}:\n{value[long[0]]}"
     if isinstance(value, list) and len(value) > 3:
         return "\n".join(item if isinstance(item, str) else print_value(item) for item in value)
     return print_value(value)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.run.options import PolicyOptions
+from quoth.agent.config.loading import load_config
+from quoth.agent.run.options import PolicyOptions, open_gates
 from quoth.tools.call.call import Verdict
 from quoth.tools.call.ports import Gate, Passages
 from quoth.tools.call.workspace import Workspace
@@ -30,6 +31,7 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir
 
 if TYPE_CHECKING:
+    from quoth.tools.door.gate_program import GateProgram
     from quoth.tools.shared.opening import Shared
 
 
@@ -40,6 +42,7 @@ class Offer:
     table: ToolTable
     policy: RulesPolicy
     gate: Gate | None
+    programs: Sequence[GateProgram] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Files:
     gate: str | None = None
     allow: Sequence[str] = ()
     secret: Sequence[Path] = ()  # the key, and where the URL stands
+    gate_command: str | None = None
 
     def paths(self) -> list[Path]:
         """The files that decide what is offered."""
@@ -76,7 +80,9 @@ class Files:
         policy = load_policy(self.root, self.policy)
         policy.counted, policy.default = True, judged_by_caller
         table.permit(permissions_for(policy, table, read_allow(self.allow)))
-        return Offer(table, policy, PolicyOptions(gate=self.gate).open_gate())
+        given = PolicyOptions(gate=self.gate, gate_command=self.gate_command)
+        programs = open_gates(given.gate_commands(load_config(self.root)), lambda: table.secrets)
+        return Offer(table, policy, given.open_gate(), programs)
 
 
 def judged_by_caller(tool: CognitiveTool) -> Verdict:
@@ -113,6 +119,7 @@ def door_of(
         offer.table,
         policy=offer.policy,
         gate=offer.gate,
+        programs=offer.programs,
         audit=DeliveryAudit(store),
         limits=StoreLimits(store, counted) if shared is None else shared.limits(counted),
         tracer=tracer,

@@ -60,7 +60,7 @@ def hints(tool: CognitiveTool) -> dict[str, bool]:
     effects = set(tool.effects)
     if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}
-    changes = bool(effects - {"reads"})
+    changes = bool(effects - {"reads", "asks"})
     return {
         "readOnlyHint": not changes,
         "destructiveHint": bool(effects & {"writes", "runs"}),

@@ -69,13 +69,14 @@
     (define-key map (kbd "RET") #'quoth-pending-show)
     (define-key map "a" #'quoth-pending-approve)
     (define-key map "d" #'quoth-pending-deny)
+    (define-key map "r" #'quoth-pending-answer)
     map)
   "Keys of `quoth-pending-mode'.")
 
 (define-derived-mode quoth-pending-mode tabulated-list-mode "Pending"
   "The calls that wait for a person.
 \\<quoth-pending-mode-map>\\[quoth-pending-show] shows one with what it would change, \\[quoth-pending-approve] \
-approves it, \\[quoth-pending-deny] denies it with a reason."
+approves it, \\[quoth-pending-deny] denies it with a reason, \\[quoth-pending-answer] answers a question."
   (setq tabulated-list-format [("ID" 6 t) ("Asked" 17 t) ("By" 10 t) ("Session" 12 t) ("Call" 0 nil)]
         tabulated-list-entries #'quoth--pending)
   (tabulated-list-init-header))
@@ -87,7 +88,8 @@ approves it, \\[quoth-pending-deny] denies it with a reason."
               (list (gethash "id" one)
                     (vector (funcall of "id")
                             (substring (replace-regexp-in-string "T" " " (funcall of "asked")) 0 16)
-                            (funcall of "user") (funcall of "session") (funcall of "form")))))
+                            (funcall of "user") (funcall of "session")
+                            (funcall of (if (equal (gethash "kind" one) "question") "question" "form"))))))
           (quoth--data "pending")))
 
 ;;;###autoload
@@ -123,6 +125,15 @@ approves it, \\[quoth-pending-deny] denies it with a reason."
   "Deny request ID; WHY is what its caller is told."
   (interactive (let ((id (quoth--at-point))) (list id (read-string (format "Why is %s denied? " id)))))
   (quoth--decided "deny" id (concat "--why=" why)))
+
+(defun quoth-pending-answer (id)
+  "Show request ID, a question, and answer it in words, or with one of its choices."
+  (interactive (list (quoth--at-point)))
+  (let* ((asked (quoth--data "pending" id)) (choices (gethash "choices" asked)))
+    (quoth-pending-show id)
+    (quoth--decided "answer" id "--" (if choices
+                                         (completing-read "Your answer: " choices nil (eq t (gethash "only" asked)))
+                                       (read-string "Your answer: ")))))
 
 (defun quoth--decided (&rest words)
   "Have quoth carry out the decision in WORDS, say what came of it, and list the rest."

@@ -6,7 +6,10 @@ from importlib import import_module
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
-FAMILIES = ("eval", "files", "search", "results", "agents", "memory", "message", "sources", "reminders")
+FAMILIES = (
+    *("eval", "files", "search", "results", "agents", "memory", "message", "sources", "reminders"),
+    *("shell", "fetch", "person", "skills"),
+)
 
 for family in FAMILIES:
     import_module(f"{__name__}.{family}")

@@ -7,32 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
 import os
-import signal
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.shell.running import Output, Running, read_all
+from quoth.tools.shell.view import INSIDE
 from quoth.tools.storage.addresses import verified
 from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 
 MAX_OUTPUT = 100_000
-KEEPER = str(Path(__file__).with_name("keeper.py"))
-INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
 
 
 async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, ctx: ToolContext) -> str:  # noqa: ASYNC109  the caller's deadline comes first
-    """Run a program in the folder ``cwd`` of the workspace and return its standard output, cut at MAX_OUTPUT.
+    """Run a program in the folder ``cwd`` of the workspace and return its standard output, at most MAX_OUTPUT
+    bytes of it.
 
     Items of ``argv`` become texts; None is left out and a list is spliced in. Raises ToolError when the
     program is missing or fails (with its standard error), ToolFailure ``timeout`` after ``timeout`` seconds.
-    All processes that the program has started end with the call (tools/builtin/keeper.py).
+    All processes that the program has started end with the call (tools/shell/keeper.py).
     """
     words = _words(argv)
     if not words:
@@ -41,66 +38,31 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     if not folder.is_dir():
         raise ToolError(f"There is no folder {cwd} to run {words[0]} in.")
     ctx.effect(f"ran:{words[0]}")
-    report, told = os.pipe()
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), *words),
-            pass_fds=[told],
-            cwd=folder,
-            env={**os.environ, INSIDE: "1"},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except BaseException as error:
-        os.close(report)
-        if not isinstance(error, OSError | ValueError):
-            raise
+        program = await Running.start(words, cwd=folder, env={**os.environ, INSIDE: "1"})
+    except (OSError, ValueError) as error:
         raise ToolError(f"{words[0]} cannot be started: {error}.") from None
-    finally:
-        os.close(told)
+    out, err = Output(MAX_OUTPUT), Output(MAX_OUTPUT)
+    process = program.process
     assert process.stdout is not None
     assert process.stderr is not None
     try:
         async with asyncio.timeout(timeout):
-            out, err = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-            _tell(process, signal.SIGUSR1)
-            await process.wait()
-        how, _, number = os.read(report, 100).decode().partition(" ")
+            await asyncio.gather(read_all(process.stdout, out.add), read_all(process.stderr, err.add))
+            code = await program.ended()
+    except FileNotFoundError:
+        raise ToolError(f"There is no program {words[0]} on this machine.") from None
     except TimeoutError:
         raise ToolFailure("timeout", f"{words[0]} did not finish within {timeout:g} s.") from None
+    except OSError as error:
+        why = str(error.strerror).lower()
+        raise ToolError(f"{words[0]} cannot be started: {why}.") from None
     finally:
-        os.close(report)
-        await _put_away(process)
-    code = int(number or -signal.SIGKILL)  # somebody has killed the keeper
-    if how == "errno":
-        if code == errno.ENOENT:
-            raise ToolError(f"There is no program {words[0]} on this machine.")
-        raise ToolError(f"{words[0]} cannot be started: {OSError(code, os.strerror(code), words[0])}.")
+        await program.put_away()
     if code:
-        raise ToolError(f"{words[0]} ended with {code}: {(err or out).strip() or 'it said nothing'}")
-    return out
-
-
-async def _put_away(process: asyncio.subprocess.Process) -> None:
-    """Have the keeper kill everything, and wait for it even if this task is cancelled."""
-    _tell(process, signal.SIGTERM)
-    cancelled = False
-    while process.returncode is None:
-        try:
-            await process.wait()
-        except asyncio.CancelledError:
-            cancelled = True
-    process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public word for this
-    if cancelled:
-        raise asyncio.CancelledError
-    await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
-
-
-def _tell(keeper: asyncio.subprocess.Process, what: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended
-        keeper.send_signal(what)
+        said = (err.text or out.text).strip() or "it said nothing"
+        raise ToolError(f"{words[0]} ended with {code}: {said}")
+    return out.text
 
 
 def _words(argv: Sequence[Any]) -> list[str]:
@@ -111,17 +73,6 @@ def _words(argv: Sequence[Any]) -> list[str]:
         elif item is not None:
             words.append(str(item))
     return words
-
-
-async def _read(stream: asyncio.StreamReader) -> str:
-    """A stream's text; bytes after the first MAX_OUTPUT are read and dropped."""
-    kept, dropped = bytearray(), 0
-    while chunk := await stream.read(65536):
-        room = MAX_OUTPUT - len(kept)
-        kept += chunk[:room]
-        dropped += max(0, len(chunk) - room)
-    text = kept.decode("utf-8", "backslashreplace")
-    return f"{text}\n[{dropped} more bytes not shown]" if dropped else text
 
 
 async def http_request(

@@ -40,12 +40,14 @@ ROUTES: tuple[Route, ...] = get_args(Route)
 class Verdict:
     """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
 
-    ``rule`` is the text of the policy's rule that decided, for the audit.
+    ``rule`` is the text of the policy's rule that decided, for the audit. An ``each_time`` question is
+    answered by no grant of a scope and by no approved plan of a program.
     """
 
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
     rule: str = field(default="", compare=False)
+    each_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ class Call:
     the text is enough. ``run`` is the run of the loop, ``event`` the sequence number of the transcript event
     that the call comes from. ``quoted`` is set for a call read from the text of a reply if the model had read
     the same text before, and says where: such a call needs approval. ``confidence`` (0 to 1) is the model's
-    own estimate of the reply that the call stands in, if it gave one.
+    own estimate of the reply that the call stands in, if it gave one. An ``each_time`` call is covered by no
+    scope that was granted for another form.
     """
 
     id: str
@@ -155,6 +158,7 @@ class Call:
     event: int = 0
     quoted: str = ""
     confidence: float | None = None
+    each_time: bool = False
 
     @property
     def tool(self) -> str:

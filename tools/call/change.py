@@ -25,10 +25,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """What one call would change. With ``trouble``, a sentence, that is not known, or the call would fail."""
+    """What one call would change. With ``trouble``, a sentence, that is not known, or the call ``fails``."""
 
     files: tuple[Change, ...] = ()
     trouble: str = ""
+    fails: bool = False
 
 
 def lines_of(text: str | None) -> list[str]:

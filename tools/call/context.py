@@ -11,12 +11,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.tools.call.call import ToolResult
+from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import PausableClock
+    from quoth.tools.call.keeping import Keeper
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -99,8 +100,30 @@ class Pages(Protocol):
         ...
 
 
+class Planning(Protocol):
+    """Keeps the calls that are not made in plan mode as the steps of a plan (agent/run/plan_mode.py)."""
+
+    def enters(self, call: Call) -> None:
+        """A program begins; if a call in it becomes a step, that step is the whole program."""
+        ...
+
+    def note(self, call: Call, paths: Sequence[str]) -> str:
+        """Keep a call as a step, unless it is one already; what its caller is told. ``paths`` are the files
+        it works on."""
+        ...
+
+    def changing(self, paths: Sequence[str], perhaps: bool = False) -> int:
+        """The number of the last step that changes one of these files, or that ``perhaps`` does; 0 for
+        none."""
+        ...
+
+
 def _anything(path: str) -> bool:
     return True
+
+
+def _nothing(address: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -123,6 +146,7 @@ class ToolContext:
     dispatch: Dispatch | None = None
     look: PreviewCall | None = None
     dry: bool = False
+    planning: Planning | None = None  # plan mode: a call that does more than read becomes a step of a plan
     known_files: Callable[[], Collection[str]] = tuple  # which calls of this session have read or written
     tool_names: tuple[str, ...] = ()
     unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them
@@ -131,6 +155,7 @@ class ToolContext:
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
     may_read: Callable[[str], bool] = _anything  # and whether they let it be read
     may_look: Callable[[str], bool] = _anything  # and that of a file which the call did not ask for
+    may_reach: Callable[[str], bool] = _nothing  # whether they name this IP address of the own network
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None
@@ -148,7 +173,11 @@ class ToolContext:
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
+    shows: Callable[[str], None] | None = None  # shows a person what a program writes, as it comes
+    programs: Callable[[], Any] | None = None  # those in the background (tools/shell/background.py)
+    boundary: Mapping[str, Any] = field(default_factory=dict)  # what the user adds to that of programs
     chat: str = ""  # the chat that the session is of, as its people name it
+    keep: Keeper | None = None  # has what a file held before this call writes it
 
     @property
     def chat_id(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.keeping import use_keeper
 from quoth.tools.errors import ToolError
 
 _current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("quoth_context", default=None)
@@ -30,4 +31,5 @@ def enter_context(context: ToolContext) -> contextvars.Context:
     """A copy of the current contextvars with ``context`` as the running call's; for the door."""
     copy = contextvars.copy_context()
     copy.run(_current.set, context)
+    copy.run(use_keeper, context.keep)
     return copy

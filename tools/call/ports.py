@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.keeping import FileWrite
 from quoth.tools.call.preview import RemainingQuota
+from quoth.tools.call.question import Question
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -32,6 +34,14 @@ class Policy(Protocol):
         """Judge a previewed call some of whose ``args`` are UNKNOWN. The verdict is one that holds for
         every value of theirs, or else an ask whose reason begins with ``depends``, a text that names them."""
         ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person said to a question, and a sentence for the audit that names the person."""
+
+    text: str
+    by: str = ""
 
 
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
@@ -88,6 +98,10 @@ class Consent(Protocol):
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None: ...
 
+    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
+        """The person's answer to a question of the body. A Verdict that asks leaves the call pending."""
+        return deny("nobody can be asked here")
+
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """Called when the program of ``call`` starts."""
         return
@@ -100,6 +114,15 @@ class Consent(Protocol):
         """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
         decision."""
         return
+
+
+class Versions(Protocol):
+    """Keeps what files held before calls wrote them, so that it can be put back."""
+
+    def keep(self, call: Call, write: FileWrite) -> str:
+        """Keep it, on disk before this returns; a sentence where it cannot be put back later. Raises
+        StoreError, and then the file is not written."""
+        ...
 
 
 class NoLimits:

@@ -15,6 +15,7 @@ from quoth.tools.call.call import Call, Verdict
 from quoth.tools.errors import ToolError, UsageError
 
 if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
+    from quoth.tools.call.question import Question
     from quoth.tools.call.service_types import (
         Block,
         BlockKind,
@@ -170,6 +171,10 @@ class PermissionBroker(Protocol):
 
     async def request(self, what: str, reason: str) -> None:
         """Return once ``what`` is allowed. Raises ToolFailure, ``denied`` or ``pending``, otherwise."""
+
+    async def ask(self, question: Question) -> str:
+        """The person's answer, in words. Raises ToolFailure, ``denied`` or ``pending``, without one."""
+        ...
 
 
 class Search(Protocol):

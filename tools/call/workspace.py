@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quoth.tools.call.ignored import Ignored, files_below
+from quoth.tools.call.keeping import FileWrite, Held, Keeper, current_keeper
+from quoth.tools.call.on_disk import held, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
@@ -130,6 +132,10 @@ class Workspace:
             self._secret.add(real)
             self.protected = (*self.protected, real)
 
+    def protect(self, files: Iterable[Path]) -> None:
+        """Let no tool write these files from now on."""
+        self.protected = (*self.protected, *(file.resolve() for file in files))
+
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
         return path.expanduser().resolve() in self._secret
@@ -159,6 +165,12 @@ class Workspace:
     def has_seen(self, reader: str, path: str) -> bool:
         """Whether ``reader`` has read this file, or written it."""
         return (reader, self.resolve(path)) in self._seen
+
+    def forget(self, path: str) -> None:
+        """Nobody has read this file as it is by now: a person has put another content there."""
+        real = self.resolve(path)
+        for key in [key for key in self._seen if key[1] == real]:
+            del self._seen[key]
 
     def _saw(self, key: tuple[str, Path], data: bytes) -> None:
         self._seen.pop(key, None)
@@ -193,45 +205,60 @@ class Workspace:
         before: bytes | None = None,
         reader: str = "",
         say: Callable[[str], None] = lambda text: None,
+        mode: int | None = None,
     ) -> bool:
         """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
 
         The file must still hold ``before`` (an empty one also stands for no file), or what ``reader`` last
         read in it; if neither is known, any content is replaced. Mode and owner are preserved; ``say``
-        receives a sentence for each that could not be. Hard links are broken, because the file's other name
-        may lie outside the workspace or under a stricter rule.
+        receives a sentence for each that could not be; a new file has ``mode``, or 0o666 less the umask. Hard
+        links are broken, because the file's other name may lie outside the workspace or under a stricter
+        rule. What the file held is given to the keeper of the running call first.
         """
         real, path = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
             raise ToolError(f"{path} is a folder.")
         if path.endswith("/"):
             raise ToolError(f"{path} names a folder; name a file in it.")
-        for folder in self.protected:
-            if real == folder or folder in real.parents:
-                raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        self._require_open_to_tools(path, real)
         known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
         lost: list[str] = []
+        made: list[str] = []
         try:
-            with self._alone(path, real), self._parent(real, make=True) as parent:
-                found = _writable(path, real.name, parent)
+            with self._alone(path, real), self._parent(real, made) as parent:
+                found = writable(path, real.name, parent)
                 if found is None and before:
                     raise ToolError(_changed(path))
                 wanted = known if found is not None else b"" if before is not None else None
-                mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
+                old = (
+                    (0o666 if mode is None else mode)
+                    if found is None
+                    else stat.S_IMODE(found.st_mode) & 0o777
+                )
 
                 def keep(descriptor: int) -> None:
-                    lost.extend([] if found is None else _kept(found, descriptor))
+                    if found is not None:
+                        lost.extend(kept(found, descriptor))
+                    elif mode is not None:
+                        os.fchmod(descriptor, mode)
 
                 def sure() -> bool:
                     if is_held(flight_lock(real)):
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
-                    if wanted not in (None, _digest(real.name, parent)):
+                    keeper = current_keeper()
+                    if wanted is None and keeper is None:
+                        return True
+                    there = held(real.name, parent, whole=keeper is not None)
+                    if wanted not in (None, b"" if there is None else there.digest):
                         raise ToolError(_changed(path))
+                    after = hashlib.sha256(data).digest()
+                    write = FileWrite(self.root, self.spelling(real), there, after, old, len(made))
+                    self._keep(keeper, write, say)
                     return True
 
-                replace_in(parent, real.name, [data], mode, keep, sure)
+                replace_in(parent, real.name, [data], old, keep, sure)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
         if reader:
@@ -243,23 +270,71 @@ class Workspace:
     def remove(self, path: str, before: bytes) -> None:
         """Remove a file that still holds ``before``. Raises ToolError."""
         real, path = self.resolve(path), written(path)
+        self._require_open_to_tools(path, real)
         try:
             with self._alone(path, real), self._parent(real) as parent:
-                if _digest(real.name, parent) != hashlib.sha256(before).digest():
+                there = held(real.name, parent, whole=True)
+                if there is None or there.data != before:
                     raise ToolError(_changed(path))
+                mode = stat.S_IMODE(os.stat(real.name, dir_fd=parent, follow_symlinks=False).st_mode)
+                write = FileWrite(self.root, self.spelling(real), there, None, mode & 0o777)
+                self._keep(current_keeper(), write)
                 os.unlink(real.name, dir_fd=parent)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
 
+    def remove_folder(self, path: str) -> bool:
+        """Remove a folder if it is empty; whether it was. Raises ToolError."""
+        real = self.resolve(path)
+        self._require_open_to_tools(path, real)
+        try:
+            with self._parent(real) as parent:
+                os.rmdir(real.name, dir_fd=parent)
+        except OSError:
+            return False
+        return True
+
+    def adopted(self, path: str, before: bytes, reader: str = "") -> bytes:
+        """What a file holds now, after a program of the user's has changed it from ``before`` in the running
+        call: that counts as a write of the call, and ``reader`` knows the text. Raises ToolError."""
+        real, path = self.resolve(path), written(path)
+        try:
+            with self._alone(path, real), self._parent(real) as parent:
+                there = held(real.name, parent, whole=True)
+                if there is None or there.data is None:
+                    raise ToolError(_changed(path))
+                if there.data != before:
+                    old = Held(hashlib.sha256(before).digest(), len(before), before)
+                    write = FileWrite(self.root, self.spelling(real), old, there.digest)
+                    self._keep(current_keeper(), write)
+        except OSError as error:
+            raise ToolError(self._failure(path, real, error)) from None
+        if reader:
+            self._saw((reader, real), there.data)
+        return there.data
+
+    def _keep(
+        self, keeper: Keeper | None, write: FileWrite, say: Callable[[str], None] = lambda text: None
+    ) -> None:
+        if keeper is not None and (said := keeper(write)):
+            say(said)
+
+    def _require_open_to_tools(self, path: str, real: Path) -> None:
+        for folder in self.protected:
+            if real == folder or folder in real.parents:
+                raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+
     @contextlib.contextmanager
-    def _parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
-        """A descriptor of the folder that holds ``real``, reached from the root without following links."""
+    def _parent(self, real: Path, made: list[str] | None = None) -> Iterator[int]:
+        """A descriptor of the folder that holds ``real``, reached from the root without following links. With
+        a list ``made``, folders that are not there are made, and added to it."""
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for part in real.relative_to(self.root).parts[:-1]:
-                if make:
+                if made is not None:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=descriptor)
+                        made.append(part)
                 inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
                 os.close(descriptor)
                 descriptor = inner
@@ -295,50 +370,6 @@ class Workspace:
         for file in files_below(start, ignored):
             if not self._secret or file not in self._secret:
                 yield file
-
-
-def _writable(path: str, name: str, parent: int) -> os.stat_result | None:
-    """What is known of the file that is to be replaced; None where there is none. Raises ToolError for one
-    that is not to be written: it could be replaced, but somebody has said that it is to stay."""
-    try:
-        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        raise ToolError(f"{path} is no regular file.")
-    if not found.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=parent):
-        mode = stat.filemode(found.st_mode)
-        raise ToolError(f"{path} is read-only ({mode}) and was not changed; chmod u+w makes it writable.")
-    return found
-
-
-def _kept(found: os.stat_result, descriptor: int) -> list[str]:
-    """Give a new file the owner and mode of the one that was there; what could not be kept."""
-    lost = []
-    if found.st_nlink > 1:
-        others = "another name" if found.st_nlink == 2 else f"{found.st_nlink - 1} other names"
-        lost.append(f"had {others} (a hard link), with the old text in it still")
-    mode, mine = stat.S_IMODE(found.st_mode), os.fstat(descriptor)
-    if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
-        try:
-            os.fchown(descriptor, found.st_uid, found.st_gid)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.fchown(descriptor, -1, found.st_gid)
-            mode &= 0o777  # nobody is to run it as somebody that its owner was not
-            lost.append(f"belonged to user {found.st_uid}, and is yours now")
-    os.fchmod(descriptor, mode)
-    return lost
-
-
-def _digest(name: str, parent: int) -> bytes:
-    """What a file holds now; nothing where there is none any more."""
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
-    except FileNotFoundError:
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _changed(path: str) -> str:

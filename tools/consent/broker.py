@@ -12,7 +12,9 @@ of:
 - scope: every call of its session, and of this version of the tool, that an allow rule covers, until the time
   is over. It answers questions only: what a rule, a guard or a gate denies stays denied;
 - edit: not this call, but the same tool with other arguments, which passes the whole door;
-- deny: the reason becomes the result of the call.
+- deny: the reason becomes the result of the call;
+- answer: words, to a question that the body of a call asks. They allow nothing, and stay with the call that
+  has used them.
 
 An approval is marked as used, and synced, before the body begins; if the process is killed after that, it
 stays used. Only a call that is pending again, for a decision that its body needs, keeps it for its own
@@ -30,18 +32,21 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
-from quoth.tools.call.ports import QUOTED, Audit
+from quoth.tools.call.ports import QUOTED, Answer, Audit
+from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.decisions import Decisions
 from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import (
+    QUESTION,
+    Decision,
     Person,
     _clock_time,
     _decision,
@@ -59,6 +64,7 @@ from quoth.tools.policy.scope import (
 )
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
+from quoth.tools.text import one_line
 
 ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere
 EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for nothing else
@@ -105,13 +111,13 @@ class Broker(Decisions):
         if person is not None and not getattr(person, "human", True):
             return _verdict(await person.request(tool, call, reason))
         opened = self._open(tool, call, digest, reason, asking=person is not None)
-        told = Redactor(call.form, tool.params, by_looks=False).text(reason)
+        told = self._told(tool, call, reason)
         waiting = ask(f"{told} (request {opened})")
         self._asked(opened)
         if person is None:
             return waiting
         try:
-            said = await self._answer(person, tool, call, opened)
+            said = await self._wait(person.request(tool, call, self.find(opened).reason), call, opened)
         finally:
             self._asking.discard(opened)
         if said is _ELSEWHERE:
@@ -128,10 +134,71 @@ class Broker(Decisions):
             return deny(str(error))
         return self._settle(tool, call, digest, opened) or waiting
 
-    async def _answer(self, person: Person, tool: CognitiveTool, call: Call, request: str) -> Any:
-        """The person's answer; _ELSEWHERE when the request was decided by somebody else meanwhile, and then
+    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
+        """The answer that this very call was given before, else what the person says now, else an ask with
+        the request id. Only a person's own words become an answer: no rule, grant or ``--yes`` does."""
+        digest = self._digest(tool, call)
+        if (known := self._answered(call, digest)) is not None:
+            return known
+        answer = getattr(self._person, "answer", None)
+        asks = callable(answer)
+        opened = self._open(tool, call, digest, QUESTION, asking=asks)
+        waiting = ask(f"{one_line(self._told(tool, call, question.text), 200)} (request {opened})")
+        self._asked(opened)
+        if not callable(answer):
+            return waiting
+        shown = self.find(opened).question or question
+        try:
+            said = await self._wait(answer(tool, call, shown), call, opened)
+        finally:
+            self._asking.discard(opened)
+        if said is None:
+            return waiting
+        if said is not _ELSEWHERE:
+            try:
+                self.decide(opened, said if isinstance(said, Decision) else Decision("answer", answer=said))
+            except UsageError as error:
+                if (known := self._answered(call, digest)) is not None:  # answered elsewhere meanwhile
+                    return known
+                return ask(f"{waiting.reason}. {error}")
+        return self._answered(call, digest, opened) or waiting
+
+    def _told(self, tool: CognitiveTool, call: Call, text: str) -> str:
+        return Redactor(call.form, tool.params, by_looks=False).text(text)
+
+    def _answered(self, call: Call, digest: str, request: str = "") -> Answer | Verdict | None:
+        """The answer that this call has used or may use; a refusal to answer as a denial. What a call has
+        used stays its own, so that the question is not asked again when the call is resumed."""
+        name = call.key or call.id
+
+        def act(rows: Rows) -> Answer | Verdict | None:
+            found = [
+                row
+                for row in rows.where(digest=digest)
+                if row.decision in ("answer", "deny")
+                and row.expires > rows.now
+                and (row.used_by == name or (row.state == "decided" and not row.used_by))
+                and request in ("", row.id)
+            ]
+            if not found:
+                return None
+            row = min(found, key=lambda row: (row.used_by == "", row.decided or 0))
+            if row.state == "decided":
+                rows.put(replace(row, state="used", used=rows.now, used_by=name))
+            by = f"{_who(row.decider)} (request {row.id})"
+            if row.decision == "answer":
+                return Answer(row.edited, f"answered by {by}")
+            return deny(f"the person did not answer: {row.why}" if row.why else "the person did not answer")
+
+        found = self._rows.change(call.session, call.user, act)
+        if found is not None:
+            self._settled.add(call.id)
+        return found
+
+    async def _wait(self, asked: Awaitable[Any], call: Call, request: str) -> Any:
+        """What the person says; _ELSEWHERE when the request was decided by somebody else meanwhile, and then
         the question is taken back."""
-        asking = asyncio.ensure_future(person.request(tool, call, self.find(request).reason))
+        asking = asyncio.ensure_future(asked)
         try:
             while not (await asyncio.wait({asking}, timeout=ELSEWHERE_SECONDS))[0]:
                 with contextlib.suppress(QuothError):  # one that cannot be looked up is still asked
@@ -198,7 +265,8 @@ class Broker(Decisions):
         """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
         if call.id not in self._settled:
             return []
-        found = self._rows.look(call.session, call.user).where(used_by=call.id)
+        rows = self._rows.look(call.session, call.user)
+        found = [row for name in {call.id, call.key} - {""} for row in rows.where(used_by=name)]
         return list(dict.fromkeys(row.call for row in found if row.call != call.id))
 
     def interrupt(self) -> None:
@@ -245,11 +313,11 @@ class Broker(Decisions):
             self._settled.add(call.id)
             return settled
         for row in settled:
-            # A scope answers for a quotation only where it was given for that very call.
+            # A scope answers for a quotation, and what is asked each time, only if given for that very call.
             rule = row.granted or ""
             if (
                 row.digest == digest
-                if not rule or call.quoted
+                if not rule or call.quoted or call.each_time
                 else self._covered(rule, tool, call, row.touches)
             ):
                 until = f"until {_clock_time(row.expires)}"

@@ -105,6 +105,8 @@ class Decisions(RequestStore):
         row = self._find(request)
         if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
             return None
+        if row.request.question is not None:
+            return None
         asked, form = self._require_open(request)
         tool = self._table.get(asked.tool)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
@@ -124,11 +126,14 @@ class Decisions(RequestStore):
         ``decide`` would."""
         asked, form = self._require_open(request)
         if decision.kind not in get_args(Kind):
-            raise UsageError(f"A decision is {', '.join(get_args(Kind))}; not {decision.kind}.")
+            kinds = [kind for kind in get_args(Kind) if kind != "answer"]
+            raise UsageError(f"A decision is {', '.join(kinds)}; not {decision.kind}.")
         if decision.seconds is not None and not 0 < decision.seconds <= LONGEST_SECONDS:
             raise UsageError(
                 f"A grant lasts at most {LONGEST_SECONDS / 86400:g} days, and longer than no time."
             )
+        if asked.question is not None or decision.kind == "answer":
+            return _fitting(asked, decision)
         if decision.kind == "deny" or decision.kind == "once":
             return decision
         if plans.PLAN in form.args:
@@ -166,7 +171,12 @@ class Decisions(RequestStore):
         params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
         filled = replace(filled, by=encodable(filled.by), why=why)
-        lasts = {"deny": PENDING_SECONDS, "duration": filled.seconds, "scope": filled.seconds}
+        lasts = {
+            "answer": LONGEST_SECONDS,
+            "deny": PENDING_SECONDS,
+            "duration": filled.seconds,
+            "scope": filled.seconds,
+        }
         grants = filled.kind in ("duration", "scope")
         recorded = False
 
@@ -185,7 +195,7 @@ class Decisions(RequestStore):
                 decided=rows.now,
                 decider=filled.by,
                 why=filled.why,
-                edited=canonical(filled.form) if filled.kind == "edit" and filled.form else "",
+                edited=canonical(filled.form) if filled.form else encodable(filled.answer),
                 form="",
                 expires=rows.now + (lasts.get(filled.kind) or APPROVAL_SECONDS),
                 granted=filled.rule if grants else None,
@@ -219,7 +229,7 @@ class Decisions(RequestStore):
     def _closed(self, asked: Request) -> str:
         if asked.state == "pending":
             return f"Request {asked.id} expired at {_clock_time(asked.expires)}."
-        done = {"deny": "denied", "edit": "edited"}.get(asked.decision, "approved")
+        done = {"deny": "denied", "edit": "edited", "answer": "answered"}.get(asked.decision, "approved")
         when = _clock_time(asked.decided or 0)
         return f"Request {asked.id} was {done} before, by {_who(asked.decider)} at {when}."
 
@@ -235,7 +245,10 @@ class Decisions(RequestStore):
         if self._audit is None:
             return
         words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}
-        said = words.get(decision.kind) or {"edit": "edited", "deny": "denied"}[decision.kind]
+        said = (
+            words.get(decision.kind)
+            or {"edit": "edited", "deny": "denied", "answer": "answered"}[decision.kind]
+        )
         shown = asked.form
         if plans.PLAN not in form.args:  # a secret may stand in another argument, too
             hide = Redactor(form, params)
@@ -244,6 +257,24 @@ class Decisions(RequestStore):
         row = decision_row(decision, consent, asked.tool, form.digest, shown)
         marks = {"session": asked.session, "user": decision.by or asked.user, "parent": asked.call}
         self._audit.write(row | marks)
+
+
+def _fitting(asked: Request, decision: Decision) -> Decision:
+    """An answer, or a refusal to answer, with the choice that it means. Raises UsageError where a question is
+    to be approved, or an approval answered."""
+    id = asked.id
+    if asked.question is None:
+        raise UsageError(
+            f"Request {id} wants a yes or a no, no answer in words: quoth approve {id}, or:"
+            f" quoth deny {id} --why TEXT"
+        )
+    if decision.kind == "deny":
+        return decision
+    if decision.kind != "answer":
+        raise UsageError(
+            f"Request {id} is a question, and is answered in words, not approved: quoth answer {id} TEXT"
+        )
+    return replace(decision, answer=asked.question.answer(decision.answer))
 
 
 def _params(asked: Request, form: CallForm) -> list[Param]:

@@ -19,7 +19,7 @@ from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Request, _clock_time, request_digest
 from quoth.tools.consent.rows import RequestRows, Row, Rows, StoreRequests
-from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError, did_you_mean
+from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.effects import by_effects, with_maker
@@ -120,6 +120,8 @@ class RequestStore:
     def _history(self, rows: Rows, tool: CognitiveTool, call: Call, digest: str, shown: str) -> str:
         """What a person should know of earlier approvals before giving another."""
         notes = ""
+        if ANSWER in call.form.args:  # an answer does nothing
+            return notes
         before = rows.where(tool=tool.name, shown=shown, state="decided")
         if any(row.version != tool.version and row.decision not in ("edit", "deny") for row in before):
             notes += "; the tool has changed since it was approved"
@@ -143,7 +145,7 @@ class RequestStore:
         return guessed_targets(tool, self._arguments(tool, call.form), self._workspace)
 
     def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
-        own = {name: value for name, value in form.args.items() if name != PERMISSION}
+        own = {name: value for name, value in form.args.items() if name not in (ANSWER, PERMISSION)}
         try:
             return arguments(tool, replace(form, args=own), self._workspace)
         except InvalidCallError:  # nothing that came through the door

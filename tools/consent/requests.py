@@ -15,24 +15,28 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, deny
+from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import redact
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
-Kind = Literal["once", "duration", "scope", "edit", "deny"]
+QUESTION = "it asks a person"  # the reason of a request for an answer
+Kind = Literal["once", "duration", "scope", "edit", "deny", "answer"]
 OUTCOMES: dict[str, str] = {
     "once": "approved once",
     "duration": "approved for a while",
     "scope": "granted a scope",
     "edit": "approved with other arguments",
     "deny": "denied",
+    "answer": "answered",
 }
 
 
 @dataclass(frozen=True)
 class Decision:
     """A person's decision on a request. ``by`` is the person; ``seconds`` is how long it holds (None: the
-    default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call."""
+    default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call; ``answer``
+    is what the person says to a question, which allows nothing."""
 
     kind: Kind = "once"
     by: str = ""
@@ -40,12 +44,15 @@ class Decision:
     seconds: float | None = None
     rule: str = ""
     form: CallForm | None = None
+    answer: str = ""
 
 
 class Person(Protocol):
     """Somebody to ask at once. The answer is a Decision, a Verdict (allow means once), or None for not now.
 
-    If ``human`` is False, no requests are stored and no rules suggested. One that has a method
+    If ``human`` is False, no requests are stored and no rules suggested. One that has a method ``answer`` is
+    asked in words what a call asks; it gets the tool, the call and the Question (tools/call/question.py), and
+    returns a text, or None for not now. One that has a method
     ``show_changes_by`` is given a function that tells what a call would change. A question that somebody
     answers elsewhere meanwhile is cancelled, and told to the method ``withdraw`` before, if there is one.
     """
@@ -58,7 +65,7 @@ class SayYes:
 
     human = False
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
         return Verdict("allow", "everything was allowed beforehand")
 
 
@@ -86,6 +93,7 @@ class Request:
     decider: str
     why: str
     channel: str = ""  # where the user was met, by the host's own mark
+    question: Question | None = None  # what is asked in words; None where an approval is wanted
 
     @property
     def outcome(self) -> str:
@@ -99,7 +107,9 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         times = {name: _iso(getattr(self, name)) for name in ("asked", "expires", "decided")}
-        said = {name: value for name, value in vars(self).items() if name != "channel"}
+        said = {name: value for name, value in vars(self).items() if name not in ("channel", "question")}
+        asked = {} if self.question is None else self.question.to_data()
+        said |= {"kind": "question" if asked else "approval", **asked}
         return said | times | {"touches": list(self.touches), "origin": self.origin}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
+from quoth.tools.call.question import question_in
 from quoth.tools.consent.requests import Request
 from quoth.tools.storage.database import Statement, Store
 
@@ -66,8 +67,9 @@ class Row:
             touches = tuple(json.loads(self.touches))
         except ValueError:  # one that was tampered with is shown nevertheless
             touches = (self.touches,)
-        more = {one.name: getattr(self, one.name) for one in fields(Request)}
-        return Request(**more | {"form": self.shown, "touches": touches})
+        more = {one.name: getattr(self, one.name) for one in fields(Request) if one.name != "question"}
+        form, question = question_in(self.shown) or (self.shown, None)
+        return Request(**more | {"form": form, "touches": touches, "question": question})
 
 
 class Rows(Protocol):

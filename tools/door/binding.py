@@ -30,4 +30,8 @@ def offered_to(
 @lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     """The parameter names of a function, cached."""
-    return frozenset(inspect.signature(function).parameters)
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except ValueError:  # one is a word of Python, ``as``, which a function of Hy may have
+        code = function.__code__
+        return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])

@@ -59,7 +59,7 @@ def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes
     except _Shape as error:
         return Changes(trouble=f"What it would change is not known: {error}.")
     except QuothError as error:
-        return Changes(trouble=f"As things are it would fail: {error}")
+        return Changes(trouble=f"As things are it would fail: {error}", fails=True)
     except Exception as error:
         return Changes(trouble=f"What it would change is not known: {brief(error)}.")
     return Changes(tuple(found))

@@ -30,6 +30,7 @@ from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
+    from quoth.tools.call.keeping import FileWrite
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.policy.walking import Walk
 
@@ -151,7 +152,9 @@ class Door(Parts):
             """A call the body makes: through this door, and what it did counts as done by the body too."""
             state.made[form.digest] += 1
             inner = _inner(call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
-            if state.permitted:  # the body has begun again: what it had done is not done twice
+            if (
+                state.permitted or state.answers
+            ):  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = state.context.inner_clocks
             around = dataclasses.replace(given, clocks=clocks, dry=dry or given.dry, written=[])
@@ -171,9 +174,26 @@ class Door(Parts):
             tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
             return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister)
 
+        def reach(address: str) -> bool:
+            """Whether the rules name an address of the own network to which this call leads."""
+            from quoth.tools.policy.reach import may_reach  # here: few calls go there
+
+            return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
+
+        versions = self.versions
+
+        def keep(write: FileWrite) -> str:
+            """What the body is about to write: kept, and remembered for the programs that go with it."""
+            if write.after is None:
+                state.files.pop(write.path, None)
+            elif write.root == given.workspace.root:
+                state.files.setdefault(write.path, None if write.before is None else write.before.data)
+            return "" if versions is None else versions.keep(state.call, write)
+
         return dataclasses.replace(
             given,
             side_effects=[],
+            keep=keep if versions is not None or self.after else None,
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),
@@ -186,9 +206,10 @@ class Door(Parts):
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),
             may_look=lambda path: walk().may_look(path),
+            may_reach=reach,
             dispatch=nested,
             look=look,
-            permission=Permission(state.permitted),
+            permission=Permission(state.permitted, state.answers),
         )
 
     def _shipped(self, name: str) -> CognitiveTool | None:

@@ -23,29 +23,36 @@ GRACE_SECONDS = 0.2  # for a gate that is late to put things away
 ANSWERS = 'GateDecision, (allow), (ask "why") or (deny "why")'
 
 
-async def gate_verdict(gate: Gate | None, tool: CognitiveTool, call: Call, context: ToolContext) -> Verdict:
-    """What the gate says of a call of a tool that wants one. What becomes of a call whose gate fails, its
-    tool has declared. A gate that is late is stopped, and changes nothing any more."""
+async def gate_verdict(
+    gate: Gate | None,
+    tool: CognitiveTool,
+    call: Call,
+    context: ToolContext,
+    *,
+    seconds: float | None = None,
+    closed: bool = False,
+) -> Verdict:
+    """What the gate says of a call. What becomes of a call whose gate fails, its tool has declared; one that
+    is ``closed`` denies it anyway. A gate that is late is stopped, and changes nothing any more."""
     if gate is None:
         return NO_GATE
+    most = GATE_SECONDS if seconds is None else seconds
     own = dataclasses.replace(context, said=[])  # what a gate says by ``ctx.say`` is no answer of the tool
     began = time.monotonic()
     try:
-        said = await run_function(
-            partial(gate.check, tool, call, own), {}, own, GATE_SECONDS, grace=GRACE_SECONDS
-        )
-        if time.monotonic() - began > GATE_SECONDS:  # it kept everything else waiting, too
+        said = await run_function(partial(gate.check, tool, call, own), {}, own, most, grace=GRACE_SECONDS)
+        if time.monotonic() - began > most:  # it kept everything else waiting, too
             raise TimeoutError
         return _verdict(said)
     except TimeoutError:
-        failure = f"it did not answer within {GATE_SECONDS:g} s"
+        failure = f"it did not answer within {most:g} s"
     except ToolError as error:
         failure = str(error).rstrip(".")
     except Exception as error:
         failure = brief(error)
-    return (
-        FailedOpen("allow", failure) if tool.gate_failure == "open" else deny(f"the gate failed ({failure})")
-    )
+    if tool.gate_failure == "open" and not closed:
+        return FailedOpen("allow", failure)
+    return deny(f"the gate failed ({failure})")
 
 
 def _verdict(said: Any) -> Verdict:

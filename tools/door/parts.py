@@ -6,8 +6,8 @@ It knows the ports and their null objects; it must not know the stages.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.ports import (
     Audit,
@@ -23,9 +23,14 @@ from quoth.tools.call.ports import (
     Passages,
     Policy,
     Receipts,
+    Versions,
 )
 from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.registry.table import ToolTable, cognitive_tools
+
+if TYPE_CHECKING:
+    from quoth.tools.door.gate_program import GateProgram
+    from quoth.tools.shell.after import AfterWrite
 
 MAX_DEPTH = 10  # of calls inside calls
 
@@ -40,10 +45,13 @@ class Parts:
         policy: Policy | None = None,
         limits: Limits | None = None,
         gate: Gate | None = None,
+        programs: Sequence[GateProgram] = (),
+        after: Sequence[AfterWrite] = (),
         consent: Consent | None = None,
         audit: Audit | None = None,
         receipts: Receipts | None = None,
         log: CallLog | None = None,
+        versions: Versions | None = None,
         together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
         max_depth: int = MAX_DEPTH,
         tracer: Passages | None = None,
@@ -52,10 +60,13 @@ class Parts:
         self.policy = policy or EffectsPolicy()
         self.limits = limits or NoLimits()
         self.gate = gate
+        self.programs = programs  # gates of the user's that judge every call
+        self.after = after  # programs of the user's that run after a file was written
         self.consent = consent or NobodyToAsk()
         self.audit = audit or MemoryAudit()
         self.receipts = receipts or NoReceipts()
         self.log = log or NoCallLog()
+        self.versions = versions  # None: what a call writes cannot be put back
         self.together = together  # what is written down within it is on disk at once, or none of it
         self.max_depth = max_depth
         self.tracer = tracer  # None: nothing is traced, and it costs nothing

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,13 +26,15 @@ from quoth.tools.call.call import (
     ask,
     deny,
 )
-from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Refusal, Reservation
+from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Answer, Refusal, Reservation
+from quoth.tools.call.question import Question, marked
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
 from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
+from quoth.tools.door.planning import note_in_plan
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import (
@@ -55,13 +57,16 @@ from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 LOG = logging.getLogger(__name__)
 GUARD_SECONDS = 10.0
 MAX_PERMISSIONS = 20  # that one body may ask for
+MAX_QUESTIONS = 20
 
 
 class Permission:
-    """The PermissionBroker of one call: a request that is not yet allowed ends the body with Pending."""
+    """The PermissionBroker of one call: a request that is not yet allowed, and a question that is not yet
+    answered, ends the body with Pending."""
 
-    def __init__(self, permitted: set[str]) -> None:
+    def __init__(self, permitted: set[str], answers: Mapping[str, str]) -> None:
         self._permitted = permitted
+        self._answers = answers
 
     @property
     def given(self) -> frozenset[str]:
@@ -71,6 +76,11 @@ class Permission:
     async def request(self, what: str, reason: str) -> None:
         if what not in self._permitted:
             raise Pending(reason, permission=what)
+
+    async def ask(self, question: Question) -> str:
+        if question.text not in self._answers:
+            raise Pending(question.text, question=question)
+        return self._answers[question.text]
 
 
 async def look_up(door: Parts, state: CallState) -> Outcome | None:
@@ -192,7 +202,14 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
+    """Ask the user's programs, which judge every call, and then the gate, if the tool wants one."""
     tool = state.known_tool
+    for program in door.programs:
+        said = await gate_verdict(
+            program, tool, state.call, state.context, seconds=program.seconds, closed=True
+        )
+        if (ended := _weigh(state, "gate", said)) is not None:
+            return ended
     if not tool.gate:
         return None
     verdict = await gate_verdict(door.gate, tool, state.call, state.context)
@@ -211,7 +228,9 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     if not state.questions:
         return None
     call = state.call
-    gate = state.verdicts.get("gate")
+    gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
+    if isinstance(guard, Verdict) and guard.each_time:
+        call = dataclasses.replace(call, program_run="", each_time=True)
     if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
         call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
     return await _ask_person(door, state, call, "; ".join(state.questions))
@@ -232,19 +251,51 @@ async def _ask_permission(door: Parts, state: CallState, needed: Pending) -> Out
     return ended
 
 
+async def _ask_question(door: Parts, state: CallState, question: Question) -> Outcome | None:
+    """Ask a person what the body asks, in words; the request is bound to this call and that question."""
+    tool = state.known_tool
+    if len(state.answers) >= MAX_QUESTIONS:
+        return Outcome("error", message=f"{tool.name} asked more than {MAX_QUESTIONS} questions.")
+    if state.context.dry:
+        return Outcome("denied", message=f"{tool.name} asks a person, and this is a dry run.")
+    call = dataclasses.replace(state.call, form=marked(state.call.form, question))
+    try:
+        with _paused(state):
+            said = await door.consent.answer(tool, call, question)
+    except Exception as error:
+        said = deny(f"the question could not be asked ({brief(error)})")
+    if isinstance(said, Answer):
+        state.answers[question.text] = said.text
+        state.verdicts["consent"] = Verdict("allow", said.by)
+        return None
+    state.refused = said.kind == "deny"
+    if said.kind == "ask":
+        state.verdicts["consent"] = said
+        why = said.reason.rstrip(".")
+        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
+    return _weigh(state, "consent", said)
+
+
+@contextlib.contextmanager
+def _paused(state: CallState) -> Iterator[None]:
+    """Stop the clocks of the enclosing calls, while a person is asked."""
+    for clock in state.context.clocks:
+        clock.pause()
+    try:
+        yield
+    finally:
+        for clock in state.context.clocks:
+            clock.go_on()
+
+
 async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) -> Outcome | None:
     """Ask a person, with the clocks of the enclosing calls paused."""
     if state.context.dry:
         return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
-    tool, clocks = state.known_tool, state.context.clocks
-    for clock in clocks:
-        clock.pause()
+    tool = state.known_tool
     try:
-        try:
+        with _paused(state):
             said = await door.consent.request(tool, call, reason)
-        finally:
-            for clock in clocks:
-                clock.go_on()
         if isinstance(said, EditedCall):
             return await _make_instead(door, state, said)
         verdict = _verdict(said) if said is not None else ask(reason)
@@ -309,13 +360,21 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 made = await _value(state)
                 break
             except Pending as needed:
-                if not needed.permission:
+                if needed.question is not None:
+                    ended = await _ask_question(door, state, needed.question)
+                elif needed.permission:
+                    ended = await _ask_permission(door, state, needed)
+                else:
                     raise
-                if (ended := await _ask_permission(door, state, needed)) is not None:
+                if ended is not None:
                     return ended
                 state.made.clear()
                 state.said.clear()
                 del state.context.written[kept:]
+        if door.after and state.files:
+            from quoth.tools.door.after import after_writes  # here: few have such programs
+
+            await after_writes(door, state)
         value = data_of(tool, made)
         if left := state.reservation.left:
             state.notes.append(left)
@@ -384,6 +443,7 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
     ("limits", check_limits),
     ("policy", ask_policy),
     ("guard", ask_guard),
+    ("plan", note_in_plan),
     ("gate", ask_gate),
     ("consent", ask_consent),
     ("body", run_body),

@@ -12,9 +12,9 @@ from typing import Any
 from quoth.tools.call.call import Call, Decided, EditedCall, ToolResult, verdict_text
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.event import written_form
-from quoth.tools.history.transcript import _READS, Transcript
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import HARMLESS, CognitiveTool
 
 
 @dataclass
@@ -46,7 +46,7 @@ class StoreCallLog:
         if not call.session:
             return
         self._open[call.id] = _Open(tool, call, consent)
-        if not _READS.issuperset(tool.effects):
+        if not HARMLESS.issuperset(tool.effects):
             self.place(call.id)
 
     def place(self, call: str | None) -> int:
@@ -99,13 +99,13 @@ class StoreCallLog:
     def _called(self, tool: CognitiveTool | None, call: Call, consent: Decided | None) -> int:
         if not call.tool:  # it could not be read
             return call.event
-        self._hide(tool, call)
+        self.hide(tool, call)
         data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
         if not call.run:
             data |= {"route": call.route, "user": call.user}
         if tool is not None:
             data["version"] = tool.version[:16]
-            if not _READS.issuperset(tool.effects):
+            if not HARMLESS.issuperset(tool.effects):
                 data["does"] = list(tool.effects)
         parent = call.event or self.place(call.parent)
         marks = {"run": call.run, "key": key_in(call)}
@@ -118,7 +118,8 @@ class StoreCallLog:
             self._transcript.add(call.session, "approval", said, parent=seq, **marks)
         return seq
 
-    def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
+    def hide(self, tool: CognitiveTool | None, call: Call) -> None:
+        """Hide the secrets of a call in what is written from now on."""
         self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
 
 

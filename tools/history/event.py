@@ -38,6 +38,8 @@ Kind = Literal[
     "end",  # how the run ended
     "flight",  # a flight plan is flown, or how that ended
     "step",  # what a step of it has come to
+    "undo",  # files were put back as they were before calls of the session
+    "plan",  # in plan mode: a call that was not made, as a step; or the file that steps were written to
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 

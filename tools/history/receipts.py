@@ -26,7 +26,7 @@ from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Receipt
 from quoth.tools.call.values import encodable
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import HARMLESS, CognitiveTool
 from quoth.tools.storage.database import Store
 
 WINDOW_SECONDS = 300.0
@@ -86,7 +86,7 @@ class StoreReceipts:
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """Record that the body starts. A call without a key is never resumed, so it is not recorded."""
-        if call.key and not {"reads"}.issuperset(tool.effects):
+        if call.key and not HARMLESS.issuperset(tool.effects):
             self._write([(tool, call, BEGUN, "", False, False)])
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:

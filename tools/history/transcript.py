@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
@@ -38,7 +38,6 @@ from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Statement, Store
 
-_READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
 PAGE, FEW = 200, 8
 
 
@@ -329,8 +328,10 @@ class Transcript:
                 "texts",
                 "imported",
                 "indexed_sessions",
+                "writes",
             ):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            execute("DELETE FROM contents WHERE sha256 NOT IN (SELECT before FROM writes WHERE before > '')")
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
             )

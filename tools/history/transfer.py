@@ -200,6 +200,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "spent": {"usage": dict[str, int], "steps": int, "calls": int},
     "approval": {"said": str},
     "end": {"status": str, "text": str},
+    "undo": {"text": str, "files": list[str]},
 }
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {

@@ -10,13 +10,14 @@ from typing import Any
 
 from quoth.tools.call.call import Call, Verdict, ask
 from quoth.tools.call.context import ToolContext
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import HARMLESS, CognitiveTool
 
 READING = frozenset({"reads"})
 # Silent effects say in their own words why nobody is asked where no rule decides.
 SILENT = {
     "memory": "it changes memory, as far as the blocks' permissions let it",
     "messages": "it sends a message",
+    "asks": "it asks the person a question",
 }
 IN_WORDS = {
     "writes": "it writes files",
@@ -26,8 +27,8 @@ IN_WORDS = {
 
 
 class EffectsPolicy:
-    """The default policy: a tool that reads, changes memory, sends messages, or has no effect is allowed; any
-    other needs approval."""
+    """The default policy: a tool that reads, changes memory, sends messages, asks questions, or has no effect
+    is allowed; any other needs approval."""
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
@@ -55,10 +56,10 @@ def with_maker(tool: CognitiveTool, reason: str) -> str:
 
 
 def changes_nothing(tool: CognitiveTool) -> bool:
-    """Whether its effects are at most to read: made twice, its call does no harm."""
-    return READING.issuperset(tool.effects)
+    """Whether its effects are at most to read and to ask a person: made twice, its call does no harm."""
+    return HARMLESS.issuperset(tool.effects)
 
 
 def only_reads(tool: CognitiveTool) -> bool:
     """Whether a dry run may make a call of this tool: it only reads, and is not expensive."""
-    return changes_nothing(tool) and tool.cost != "expensive"
+    return READING.issuperset(tool.effects) and tool.cost != "expensive"

@@ -15,7 +15,8 @@ A predicate is a value to be equal to (a text, a number, True, False, nil, a dic
 with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
 may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
 ``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
-``(and P…)``, ``(or P…)``.
+``(and P…)``, ``(or P…)``. Of an address of the web there are ``(host "example.org")``, ``(scheme "https")``
+and ``(path P)``, where ``(under "/docs")`` means the path of a page.
 
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
 long, an argument that the named tool does not have, the confidence of a reply that gave none). An undecided
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 
 import hy.models as m
 
-from quoth.tools.errors import QuothError, UsageError, did_you_mean
+from quoth.tools.errors import QuothError, ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import CONSTANTS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
@@ -92,6 +93,9 @@ PREDICATES = (
     "and",
     "or",
     "key",
+    "host",
+    "scheme",
+    "path",
     ">",
     ">=",
     "<",
@@ -220,7 +224,9 @@ class _Reader:
             head = str(node[0]) if node and isinstance(node, m.Expression) else ""
             if head not in ("len", "key"):
                 for item in node:
-                    yield from self.compared(argument, item, head if head in ("under", "matches") else how)
+                    yield from self.compared(
+                        argument, item, head if head in ("under", "matches", "host") else how
+                    )
 
     def _without_why(self, form: Any) -> tuple[list[Any], str]:
         items = list(form[1:])
@@ -338,7 +344,7 @@ class _Reader:
             if len(rest) != 1:
                 raise self.fault(node, f"({head} …) takes one value.")
             return self.comparison(head, rest[0])
-        if head in ("and", "or", "one-of") and not rest:
+        if head in ("and", "or", "one-of", "host", "scheme") and not rest:
             raise self.fault(node, f"({head}) says nothing.")
         if head == "and":
             return all_of([self.predicate(item) for item in rest])
@@ -348,6 +354,8 @@ class _Reader:
             return any_of([self.literal(item) for item in rest])
         if head == "not":
             return negated(self.predicate(self.one(node, '"x"')))
+        if head in ("host", "scheme", "path"):
+            return self.of_url(head, node)
         if head == "len":
             return length(self.number(node))
         if head in ("any", "every"):
@@ -360,13 +368,33 @@ class _Reader:
             raise self.fault(node, f'({head} …) takes one text: ({head} "x").')
         text = self.text(rest[0], f"({head} …)")
         if head == "under":
-            if "\0" in text:
-                raise self.fault(rest[0], "A path cannot contain a NUL character.")
-            return under(text)
+            return self.under(rest[0], text)
         try:
             return matches(compiled(text))
         except QuothError as error:
             raise self.fault(rest[0], str(error)) from None
+
+    def under(self, node: Any, folder: str) -> Predicate:
+        if "\0" in folder:
+            raise self.fault(node, "A path cannot contain a NUL character.")
+        return under(folder)
+
+    def of_url(self, head: str, node: Any) -> Predicate:
+        """A predicate of an address of the web."""
+        from quoth.tools.call.web_url import PORTS  # here: few policies are about addresses
+        from quoth.tools.policy.urls import has_host, has_path, has_scheme, read_pattern
+
+        if head == "path":
+            return has_path(_UrlPathReader(self.source).predicate(self.one(node, '(under "/docs")')))
+        if head == "scheme":
+            for item in node[1:]:
+                if self.text(item, "a scheme") not in PORTS:
+                    raise self.fault(item, f'A scheme is "https" or "http", not {show(item)}.')
+            return has_scheme(frozenset(map(str, node[1:])))
+        try:
+            return has_host([read_pattern(self.text(item, "a host")) for item in node[1:]])
+        except ToolError as error:
+            raise self.fault(node, str(error)) from None
 
     def comparison(self, sign: str, node: Any) -> Predicate:
         if sign == "=":
@@ -469,6 +497,20 @@ class _Reader:
                 raise self.fault(key, f":{name} has no value.")
             found[name] = self.word(value, known[name], f":{name}")
         return found
+
+
+class _UrlPathReader(_Reader):
+    """Reads what stands inside of ``(path …)``, where a path is that of a page."""
+
+    def under(self, node: Any, folder: str) -> Predicate:
+        if not folder.startswith("/"):
+            raise self.fault(node, f'The path of a page begins with a slash: (under "/{folder}").')
+        from quoth.tools.policy.urls import below
+
+        return below(folder)
+
+    def of_url(self, head: str, node: Any) -> Predicate:
+        raise self.fault(node, f"({head} …) is about an address, and this is the path of one.")
 
 
 _SIGNS = (">", ">=", "<", "<=", "=", "!=")

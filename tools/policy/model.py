@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from quoth.tools.call.values import UNKNOWN
 from quoth.tools.lisp.source import Place
 from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth
 from quoth.tools.policy.quotas import Cooldown, Quota
@@ -38,11 +39,11 @@ class Key(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``; or a
-    circumstance, then ``argument`` is ``(user)`` or the like."""
+    """A text that a rule compares an argument with: literally (``=``), by ``under``, ``matches`` or
+    ``host``; or a circumstance, then ``argument`` is ``(user)`` or the like."""
 
     argument: str
-    how: Literal["=", "under", "matches"]
+    how: Literal["=", "under", "matches", "host"]
     text: str
     place: Place
 
@@ -74,7 +75,13 @@ class Rule:
 
     def test(self, args: Mapping[str, Any], facts: EvaluationContext) -> Truth:
         """Whether the rule matches a call of a tool that it concerns; None when that is undecided."""
-        return self._test(args, facts)
+        truth = self._test(args, facts)
+        if truth is not False and self.kind == "allow":
+            for param in facts.tool.params:
+                if param.named and param.name not in self.arguments:
+                    value = args.get(param.name, param.default)
+                    truth = None if value is UNKNOWN else truth if value == param.default else False
+        return truth
 
     def counts(self, truth: Truth) -> bool:
         """Whether a result of ``test`` makes the rule apply; None does for deny and ask only."""

@@ -198,6 +198,11 @@ class RulesPolicy:
         """The deny and ask rules that concern a tool."""
         return [rule for layer, rule in self._rules if rule.kind != "allow" and layer.concerns(rule, tool)]
 
+    def allowing(self, tool: CognitiveTool) -> list[Rule]:
+        """The allow rules that concern a tool and count."""
+        concerned = [(layer, rule) for layer, rule in self._rules if layer.concerns(rule, tool)]
+        return [rule for layer, rule in concerned if rule.kind == "allow" and not layer.ignores(rule)]
+
     def _uncounted(self, tool: CognitiveTool) -> Verdict | None:
         limits = self.limits_of(tool)
         if self.counted or not limits:

@@ -25,6 +25,14 @@ from quoth.tools.registry.table import CognitiveTool
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
+# Programs that run what their arguments name.
+RUNNERS = frozenset(
+    (
+        *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
+        *("ruby", "php", "lua", "env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "watch"),
+        *("sudo", "doas", "ssh", "npx", "uvx", "parallel", "script", "strace"),
+    )
+)
 
 
 def resolved(
@@ -234,5 +242,13 @@ def _is_vector(value: Any) -> bool:
 
 
 def _vector(words: Any) -> str:
-    kept = " ".join(print_string(word) for word in words[:KEPT_WORDS])
-    return f"[{kept} ...]" if len(words) > KEPT_WORDS else f"[{kept}]"
+    """The program and its first argument, with any that follow; all of them where these two leave open what
+    is run: a shell, or an option before the command of git."""
+    name, first = words[0].rpartition("/")[2], words[1] if words[1:] else ""
+    many = KEPT_WORDS
+    if first == "-m":  # a module of Python
+        many += 1
+    elif first.startswith("-") or first in ("run", "exec") or name in RUNNERS:
+        many = len(words)
+    kept = " ".join(print_string(word) for word in words[:many])
+    return f"[{kept} ...]" if len(words) > many else f"[{kept}]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
@@ -22,8 +23,8 @@ def digest_of(data: bytes) -> str:
 
 
 class Trust:
-    """One small file for each workspace whose policy is trusted, or whose file of another ``kind`` is, named
-    by the workspace's real path."""
+    """One small file for each workspace whose policy is trusted, or whose file, or files, of another ``kind``
+    are, named by the workspace's real path."""
 
     def __init__(self, folder: Path | None = None, kind: str = "") -> None:
         self._folder, self._kind = folder, kind
@@ -52,13 +53,31 @@ class Trust:
     def trust(self, root: Path, data: bytes) -> str:
         """Trust this text in this workspace, replacing any earlier one; return its SHA-256."""
         digest = digest_of(data)
-        record = {"sha256": digest, "workspace": os.fsencode(root.resolve()).decode(errors="replace")}
+        self._keep(root, {"sha256": digest})
+        return digest
+
+    def each(self, root: Path) -> dict[str, str]:
+        """The trusted SHA-256 of each of several files or folders of this workspace, by name. Raises
+        UsageError when the record cannot be read."""
+        if self.trusted(root) is None:
+            return {}
+        found = json.loads(self._file(root).read_bytes()).get("each", {})
+        return {str(name): str(digest) for name, digest in found.items()}
+
+    def trust_each(self, root: Path, digests: Mapping[str, str]) -> None:
+        """Trust these files or folders of this workspace, by name, and no others of this kind."""
+        if not digests:
+            self.forget(root)
+            return
+        self._keep(root, {"sha256": digest_of(repr(sorted(digests.items())).encode()), "each": dict(digests)})
+
+    def _keep(self, root: Path, said: dict[str, object]) -> None:
+        record = {**said, "workspace": os.fsencode(root.resolve()).decode(errors="replace")}
         try:
             private_folder(self.folder)
             replace_file(self._file(root), [json.dumps(record, ensure_ascii=False).encode()], 0o600)
         except OSError as error:
             raise UsageError(f"The trust cannot be kept in {self.folder}: {error.strerror}.") from None
-        return digest
 
     def forget(self, root: Path) -> bool:
         """Remove the trust of this workspace; False when there was none."""

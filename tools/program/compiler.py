@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Any
 
 import hy
@@ -289,6 +290,13 @@ class _Fitted(ast.NodeTransformer):
                 *ast.parse(f"return {_ITEMS}").body,
             ]
         return node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        """An argument that has a word of Python as its name, ``:as``, goes in a dictionary."""
+        self.generic_visit(node)
+        if node.arg is None or not iskeyword(node.arg):
+            return node
+        return ast.keyword(None, ast.Dict([ast.Constant(node.arg)], [node.value]))
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.copy_location(ast.Name(alias(node.id), node.ctx), node) if node.id == "eval" else node

@@ -203,12 +203,24 @@ def _nearest_field(param: Param | None, location: Sequence[int | str]) -> str:
 
 
 def _meant(detail: Any, param: Param | None) -> str:
-    """The choice that comes nearest to what was given, in brackets."""
+    """What was meant by a text that was given: the nearest choice, or a list of its words; in brackets."""
     given = detail["input"]
     if param is None or param.secret or not isinstance(given, str):
         return ""
+    if param.type == list[str] and len(detail["loc"]) == 1:
+        return f" (write {print_value(_words(given))})"
     close = nearest(given, [one for one in param.choices if isinstance(one, str)])
     return f" (did you mean {print_value(close)}?)" if close else ""
+
+
+def _words(text: str) -> list[str]:
+    """A text of several words as a list of them, as a shell reads it."""
+    import shlex
+
+    try:
+        return shlex.split(text) or [text]
+    except ValueError:
+        return text.split()
 
 
 # The kinds of pydantic's errors that are about a value of the right type.

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
-RESERVED = ("call", "ctx", "deny", "ask")
-SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden")
+RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
+SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden", "named")
 
 
 class _Required:
@@ -55,9 +55,10 @@ class Secret(str):
 @dataclass(frozen=True)
 class Param:
     """One declared parameter; it is required when ``default`` is REQUIRED. A ``secret`` one appears neither
-    in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. Its
-    ``type`` is one that any machine can check; ``own`` is the class, or the type with a class in it, that the
-    body is given here."""
+    in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow
+    rule covers other values of a ``named`` one than its default only where it names it. Its ``type`` is one
+    that any machine can check; ``own`` is the class, or the type with a class in it, that the body is given
+    here."""
 
     name: str
     type: Any = str
@@ -68,6 +69,7 @@ class Param:
     max: float | None = None
     secret: bool = False
     hidden: bool = False
+    named: bool = field(default=False, repr=False)  # no part of ``outline``: it is younger
     own: Any = field(default=None, repr=False)
 
     @property
@@ -120,7 +122,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     where = f"{tool}, parameter {name}"
     if not NAME.match(name):
         raise DefinitionError(f"{where}: a parameter's name is lower-case letters, digits and hyphens.")
-    if name in RESERVED or keyword.iskeyword(name.replace("-", "_")):
+    if name in RESERVED:
         raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
     for key in spec:
         if key not in SPEC_KEYS:
@@ -140,7 +142,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         whole = isinstance(limit, int) or limit.is_integer()
         if not whole and float not in (hint, *typing.get_args(hint)):
             raise DefinitionError(f"{where}: :{bound} of an int is a whole number, not {print_value(limit)}.")
-    for flag in ("secret", "hidden"):
+    for flag in ("secret", "hidden", "named"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
     given = {**spec, "type": kind, "doc": str(spec.get("doc", "")), "choices": choices}
@@ -149,6 +151,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
     if (default := _checked_default(where, param)) is not param.default:
         param = replace(param, default=default)
+    if param.named and param.required:
+        raise DefinitionError(f"{where}: a :named parameter needs a :default, which every rule covers.")
     if param.hidden and param.required:
         raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
     return param

@@ -15,6 +15,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.entry import schema_hash
 from quoth.tools.registry.tool import COSTS as COSTS
 from quoth.tools.registry.tool import EFFECTS as EFFECTS
+from quoth.tools.registry.tool import HARMLESS as HARMLESS
 from quoth.tools.registry.tool import CognitiveTool as CognitiveTool
 
 EVERYBODY = "*"

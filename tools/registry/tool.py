@@ -24,7 +24,8 @@ from quoth.tools.registry.tag import Tag, tag_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages")
+EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages", "asks")
+HARMLESS = frozenset({"reads", "asks"})  # made twice, a call with these alone does no harm
 COSTS = ("free", "cheap", "expensive")
 
 

@@ -344,4 +344,32 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         PRIMARY KEY (user, at)
     ) STRICT, WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE contents (
+        sha256 TEXT PRIMARY KEY,
+        size INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        stored INTEGER NOT NULL,
+        data BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX contents_used ON contents (used, stored);
+    CREATE TABLE writes (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT NOT NULL,
+        event INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        user TEXT NOT NULL,
+        at REAL NOT NULL,
+        path TEXT NOT NULL,
+        before TEXT,
+        after TEXT,
+        mode INTEGER NOT NULL,
+        folders INTEGER NOT NULL,
+        act TEXT NOT NULL DEFAULT '',
+        back INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX writes_session ON writes (session, seq);
+    CREATE INDEX writes_before ON writes (before);
+    """,
 )

@@ -273,7 +273,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (
         ["xyz"],
         "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
-        "audit, policy, trust, pending, approve, deny, memory, knowledge, catalog, remind, sessions, log, "
+        "audit, policy, trust, pending, approve, deny, answer, memory, knowledge, catalog, remind, sessions, log, "
         "fork, export, import, rm, stats, resume, replay, lift, worker, help, doctor, new, completion.",
     ),
     (["ls"], "There is no command ls. Did you mean sessions?"),

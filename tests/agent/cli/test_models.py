@@ -157,7 +157,7 @@ def test_what_cannot_be_done_is_a_sentence(tmp_path: Path, words: list[str], sen
 
 
 def test_a_tool_cannot_change_keys(tmp_path: Path) -> None:
-    from quoth.tools.builtin.process import INSIDE
+    from quoth.tools.shell.view import INSIDE
 
     said = quoth("models", "login", "openai", "-", cwd=tmp_path, stdin=SECRET, env={INSIDE: "1"})
     assert (said.code, keys_path().exists()) == (2, False)

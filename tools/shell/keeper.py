@@ -1,12 +1,12 @@
-"""A process that runs one program and all its descendants: ``keeper.py REPORT PARENT PROGRAM ARGUMENT…``.
+"""Runs one program and ends it with its descendants: ``keeper.py REPORT PARENT ALONE PROGRAM ARGUMENT…``.
 
-This script is started by tools/builtin/process.py; it imports nothing of ours. On Linux it is a subreaper:
+This script is started by tools/shell/running.py; it imports nothing of ours. On Linux it is a subreaper:
 every process that its program starts, in any session, remains its descendant and is killed with it. Elsewhere
 only the program's process group is killed.
 
-SIGTERM, or the end of PARENT, kills all at once; SIGUSR1 kills all once the program has ended. How the
-program ended is written to the file descriptor REPORT: ``exit CODE``, or ``errno NUMBER`` if it could not be
-started.
+SIGTERM, or the end of PARENT, kills all at once; SIGUSR1, or ALONE other than ``0``, kills all once the
+program has ended. How the program ended is written to the file descriptor REPORT: ``exit CODE``, or ``errno
+NUMBER`` if it could not be started.
 """
 
 import _signal as signals  # type: ignore[import-not-found]  # signal imports half of the library
@@ -32,7 +32,7 @@ def adopt(parent: int) -> None:
         sys.exit()
 
 
-def main(report: int, parent: int, words: list[str]) -> None:
+def main(report: int, parent: int, alone: bool, words: list[str]) -> None:
     signals.pthread_sigmask(signals.SIG_BLOCK, HEARD)
     os.set_inheritable(report, False)
     adopt(parent)
@@ -44,7 +44,7 @@ def main(report: int, parent: int, words: list[str]) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):  # they end with the last of those who write to them
         os.dup2(nowhere, stream)
-    ended = enough = False
+    ended, enough = False, alone
     while not (ended and enough):
         heard = signals.sigwait(HEARD)
         if heard == signals.SIGTERM:
@@ -92,4 +92,4 @@ def children() -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] != "0", sys.argv[4:])

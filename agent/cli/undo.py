@@ -1,0 +1,162 @@
+"""The commands ``quoth undo`` and ``quoth diff``.
+
+Knows options and output; the work is in agent/session/undo.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quoth.agent.cli.common import open_store, with_agent
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, OptionsT, argument, option, switch
+from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
+from quoth.agent.terminal.person import is_inside
+from quoth.tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from quoth.agent.client import AsyncAgent
+    from quoth.agent.session.undo import Undo
+    from quoth.agent.session.undo_plan import UndoPlan
+    from quoth.tools.storage.database import Store
+
+ID = "the session, or the beginning of its id (default: the latest)"
+
+
+@dataclass(init=False, repr=False, eq=False)
+class UndoOptions(Options):
+    of: str | None = argument("SESSION", ID, nargs="?")
+    to: str | None = option(
+        "--to", "CALL", "the first call to take back, as quoth log counts: 12 or ID.12 (default: all)"
+    )
+    redo: bool = switch("--redo", "take the last undo back")
+    dry_run: bool = switch("--dry-run", "only say what would become of which file")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class DiffOptions(Options):
+    of: str | None = argument("SESSION", ID, nargs="?")
+
+
+def add(commands: Commands) -> None:
+    about = "Put the files back that a session has written, as they were before."
+    commands.add("undo", about, UndoOptions, undo)
+    commands.add("diff", "Show what a session has changed in files.", DiffOptions, diff)
+
+
+def undo(options: UndoOptions) -> int:
+    """Show what would be put back, ask, and do it. Exit code 1 if a file was left as it is."""
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot undo anything.")
+    if options.redo and options.to:
+        raise UsageError("--redo takes the last undo back, as a whole; --to is for an undo.")
+
+    async def work(way: Undo) -> int:
+        since = way.event_of(options.to) if options.to else 0
+        plan = way.plan_redo() if options.redo else way.plan(since)
+        if plan.empty:
+            raise UsageError(way.nothing(plan, since))
+        if options.dry_run or not plan.files:
+            if options.json:
+                print_json({**plan.to_json(), "dry_run": True})
+            else:
+                _show_plan(plan)
+            return FAILED if plan.left else DONE
+        return await _do(options, way, plan)
+
+    return _with_undo(options, options.of, work)
+
+
+async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
+    from quoth.agent.terminal.ask import confirm
+    from quoth.agent.terminal.undo_page import done_text, left_lines
+    from quoth.tools.text import number_of
+
+    if not options.json:
+        _show_plan(plan)
+    files = number_of(len(plan.files), "file")
+    question = f"Take the undo of {files} back?" if plan.redo else f"Put back {files}?"
+    if not (options.yes or await confirm(question, no_input=options.no_input)):
+        complain("Nothing was changed.")
+        return FAILED
+    done = way.do(plan)
+    if options.json:
+        put = [one.to_json() for one in plan.files if one.path in done.files]
+        left = [one.to_json() for one in (*plan.left, *done.failed)]
+        print_json({**plan.to_json(), "act": done.act, "files": put, "left": left, "dry_run": False})
+    else:
+        _draw(left_lines(done.failed, color=may_draw(sys.stdout)))
+        for said in done.said:
+            complain(said)
+        complain(done_text(plan, done, options.typed("undo", plan.session, "--redo")))
+    return FAILED if plan.left or done.failed else DONE
+
+
+def diff(options: DiffOptions) -> int:
+    """Print what a session has changed."""
+
+    async def work(way: Undo) -> int:
+        from quoth.agent.terminal.undo_page import changed_lines, left_lines
+
+        found, left = way.changed()
+        if options.json:
+            print_json(
+                [{**one.to_json(), "note": note} for one, note in found] + [one.to_json() for one in left]
+            )
+            return DONE
+        color = may_draw(sys.stdout)
+        _draw([*changed_lines(found, color=color), *left_lines(left, color=color)])
+        if not found and not left:
+            complain(f"Session {way.session} has changed no file.")
+        return DONE
+
+    return _with_undo(options, options.of, work)
+
+
+def _show_plan(plan: UndoPlan) -> None:
+    from quoth.agent.terminal.undo_page import plan_lines
+
+    _draw(plan_lines(plan, color=may_draw(sys.stdout)))
+
+
+def _draw(lines: Iterable[str]) -> None:
+    """Print lines that may have colours, where these can be seen."""
+    for line in lines:
+        print_drawn(line) if may_draw(sys.stdout) else print_line(line)
+
+
+def _with_undo(options: OptionsT, of: str | None, work: Callable[[Undo], Awaitable[int]]) -> int:
+    """Do something with the way back of a session, while nobody drives it."""
+    from quoth.agent.session.index import find_session, last_session
+    from quoth.agent.session.session import alone
+    from quoth.tools.storage.paths import store_path
+
+    wanted = of or options.session
+    with open_store(options) as store:
+        session = find_session(store, wanted) if wanted else last_session(store)
+        assert store is not None, "a session was found in it"
+        own = _with_rules(replace(options, session=session), store)
+
+        async def go(agent: AsyncAgent) -> int:
+            from quoth.agent.run.taking_back import undo_of
+
+            with alone(store_path(options.folder), session):
+                return await work(undo_of(agent))
+
+        return with_agent(own, go, store=store)
+
+
+def _with_rules(options: OptionsT, store: Store) -> OptionsT:
+    """The options with the rules that the session was given, if they were chosen here and are still there."""
+    from quoth.agent.session.session import Session
+    from quoth.tools.history.transcript import Transcript
+
+    session = Session(Transcript(lambda: store), str(options.session), options.asker, Path())
+    file = "" if session.foreign() else session.given().get("policy")
+    if options.policy is None and file and Path(file).exists():
+        return replace(options, policy=file)
+    return options

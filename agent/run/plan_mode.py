@@ -1,0 +1,220 @@
+"""Plan mode: keeps the calls that are not made as steps, in the transcript, and writes them as a flight plan.
+
+Knows a session's transcript and the form of plans; it must not know the loop, or how a plan is flown. The
+door refuses the calls (tools/door/planning.py). The steps are events, so a run that was killed goes on with
+them, and the file is made of them alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from quoth.agent.plan.check_forms import unknown_in
+from quoth.agent.plan.drafting import DraftStep, draft
+from quoth.agent.reply import WrittenPlan
+from quoth.tools.call.call import Call
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import ToolError
+from quoth.tools.history.call_log import StoreCallLog, key_in
+from quoth.tools.history.event import Event, read_form, written_form
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.places import WORKSPACE_FOLDER
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.atomic import replace_file
+
+FOLDER = f"{WORKSPACE_FOLDER}/plans"
+ON = (
+    "This is plan mode. Calls that only read are made. Any other call is not made: it becomes a step of a"
+    " plan, which a person reads and carries out later. So make each call that the task needs, once, in its"
+    " order; then say in plain words what the plan does."
+)
+OVER = "Plan mode is over: calls are made again. What was noted as steps of the plan was not made."
+MOST_FILES = 1000  # plans of one session
+
+
+class PlanHost(Protocol):
+    """The parts of agent/run/host.py that are needed."""
+
+    workspace: Workspace
+    transcript: Transcript
+    call_log: StoreCallLog
+    table: ToolTable
+    session: str
+
+    def _tell_note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A call that was not made. ``paths`` are the files it works on; of a program they are not known."""
+
+    number: int
+    key: str
+    form: CallForm
+    paths: frozenset[str]
+
+    def may_matter(self, paths: Sequence[str]) -> bool:
+        """Whether it may change what a call that works on these files does."""
+        return not self.paths or not paths or not self.paths.isdisjoint(paths)
+
+
+class PlanMode:
+    """The plan of one session, while a run of it is in plan mode (Planning in tools/call/context.py)."""
+
+    def __init__(self, host: PlanHost, run: str) -> None:
+        self._host = host
+        self._run = run
+        self._programs: dict[str, Call] = {}
+        self._steps = [
+            PlannedStep(data["step"], event.key, read_form(data["form"]), frozenset(data.get("paths", ())))
+            for event in self._events()
+            if "step" in (data := event.data)
+        ]
+
+    def _events(self) -> list[Event]:
+        return list(self._host.transcript.events(self._host.session, kind="plan"))
+
+    # Steps
+
+    def enters(self, call: Call) -> None:
+        self._programs[call.key or call.id] = call
+
+    def changing(self, paths: Sequence[str], perhaps: bool = False) -> int:
+        for step in reversed(self._steps):
+            if step.may_matter(paths) if perhaps else not step.paths.isdisjoint(paths):
+                return step.number
+        return 0
+
+    def note(self, call: Call, paths: Sequence[str]) -> str:
+        tool, program = call.tool, self._program(call)
+        if program is not None:
+            call, paths = program, []
+            names = unknown_in(_text(program.form), self._host.table)
+            if names:
+                return (
+                    f"{tool} was not made, and the program is no step of the plan: a step stands alone, and"
+                    f" {names[0]} was defined by another program. Write the program with all that it needs."
+                )
+        it = "It" if program is None else "The whole program"
+        what = f"{tool} was not made: this is plan mode. {it} is"
+        if (step := self._known(call, paths)) is not None:
+            return f"{what} step {step.number} of the plan already, and need not come again."
+        return f"{what} now step {self._add(call, paths).number} of the plan."
+
+    def _program(self, call: Call) -> Call | None:
+        """The program that the call stands in, the outermost; None where a model or a tool makes the call."""
+        found = None
+        while call.route == "program" and (outer := self._programs.get(call.key.rpartition("/")[0])):
+            found = call = outer
+        return found
+
+    def _known(self, call: Call, paths: Sequence[str]) -> PlannedStep | None:
+        """The step that this call is: the very same one, with none after it that may matter to it."""
+        key, digest, open = key_in(call), call.form.digest, True
+        for step in reversed(self._steps):
+            if (key and step.key == key) or (open and step.form.digest == digest):
+                return step
+            open = open and not step.may_matter(paths)
+        return None
+
+    def _add(self, call: Call, paths: Sequence[str]) -> PlannedStep:
+        host, table = self._host, self._host.table
+        step = PlannedStep(len(self._steps) + 1, key_in(call), call.form, frozenset(paths))
+        data: dict[str, Any] = {"step": step.number, "form": written_form(call.form)}
+        if paths:
+            data["paths"] = list(dict.fromkeys(paths))
+        if call.quoted:
+            data["quoted"] = call.quoted
+        host.call_log.hide(table.get(call.tool) if call.tool in table else None, call)
+        host.transcript.add(host.session, "plan", data, run=call.run or self._run, key=step.key)
+        self._steps.append(step)
+        return step
+
+    # The file
+
+    def written(self) -> WrittenPlan | None:
+        """Write the plan, if this run has noted a step, and tell where it is. A file that a person has
+        changed since, or flown, stays as it is: further steps go into another."""
+        events = self._events()
+        steps = [event for event in events if "step" in event.data]
+        mine = [event for event in steps if event.run.partition("/")[0] == self._run.partition("/")[0]]
+        if not mine:
+            return None
+        try:
+            part, first = self._place(events)
+            chosen = steps[first - 1 :]
+            if not chosen:  # they were written, and a person has changed the file since
+                return WrittenPlan(self._name(part), 0)
+            remark = (
+                f"Session {self._host.session} in plan mode; nothing of this was made."
+                " Edit it, approve it, fly it."
+            )
+            text = draft(self._title(chosen[0]), [remark], [_drafted(event) for event in chosen])
+            data = text.encode("utf-8", "backslashreplace")
+            self._save(part, first, data)
+        except (ToolError, OSError) as error:
+            why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+            self._host._tell_note(f"The plan could not be written: {why.rstrip('.')}.")
+            return None
+        return WrittenPlan(self._name(part), len(chosen))
+
+    def _place(self, events: Sequence[Event]) -> tuple[int, int]:
+        """The number of the file to write, and of its first step."""
+        saved = [event.said for event in events if "file" in event.said]
+        if not saved:
+            return self._free(1), 1
+        part = int(saved[-1]["file"])
+        now = _digest_of(self._path(part))
+        if now is None or now in {one["digest"] for one in saved if one["file"] == part}:
+            return part, int(saved[-1]["first"])
+        return self._free(part + 1), int(saved[-1]["last"]) + 1
+
+    def _free(self, part: int) -> int:
+        """The next number without a file."""
+        return next((n for n in range(part, part + MOST_FILES) if not self._path(n).exists()), part)
+
+    def _name(self, part: int) -> str:
+        more = f"-{part}" if part > 1 else ""
+        return f"{FOLDER}/{self._host.session}{more}.org"
+
+    def _path(self, part: int) -> Path:
+        return self._host.workspace.resolve(self._name(part))
+
+    def _save(self, part: int, first: int, data: bytes) -> None:
+        """Write the file. The event comes first: by its digest the file is known, also after a crash."""
+        path, last = self._path(part), len(self._steps)
+        said = {"file": part, "digest": hashlib.sha256(data).hexdigest(), "first": first, "last": last}
+        if _digest_of(path) != said["digest"]:
+            self._host.transcript.add(self._host.session, "plan", said, run=self._run)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, [data])
+
+    def _title(self, step: Event) -> str:
+        run = step.run.partition("/")[0]
+        told = self._host.transcript.last(self._host.session, "stimulus", run=run)
+        return "A plan" if told is None else str(told.said["text"])
+
+
+def _drafted(event: Event) -> DraftStep:
+    said: Mapping[str, Any] = event.said
+    quoted = said.get("quoted")
+    remark = f"The model may have copied this call: its words stand in {quoted}" if quoted else ""
+    return DraftStep(said["step"], read_form(said["form"]), remark)
+
+
+def _text(form: CallForm) -> str:
+    """The text of a program."""
+    return str(next(iter((*form.positional, *form.args.values())), ""))
+
+
+def _digest_of(path: Path) -> str | None:
+    """The digest of a file; None where there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,112 @@
+"""What the people of a project have written for agents: AGENTS.md, those of its folders, and skills, each
+only as a person has trusted it.
+
+Knows files and trust; it must not know models, runs or the wording of a prompt.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from quoth.neuro.prompt.surroundings import Notes, skills_text
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.policy.trust import Trust, digest_of
+
+NOTES = "AGENTS.md"
+MOST_NOTES = 6_000  # characters of all of them
+MOST_NESTED = 50
+TRUST = Trust(kind=".agents")
+NESTED = Trust(kind=".nested")
+CHANGED = "{} has changed since it was trusted, so the model is not shown it; read it, then run: quoth trust"
+
+
+class Place(Protocol):
+    """The parts of agent/run/host.py that are needed."""
+
+    workspace: Workspace
+
+    def _tell_note(self, text: str) -> None: ...
+
+
+def project_notes(host: Place) -> list[Notes]:
+    """AGENTS.md, and those of the folders below it, that are as a person trusted them; they are told of one
+    that is not so any more. Where there is no room for a text, its file is only named."""
+    shown, room = [], MOST_NOTES
+    for file, data in _trusted(host):
+        text = data.decode("utf-8", "replace")
+        if len(text) > room:
+            text = f"{text[:room]}\n… (read-file shows the rest)" if room else "… (read-file shows it)"
+        room -= min(len(text), room)
+        shown.append(Notes(file, digest_of(data), text))
+    return shown
+
+
+def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
+    root = host.workspace.root
+    try:
+        own = TRUST.trusted(root)
+        trusted = {**({NOTES: own} if own else {}), **NESTED.each(root)}
+    except UsageError as error:
+        host._tell_note(f"The model is not shown {NOTES}. {error}")
+        return
+    for file, digest in trusted.items():
+        try:
+            data = _read(host.workspace, file)
+        except ToolError as error:
+            host._tell_note(f"The model is not shown {file}. {error}")
+            continue
+        if digest_of(data) == digest:
+            yield file, data
+        else:
+            host._tell_note(CHANGED.format(file))
+
+
+def notes_for_agents(root: Path) -> bytes | None:
+    """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError for one that cannot be
+    shown."""
+    if not os.path.lexists(root / NOTES):
+        return None
+    return _checked(Workspace(root), NOTES)
+
+
+def nested_notes(root: Path) -> dict[str, bytes]:
+    """The AGENTS.md of the folders of a workspace, without its own: those that are least deep first. Raises
+    UsageError."""
+    workspace = Workspace(root)
+    found = [workspace.shown(file) for file in workspace.walk(".") if file.name == NOTES]
+    found = sorted((file for file in found if file != NOTES), key=lambda file: (file.count("/"), file))
+    if len(found) > MOST_NESTED:
+        raise UsageError(
+            f"There are {len(found)} files {NOTES} in {root}; at most {MOST_NESTED} can be trusted."
+        )
+    return {file: _checked(workspace, file) for file in found}
+
+
+def _checked(workspace: Workspace, file: str) -> bytes:
+    try:
+        return _read(workspace, file)
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+
+
+def _read(workspace: Workspace, file: str) -> bytes:
+    with workspace.open_read(file) as opened:
+        return opened.read(1_000_000)
+
+
+def known_skills(host: Place) -> str:
+    """What a model is told of the skills that count; a person is told of those that do not."""
+    from quoth.tools.knowledge.skills import load_skills  # here: few have skills
+
+    try:
+        skills = load_skills(host.workspace.root)
+    except UsageError as error:
+        host._tell_note(f"The model is told of no skill. {error}")
+        return ""
+    for fault in skills.faults:
+        host._tell_note(fault)
+    return skills_text({skill.name: skill.description for skill in skills.known.values()})

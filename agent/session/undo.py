@@ -1,0 +1,374 @@
+"""Puts back what the calls of a session have written, and shows what they have changed.
+
+Knows the kept versions (tools/history/versions.py) and the workspace, through which alone files are changed;
+it must not know agents, doors or terminals. Nothing that somebody else has written since is lost: a file is
+put back only as far as each write stands as its call left it. Each file is replaced at once; an act that was
+broken off is finished by doing it again, and ``redo`` takes an act back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from quoth.agent.session.render import call_text
+from quoth.agent.session.undo_plan import Done, Left, PutBack, Uncovered, UndoPlan, difference
+from quoth.tools.call.keeping import MAX_FILE, kept_by
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.history.event import Event
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.versions import KEPT_BYTES, StoreVersions, Written
+from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.text import number_of, short
+from quoth.tools.visible import visible
+
+NOT_KEPT = (
+    f"what it held is not kept (no file of more than {MAX_FILE // 1_000_000} MB is, and"
+    f" {KEPT_BYTES // 1_000_000} MB in all, the latest)"
+)
+CHANGING = frozenset({"writes", "runs"})
+FORM_CHARS = 100
+
+
+@dataclass
+class _File:
+    """A file as it is now."""
+
+    digest: str | None = None
+    data: bytes | None = None
+    trouble: str = ""
+
+
+def _standing(rows: Sequence[Written], now: str | None) -> Iterator[tuple[Written, bool]]:
+    """The writes of one file that stand in what it holds ``now``, the latest first, acts included; at the end
+    one that does not, if somebody else has changed the file since.
+
+    A write that was recorded and then not made left the file as it was before, and is passed over; so are
+    those that an act has taken back."""
+    taken_back = rows[-1].seq + 1 if rows else 0
+    for row in reversed(rows):
+        if row.seq >= taken_back:
+            continue
+        if now != row.after:
+            if now == row.before:
+                continue
+            yield row, False
+            return
+        yield row, True
+        if row.act:
+            taken_back = row.back
+        else:
+            now = row.before
+
+
+def _not_taken_back(rows: Sequence[Written]) -> Iterator[Written]:
+    """The writes of calls that no act has taken back, the latest first, whatever the file holds now."""
+    taken_back = rows[-1].seq + 1
+    for row in reversed(rows):
+        if row.seq < taken_back and row.act:
+            taken_back = row.back
+        elif row.seq < taken_back:
+            yield row
+
+
+@dataclass
+class Undo:
+    """The way back of one session. ``forbids`` says why the rules do not let a file be written with a text,
+    if they do not; ``ships`` tells whether a tool is one of ours, which write through the workspace only."""
+
+    versions: StoreVersions
+    workspace: Workspace
+    transcript: Transcript
+    session: str
+    user: str
+    forbids: Callable[[str, str], str] = lambda path, text: ""
+    ships: Callable[[str], bool] = lambda tool: True
+    record: Callable[[str], None] = lambda said: None
+    _rows: list[Written] = field(default_factory=list)
+
+    def plan(self, since: int = 0) -> UndoPlan:
+        """How to put back what was written from event ``since`` on."""
+        files = [self._put_back(path, rows, since) for path, rows in self._by_path()]
+        return self._plan(files, uncovered=tuple(self._uncovered(since)))
+
+    def plan_redo(self) -> UndoPlan:
+        """How to take the last undo back that was not taken back yet. Raises UsageError."""
+        by_path = self._by_path()
+        acts = dict.fromkeys(row.act for row in reversed(self._rows) if row.act.startswith("u"))
+        plans = [
+            self._plan([self._again(path, rows, act) for path, rows in by_path], redo=True) for act in acts
+        ]
+        for found in (*(one for one in plans if one.files), *(one for one in plans if one.left)):
+            return found
+        raise UsageError(f"Session {self.session} has no undo that could be taken back.")
+
+    def _plan(self, files: Iterable[PutBack | Left | None], **more: Any) -> UndoPlan:
+        found = [self._checked(one) if isinstance(one, PutBack) else one for one in files if one is not None]
+        back = sorted((one for one in found if isinstance(one, PutBack)), key=lambda one: -one.back.seq)
+        left = tuple(one for one in found if isinstance(one, Left))
+        return UndoPlan(self.session, tuple(back), left, **more)
+
+    def _by_path(self) -> list[tuple[str, list[Written]]]:
+        """The writes of each file, the one that was written last first."""
+        self._rows = self.versions.of(self.session)
+        found: dict[str, list[Written]] = {}
+        for row in self._rows:
+            found.setdefault(row.path, []).append(row)
+        return sorted(found.items(), key=lambda item: -item[1][-1].seq)
+
+    def _put_back(self, path: str, rows: list[Written], since: int) -> PutBack | Left | None:
+        """How to put back one file; None where nothing is to do."""
+        file = self._file(path)
+        taken: list[Written] = []
+        foreign: Written | None = None
+        for row, stands in _standing(rows, file.digest):
+            if row.act and stands:
+                continue
+            if row.event < since and not row.act:
+                break
+            if not stands:
+                foreign = row
+                break
+            taken.append(row)
+        if file.trouble:
+            return Left(path, file.trouble) if taken or foreign else None
+        if not taken:
+            return self._changed_since(path, file, rows, foreign, since) if foreign else None
+        note = "somebody else changed it between its writes, so those before that stay" if foreign else ""
+        return self._to(path, file, taken[-1], note)
+
+    def _again(self, path: str, rows: list[Written], act: str) -> PutBack | Left | None:
+        """How to take back what an act has done to one file."""
+        mine = [row for row in rows if row.act == act]
+        if not mine:
+            return None
+        file = self._file(path)
+        for row, stands in _standing(rows, file.digest):
+            if row.act == act and stands:
+                return Left(path, file.trouble) if file.trouble else self._to(path, file, row)
+            if not stands:
+                return self._changed_since(path, file, rows, row, 0)
+            if not row.act:
+                written = row.seq > mine[-1].seq
+                return Left(path, "it was written again after that undo") if written else None
+        return None
+
+    def _to(self, path: str, file: _File, row: Written, note: str = "") -> PutBack | Left | None:
+        """The way from what a file holds to what it held before a write."""
+        if row.before == file.digest:
+            return None
+        then = None if row.before is None else self.versions.content(row.before)
+        if row.before is not None and then is None:
+            return Left(path, NOT_KEPT)
+        return PutBack(path, file.data, then, row, note)
+
+    def _changed_since(
+        self, path: str, file: _File, rows: list[Written], row: Written, since: int
+    ) -> Left | None:
+        """A file that somebody else has changed after a write."""
+        if file.trouble:
+            return Left(path, file.trouble)
+        calls = [one for one in _not_taken_back(rows) if one.event >= since]
+        if not row.act and not calls:
+            return None
+        other = self.versions.others(self.session, path, file.digest, row.seq)
+        by = f"session {other}; quoth undo {other} comes first" if other else "somebody else"
+        why = f"it was {'removed' if file.digest is None else 'changed'} since by {by}"
+        if not calls or (oldest := calls[-1]).before == file.digest:
+            return Left(path, why)
+        then = None if oldest.before is None else self.versions.content(oldest.before)
+        if (then is None) != (oldest.before is None) or (file.data is None) != (file.digest is None):
+            return Left(path, why)
+        return Left(path, why, difference(path, file.data, then))
+
+    def _file(self, path: str) -> _File:
+        """A file as it is now, reached as it was when it was written."""
+        try:
+            real = self.workspace.locate(path)
+            if (spelt := self.workspace.spelling(real)) != path:
+                where = (
+                    f"{spelt} by now"
+                    if self.workspace.holds(real)
+                    else "a place outside the workspace by now"
+                )
+                return _File(trouble=f"its path leads to {visible(where)}")
+            if not real.exists():
+                return _File()
+            with self.workspace.open_read(path) as file:
+                digest, data = hashlib.sha256(), b""
+                while piece := file.read(MAX_FILE + 1 if not data else MAX_FILE):
+                    digest.update(piece)
+                    data = data or piece
+            return _File(digest.hexdigest(), None if len(data) > MAX_FILE else data)
+        except ToolError as error:
+            return _File(trouble=_unnamed(str(error), path))
+
+    def _checked(self, one: PutBack) -> PutBack | Left:
+        """A file that the rules let be written so; else why it is left."""
+        if one.now is not None and len(one.now) > MAX_FILE:
+            return Left(one.path, NOT_KEPT)
+        why = self.forbids(one.path, "" if one.then is None else one.then.decode("utf-8", "replace"))
+        return Left(one.path, f"the rules forbid it: {why}") if why else one
+
+    def nothing(self, plan: UndoPlan, since: int = 0) -> str:
+        """Why there is nothing to put back from event ``since`` on."""
+        more = f" Not covered: {'; '.join(map(str, plan.uncovered[:3]))}." if plan.uncovered else ""
+        if not self._rows:
+            opened = self.transcript.last(self.session, "session")
+            taken = opened.said.get("from") if opened else None
+            if isinstance(taken, dict):
+                first = taken["session"]
+                return (
+                    f"Session {self.session} has written no file itself; what it was forked with is put back"
+                    f" by quoth undo {first}.{more}"
+                )
+            if self.transcript.imported(self.session):
+                return f"Session {self.session} has written no file here; it was imported.{more}"
+            return f"Session {self.session} has written no file.{more}"
+        if since and not any(row.event >= since for row in self._rows if not row.act):
+            return f"Session {self.session} has written no file since {self.session}.{since}.{more}"
+        if any(row.act for row in self._rows):
+            again = f"quoth undo {self.session} --redo writes it again"
+            return f"All that session {self.session} has written is put back already; {again}.{more}"
+        return f"Each file that session {self.session} has written is as it was before.{more}"
+
+    def do(self, plan: UndoPlan) -> Done:
+        """Put the files of a plan back, and record that."""
+        kind = "r" if plan.redo else "u"
+        act = f"{kind}{1 + len({row.act for row in self._rows if row.act.startswith(kind)})}"
+        done: list[PutBack] = []
+        failed: list[Left] = []
+        said: list[str] = []
+        try:
+            for one in plan.files:
+                path = WorkspacePath(one.path)
+                with kept_by(self.versions.keep_act(self.session, self.user, act, one.back.seq)):
+                    try:
+                        if one.then is None:
+                            self.workspace.remove(path, one.now or b"")
+                        else:
+                            mode = one.back.mode or None
+                            self.workspace.write(
+                                path, one.then, before=one.now or b"", say=said.append, mode=mode
+                            )
+                    except ToolError as error:
+                        failed.append(Left(one.path, _unnamed(str(error), one.path)))
+                        continue
+                    self.workspace.forget(path)
+                done.append(one)
+            self._remove_folders()
+        finally:
+            if done:
+                self._record(plan, act, done)
+        return Done(act, tuple(one.path for one in done), tuple(failed), tuple(said))
+
+    def _remove_folders(self) -> None:
+        """Remove the folders that were made for files which are taken back, where nothing else is in them."""
+        made = {
+            str(folder)
+            for path, rows in self._by_path()
+            if rows[-1].act and not any(_not_taken_back(rows))
+            for folder in [*PurePosixPath(path).parents][: max(row.folders for row in rows)]
+        }
+        for folder in sorted(made, key=lambda path: -path.count("/")):
+            self.workspace.remove_folder(folder)
+
+    def _record(self, plan: UndoPlan, act: str, done: Sequence[PutBack]) -> None:
+        files = [one.path for one in done]
+        what = "Took an undo back" if plan.redo else "Put back what was written"
+        text = f"{what} ({act}): {', '.join(files)}"
+        self.transcript.add(self.session, "undo", {"user": self.user, "text": text, "files": files})
+        self.record(text)
+
+    # What else there is to know
+
+    def _uncovered(self, since: int) -> Iterator[Uncovered]:
+        """The calls from event ``since`` on that may have changed what was not kept."""
+        calls: dict[str, Event] = {}
+        ends: dict[str, Event] = {}
+        openings = self.transcript.events(self.session, kind="session")
+        forked = [event.seq for event in openings if event.data.get("from")]
+        taken_over = max((self.transcript.imported(self.session), *forked))
+        for event in self.transcript.events(self.session, after=max(since - 1, taken_over)):
+            if event.kind == "call" and CHANGING.intersection(event.data.get("does", ())):
+                calls[event.key] = event
+            elif event.kind == "receipt":
+                ends[event.key] = event
+        keys = {row.key for row in self._rows}
+        for key, event in calls.items():
+            end = ends.get(key)
+            if end is not None and (end.data.get("stage") or end.status == "pending"):
+                continue
+            if why := self._why_uncovered(event, end, any(k == key or k.startswith(f"{key}/") for k in keys)):
+                yield Uncovered(event.id, short(visible(call_text(event)), FORM_CHARS), why)
+
+    def _why_uncovered(self, call: Event, end: Event | None, kept: bool) -> str:
+        if "runs" in call.data.get("does", ()):
+            return "it ran a program"
+        if end is None or end.status == "unknown":
+            return "" if kept else "it was begun, and how that ended is not known"
+        tool = call_text(call)[1:].partition(" ")[0].rstrip(")")
+        wrote = any(str(one).startswith(("wrote:", "created:")) for one in end.data.get("effects", ()))
+        return "what it wrote was not kept" if not kept and (wrote or not self.ships(tool)) else ""
+
+    def changed(self) -> tuple[list[tuple[PutBack, str]], list[Left]]:
+        """What lies between the first content of each file and what it holds now, with a note; and the files
+        of which that is not known."""
+        found: list[tuple[PutBack, str]] = []
+        left: list[Left] = []
+        for path, rows in sorted(self._by_path()):
+            file, first = self._file(path), rows[0]
+            if not file.trouble and file.digest == first.before:
+                continue
+            then = None if first.before is None else self.versions.content(first.before)
+            if file.trouble or (then is None) != (first.before is None):
+                left.append(Left(path, file.trouble or NOT_KEPT))
+                continue
+            if (file.data is None) != (file.digest is None):
+                left.append(Left(path, NOT_KEPT))
+                continue
+            theirs = all(stands is False for _, stands in [*_standing(rows, file.digest)][:1])
+            note = "somebody else has changed it since, too" if theirs else ""
+            found.append((PutBack(path, then, file.data, first), note))
+        return found, left
+
+    def event_of(self, wanted: str) -> int:
+        """The place of the event that ``wanted`` names: ``N``, ``ID.N`` or the key of a call. Raises
+        UsageError."""
+        count = 0
+        for event in self.transcript.events(self.session):
+            count = event.seq
+            if event.key == wanted and event.kind == "call":
+                return event.seq
+        place = re.fullmatch(rf"(?:{re.escape(self.session)}\.)?(\d{{1,18}})", wanted, re.ASCII)
+        if place is None:
+            raise UsageError(
+                f"--to is the number of an event, as quoth log {self.session} counts, not {visible(wanted)}."
+            )
+        if not 1 <= int(place[1]) <= count:
+            has = f"session {self.session} has {number_of(count, 'event')}"
+            raise UsageError(f"There is no event {self.session}.{int(place[1])}; {has}.")
+        return int(place[1])
+
+    def last_group(self) -> int:
+        """The event that begins the last message, or call by hand, whose writes were not taken back; 0 if
+        there is none."""
+        left = [row for _, rows in self._by_path() for row in _not_taken_back(rows)]
+        if not left:
+            return 0
+        last = max(left, key=lambda row: row.seq)
+        top = last.key.partition("/")[0]
+        for event in self.transcript.events(self.session):
+            if event.kind in ("stimulus", "call") and (event.run or event.key) == top:
+                return event.seq
+        return last.event
+
+
+def _unnamed(said: str, path: str) -> str:
+    """The complaint about a file without its name, which stands before it anyway."""
+    return said.removeprefix(f"{path} ").removeprefix(f"{path}: ").rstrip(".")

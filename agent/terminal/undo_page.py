@@ -1,0 +1,57 @@
+"""What an undo would do, and what a session has changed, as lines for a person.
+
+Knows plans as data; it must not know how they are made. Contents of files stand behind a margin.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from quoth.agent.terminal.diff import Difference, drawn
+from quoth.tools.text import number_of
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.agent.session.undo_plan import Done, Left, PutBack, UndoPlan
+
+
+def lines_of(one: Difference, note: str, *, color: bool) -> list[str]:
+    """One file: what becomes of it, and the lines that differ."""
+    width = max(shutil.get_terminal_size().columns, 40)
+    return [one.head + (f" ({note})" if note else ""), *drawn(one.lines, width, color=color)]
+
+
+def plan_lines(plan: UndoPlan, *, color: bool) -> Iterator[str]:
+    """What an act would do, what it leaves as it is, and what it does not cover."""
+    for one in plan.files:
+        yield from lines_of(one.difference, one.note, color=color)
+    yield from left_lines(plan.left, color=color)
+    yield from uncovered_lines(plan)
+
+
+def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
+    for one in left:
+        yield f"left as it is: {visible(one.path)}; {one.why}"
+        if one.difference is not None and one.difference.lines:
+            yield "  to put it back would change:"
+            yield from lines_of(one.difference, "", color=color)[1:]
+
+
+def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
+    yield from (f"not covered: {one}" for one in plan.uncovered)
+
+
+def changed_lines(found: Iterable[tuple[PutBack, str]], *, color: bool) -> Iterator[str]:
+    """What a session has changed."""
+    for one, note in found:
+        yield from lines_of(one.difference, note, color=color)
+
+
+def done_text(plan: UndoPlan, done: Done, redo: str) -> str:
+    """What was done, and how that is taken back."""
+    files = number_of(len(done.files), "file")
+    if plan.redo:
+        return f"Took the undo of {files} back."
+    return f"Put back {files}. To take that back: {redo}"

@@ -1,0 +1,405 @@
+"""Plan mode: what reads is made, and everything else that a model calls becomes a step of a flight plan,
+which a person edits, approves and flies. The door sees to it, whichever way the call comes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Said, Spy, agent, files, form, gateway, native, quoth, tool
+
+from quoth import Agent, PolicyOptions
+from quoth.agent.plan.drafting import DraftStep, draft
+from quoth.agent.plan.org_reader import read_plan
+from quoth.agent.reply import Reply, WrittenPlan
+from quoth.tools.call.call import Call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.reader import read_one
+from quoth.tools.registry.table import CognitiveTool
+
+STEPS = "Reads, writes, and says so."
+
+
+class Office:
+    """A workspace with a tool that leaves marks, a tool that has it called, and agents in plan mode."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.marks: list[str] = []
+
+    def mark(self, text: str) -> str:
+        self.marks.append(text)
+        return f"marked {text}"
+
+    async def relay(self, ctx: ToolContext) -> str:
+        assert ctx.dispatch is not None
+        return (await ctx.dispatch(CallForm("mark", {"text": "a"}))).status
+
+    @property
+    def tools(self) -> list[CognitiveTool]:
+        text = {"text": {"type": str}}
+        return [
+            tool("look", lambda text: f"seen {text}", params=text, effects=["reads"]),
+            tool("mark", self.mark, params=text, effects=["writes"], tag="MARK"),
+            tool("relay", self.relay),
+        ]
+
+    def agent(self, *replies: Any, plan: bool = True, **options: Any) -> Agent:
+        given = {"tools": self.tools, "session": "s1", "user": "ann", "consent": "yes", **options}
+        return agent(self.folder, *replies, plan=plan, **given)
+
+    def run(self, *replies: Any, task: str = "Do it.", **options: Any) -> Reply:
+        with self.agent(*replies, **options) as it:
+            return it.run(task)
+
+    def chat(self, *replies: Any, plan: bool = True, **options: Any) -> Reply:
+        with self.agent(*replies, plan=plan, **options) as it:
+            for text in replies[:-1] or replies:
+                reply = it.say(str(text))
+        return reply
+
+    def plan(self, name: str = "s1") -> str:
+        return (self.folder / ".quoth" / "plans" / f"{name}.org").read_text()
+
+    def steps(self, name: str = "s1") -> list[str]:
+        """The programs of the steps of a plan, which is without a fault."""
+        _, plan = read_plan(self.plan(name).encode(), f"{name}.org")
+        assert not plan.faults, [str(fault) for fault in plan.faults]
+        return [one.text for step in plan.steps for one in step.forms]
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    return Office(tmp_path)
+
+
+# Every way in which a model's call comes: what the model says, and in which dialect; and the steps it makes.
+MARK = '(mark :text "a")'
+WAYS: dict[str, tuple[list[Any], str | None, list[str]]] = {
+    "a call": ([MARK, "Done."], None, [MARK]),
+    "a plist": (['(:target :tool :action :call :tool "mark" :args (:text "a"))', "."], "plist", [MARK]),
+    "JSON": (['{"tool": "mark", "args": {"text": "a"}}', "Done."], "json", [MARK]),
+    "a tag": (["MARK: a", "Done."], "tags", [MARK]),
+    "a native call": ([native(("mark", {"text": "a"})), "Done."], "native", [MARK]),
+    "a program of the run tool": (
+        [{"tool_calls": [{"name": "run", "arguments": {"program": MARK}}]}, "Done."],
+        "run",
+        [MARK],
+    ),
+    "a program": ([f'(eval (do (look "a") {MARK}))', "Done."], None, [f'(do (look "a") {MARK})']),
+    "a program in a program": (['(eval (eval "(mark \\"a\\")"))', "."], None, ['(eval "(mark \\"a\\")")']),
+    "a program that hides its errors": (
+        ['(eval (for [t ["a" "b"]] (try (mark t) (except [Exception] None))))', "Done."],
+        None,
+        ['(for [t ["a" "b"]] (try (mark t) (except [Exception] None)))'],
+    ),
+    "a user's tool": (["(relay)", "Done."], None, [MARK]),
+    "a sub-agent": (['(cognitive-loop :task "Mark a.")', MARK, "Done.", "Done."], None, [MARK]),
+    "a program of a sub-agent": (
+        ['(cognitive-loop :task "Mark a.")', f"(eval {MARK})", "Done.", "Done."],
+        None,
+        [MARK],
+    ),
+    "a sub-agent in a program": (
+        ['(eval (cognitive-loop "Mark a."))', MARK, "Done.", "Done."],
+        None,
+        [MARK],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whichever_way_a_call_comes_it_is_not_made_but_planned(office: Office, way: str) -> None:
+    said, dialect, steps = WAYS[way]
+    reply = office.run(*said, dialect=dialect)
+    assert (reply.status, office.marks) == ("done", [])
+    assert office.steps() == steps
+    assert reply.plan == WrittenPlan(".quoth/plans/s1.org", 1)
+    # And the same without plan mode is made: nothing but the switch stopped it.
+    assert office.run(*said, dialect=dialect, plan=False, session="s2").plan is None
+    assert office.marks[:1] == ["a"]
+
+
+def test_a_plan_is_flown_and_gives_what_was_asked_for(tmp_path: Path) -> None:
+    files(tmp_path, {"setup.txt": "version = 1\n", "talk.txt": "\n---\n".join(TALK)})
+    before = sorted(tmp_path.rglob("*.txt"))
+    said = quoth("run", "--plan", "Raise it.", "--model", "scripted:talk.txt", "--session", "w", cwd=tmp_path)
+    assert (said.code, said.out.strip().splitlines()[-1]) == (0, STEPS)
+    assert sorted(tmp_path.rglob("*.txt")) == before
+    assert (tmp_path / "setup.txt").read_text() == "version = 1\n"
+    plan = ".quoth/plans/w.org"
+    assert told(said)[-4:] == [
+        f"quoth: The plan has 3 steps, and nothing of it was made: {plan}",
+        f"quoth: Edit it as you like; to check it: quoth fly {plan} --check",
+        f"quoth: To approve it as a whole: quoth approve {plan}",
+        f"quoth: To fly it: quoth fly {plan}",
+    ]
+    assert (tmp_path / plan).read_text() == PLAN
+    assert quoth("fly", plan, "--check", cwd=tmp_path).out == f"{plan}: 3 steps, nothing is wrong.\n"
+    assert quoth("approve", plan, cwd=tmp_path).code == 0
+    assert quoth("fly", plan, "--no-input", cwd=tmp_path).code == 0
+    assert (tmp_path / "setup.txt").read_text() == "version = 2\n"
+    assert (tmp_path / "notes.txt").read_text() == "one\n* TWO\n#+end_src\n"
+    # The session stays in plan mode: another message plans more, in a file of its own, for this one is flown.
+    said = quoth("resume", "w", "And b.", "--json", cwd=tmp_path)
+    more = json.loads(said.out)
+    assert more["plan"] == {"file": ".quoth/plans/w-2.org", "steps": 1}
+    assert "* PLAN 4. write-file b.txt" in read(tmp_path, "w-2")
+    assert not (tmp_path / "b.txt").exists()
+    made = quoth("resume", "w", "Now.", "--no-plan", "--yes", cwd=tmp_path)
+    assert (made.code, (tmp_path / "b.txt").read_text()) == (0, "b")
+    assert quoth("replay", "w", cwd=tmp_path).code == 0
+
+
+TALK = [
+    '(read-file :path "setup.txt")',
+    '(write-file :path "notes.txt" :content "one\\n* two\\n#+end_src\\n")\n'
+    '(edit-file :path "notes.txt" :old "two" :new "TWO")',
+    '(edit-file :path "setup.txt" :old "version = 1" :new "version = 2")',
+    STEPS,
+    '(write-file :path "b.txt" :content "b")',
+    "Done.",
+    '(write-file :path "b.txt" :content "b")',
+    "Done.",
+]
+PLAN = """\
+#+TITLE: Raise it.
+#+TODO: PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED
+
+# Session w in plan mode; nothing of this was made. Edit it, approve it, fly it.
+
+* PLAN 1. write-file notes.txt
+  :PROPERTIES:
+  :ID:       step-1
+  :END:
+#+begin_src hy
+(write-file
+  :path "notes.txt"
+  :content #[[
+one
+,* two
+,#+end_src
+]])
+#+end_src
+
+* PLAN 2. edit-file notes.txt
+  :PROPERTIES:
+  :ID:       step-2
+  :END:
+#+begin_src hy
+(edit-file :path "notes.txt" :old "two" :new "TWO")
+#+end_src
+
+* PLAN 3. edit-file setup.txt
+  :PROPERTIES:
+  :ID:       step-3
+  :END:
+#+begin_src hy
+(edit-file :path "setup.txt" :old "version = 1" :new "version = 2")
+#+end_src
+"""
+
+
+def told(said: Said) -> list[str]:
+    return said.err.strip().splitlines()
+
+
+def read(folder: Path, name: str) -> str:
+    return (folder / ".quoth" / "plans" / f"{name}.org").read_text()
+
+
+# What a model hears of a call that is not simply planned.
+FIRST = '(write-file :path "a.txt" :content "one")'
+LOOK = '(read-file :path "b.txt")'
+HEARD = {
+    "the same call again": (
+        [FIRST, FIRST],
+        "this is plan mode. It is step 1 of the plan already, and need not come again.",
+    ),
+    "a file that a step makes": (
+        [FIRST, '(read-file :path "a.txt")'],
+        "a.txt is not there yet; step 1 of the plan is about it.",
+    ),
+    "a file that a step changes": (
+        [
+            '(read-file :path "b.txt")',
+            '(edit-file :path "b.txt" :old "1" :new "2")',
+            '(read-file "./b.txt" 1)',
+        ],
+        "b.txt is as it was before the plan; step 1 of the plan changes it.",
+    ),
+    "an edit that would fail": (
+        [LOOK, '(edit-file :path "b.txt" :old "two" :new "2")'],
+        "edit-file is no step of the plan. As things are it would fail: b.txt does not contain that text;",
+    ),
+    "a file that was not read": (
+        ['(edit-file :path "b.txt" :old "1" :new "2")'],
+        'Read it first: (read-file :path "b.txt")',
+    ),
+    "what a rule denies": (
+        ['(write-file :path "secret.txt" :content "")'],
+        ':why "not there").',
+    ),
+    "a program that needs another one": (
+        ['(eval (setv x "one"))', '(eval (write-file :path "a.txt" :content x))'],
+        "write-file was not made, and the program is no step of the plan: a step stands alone, and x was"
+        " defined by another program. Write the program with all that it needs.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HEARD)
+def test_a_model_hears_what_became_of_its_call(tmp_path: Path, case: str) -> None:
+    files(tmp_path, {"b.txt": "1\n", "rules.hy": '(deny (write-file :path "secret.txt") :why "not there")'})
+    replies, sentence = HEARD[case]
+    with agent(tmp_path, *replies, "Done.", plan=True, policy=tmp_path / "rules.hy") as it:
+        reply = it.run("Do it.")
+        last = reply.calls[-1].result
+        assert sentence in last.message
+        planned = list(it._agent.transcript.events(it.session, kind="plan"))
+    assert not (tmp_path / "a.txt").exists()
+    assert (tmp_path / "b.txt").read_text() == "1\n"
+    assert sum("step" in event.data for event in planned) == (sentence not in NOT_PLANNED)
+
+
+NOT_PLANNED = [HEARD[case][1] for case in list(HEARD)[3:]]
+
+
+def test_the_model_is_told_once_when_plan_mode_begins_and_when_it_ends(office: Office) -> None:
+    with office.agent(MARK, "One.", "Two.", MARK, "Three.", plan=True) as it:
+        it.say("First.")
+        it.say("Second.")
+        it._agent.use_plan_mode(False)
+        it.say("Third.")
+        told = [event.data.get("news", "") for event in it._agent.transcript.events("s1", kind="stimulus")]
+    assert [text[:22] for text in told] == ["This is plan mode. Cal", "", "Plan mode is over: cal"]
+    assert office.marks == ["a"]  # the call that was planned was not taken for made
+
+
+def test_a_call_is_a_step_again_when_one_between_may_matter_to_it(office: Office) -> None:
+    def write(name: str) -> str:
+        return f'(write-file :path "{name}" :content "x")'
+
+    said = [MARK, write("a"), write("b"), write("a"), MARK, MARK]
+    office.run(*said, "Done.")
+    assert office.steps() == [MARK, write("a"), write("b"), MARK]
+
+
+def test_nobody_is_asked_and_nothing_is_counted_for_a_call_that_is_planned(tmp_path: Path) -> None:
+    class Nobody:
+        async def request(self, *_: Any) -> None:
+            raise AssertionError("a person was asked")
+
+        async def check(self, *_: Any) -> None:
+            raise AssertionError("a reviewer was asked")
+
+    body = Spy("done")
+    probe = tool("probe", body, effects=["runs"], gate=True, daily_limit=1)
+    policy = PolicyOptions(gate=Nobody())
+    with agent(tmp_path, "(probe)", "Done.", tools=[probe], consent=Nobody(), policy=policy, plan=True) as it:
+        assert it.run("Do it.").plan is not None
+        assert not body.ran
+        assert [one.count for one in it._agent.door.limits.left(probe, Call("x", form("(probe)")))] == [1]
+
+
+def test_what_a_person_calls_is_made(office: Office) -> None:
+    with office.agent() as it:
+        assert it.call(MARK).ok
+    assert office.marks == ["a"]
+
+
+def test_a_plan_that_somebody_has_changed_is_left_alone(office: Office) -> None:
+    with office.agent(MARK, "One.", '(mark :text "b")', "Two.", '(mark :text "c")', "Three.") as it:
+        it.say("First.")
+        assert it.say("Second.").plan == WrittenPlan(".quoth/plans/s1.org", 2)
+        (office.folder / ".quoth/plans/s1.org").write_text("* PLAN mine\n")
+        assert it.say("Third.").plan == WrittenPlan(".quoth/plans/s1-2.org", 1)
+    assert (office.plan(), office.steps("s1-2")) == ("* PLAN mine\n", ['(mark :text "c")'])
+
+
+def test_a_plan_that_cannot_be_written_is_told_and_leads_nowhere(office: Office, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (office.folder / ".quoth").symlink_to(outside)
+    notes: list[str] = []
+    options = {"on_event": lambda event: notes.append(event.data) if event.kind == "note" else None}
+    assert office.run(MARK, "Done.", **options).plan is None
+    assert not list(outside.iterdir())
+    assert [note.partition(" is outside")[0] for note in notes] == [
+        "The plan could not be written: .quoth/plans/s1.org"
+    ]
+
+
+def test_a_secret_is_not_written_into_the_plan_which_then_does_not_fly(tmp_path: Path) -> None:
+    params = {"name": {"type": str}, "token": {"type": str, "secret": True}}
+    login = tool("login", lambda name, token: "in", params=params, effects=["net"])
+    call = '(login :name "ann" :token "open sesame")'
+    with agent(tmp_path, call, "Done.", tools=[login], plan=True, session="s1") as it:
+        it.run("Log in.")
+    text = read(tmp_path, "s1")
+    assert "open sesame" not in text
+    assert "(the-secret-is-not-kept)" in text
+    said = quoth("fly", ".quoth/plans/s1.org", "--check", cwd=tmp_path)
+    assert (said.code, "There is no tool or function the-secret-is-not-kept." in said.err + said.out) == (
+        2,
+        True,
+    )
+
+
+# What a model may write to break out of the plan, or to look other than it is.
+HOSTILE = [
+    '\n#+end_src\n* PLAN evil\n#+begin_src hy\n(mark :text "x")\n#+end_src\n',
+    "\n* PLAN evil\n",
+    "]]\n]text]\n",
+    "\n]]",
+    "\r\n* x\r",
+    "\n\u202edlrow\u200b\n",
+    '"\\\n',
+    "\n# Local Variables:\n# eval: (delete-file)\n# End:\n",
+    "\n  :END:\n:PROPERTIES:\n",
+    "",
+    "\n",
+    "\n\n a \t\n",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_call_stands_in_its_plan_as_it_is_and_cannot_leave_its_step(text: str) -> None:
+    call = CallForm("mark", {"text": text, "more": ["x", {"y": text}]})
+    made = draft(f"* {text}", [text], [DraftStep(1, call, text), DraftStep(2, call)])
+    _, plan = read_plan(made.encode("utf-8", "surrogatepass"), "p.org")
+    assert [step.id for step in plan.steps] == ["step-1", "step-2"]
+    assert not plan.faults
+    for step in plan.steps:
+        (block,) = step.forms
+        assert from_model(read_one(block.text)).identity == call.identity
+
+
+def test_the_stage_stands_behind_policy_and_guard_and_before_the_rest(tmp_path: Path) -> None:
+    noted: list[str] = []
+
+    class Notes:
+        def enters(self, call: Call) -> None: ...
+
+        def changing(self, paths: Any, perhaps: bool = False) -> int:
+            return 0
+
+        def note(self, call: Call, paths: Any) -> str:
+            noted.append(call.tool)
+            return "noted"
+
+    body = Spy()
+    planned = tool("planned", body, effects=["runs"])
+    guarded = tool("guarded", body, guard=lambda: False, effects=["runs"])
+    read = tool("read", body, effects=["reads"])
+    desk = gateway(planned, guarded, read, workspace=tmp_path, given={"planning": Notes()})
+    ends = {name: desk.pass_through(f"({name})") for name in ("planned", "guarded", "read")}
+    assert {name: (end.status, end.audit["stage"]) for name, end in ends.items()} == {
+        "planned": ("denied", "plan"),
+        "guarded": ("denied", "guard"),
+        "read": ("ok", "body"),
+    }
+    assert (noted, body.calls) == (["planned"], 1)

@@ -1,0 +1,17 @@
+"Asking the person something in words.
+Must not know terminals or requests: who is asked, and when the answer comes, is behind ctx.permission."
+
+(eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
+
+(defn :async ask-in-words [question choices only ctx]
+  (import quoth.tools.call.question [asked])
+  (await (.ask ctx.permission (asked question choices only))))
+
+(def-cognitive-tool ask-person
+  "Ask the user something only they can tell, and get the answer. Not for permission: just make the call."
+  :parameters [question {:type str}
+               choices  {:type (| (get list str) None)  :default None  :doc "2 to 9 answers to choose from"}
+               only     {:type bool  :default False  :hidden True}]
+  :effects    [:asks]
+  :examples   [(ask-person :question "Which port should it listen on?" :choices ["8080" "9090"])]
+  :body       (await (ask-in-words question choices only ctx)))

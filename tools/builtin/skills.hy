@@ -1,0 +1,59 @@
+"Reading skills: guides for one kind of task, of the user and of a trusted workspace.
+Must not run anything of a skill: its scripts are run by shell, through its rules."
+
+(eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
+(import
+  quoth.tools.errors [ToolError did-you-mean]
+  quoth.tools.lisp.forms [CallForm])
+
+(defn listed [skills ctx]
+  (for [fault skills.faults]
+    (.say ctx fault))
+  (lfor  skill (.values skills.known)
+         {"name" skill.name  "description" skill.description}))
+
+(defn chosen [skills name]
+  "The skill of that name; one that does not count says why."
+  (when (in name skills.known)
+    (return (get skills.known name)))
+  (setv why (next (gfor  fault skills.faults  :if (in f"/{name}" fault)  f" {fault}") "")
+        hint (or why
+                 (did-you-mean name skills.known)
+                 (if skills.known  f" There are {(.join ", " skills.known)}."  "")))
+  (raise (ToolError f"There is no skill {name}.{hint}")))
+
+(defn guide [skill ctx]
+  "The guide itself; how to come by its other files is said beside it."
+  (setv others (lfor  file skill.files  :if (!= file "SKILL.md")  file)
+        read (when others
+               (CallForm "skill" {"name" skill.name  "file" (get others 0)})))
+  (when others
+    (.say ctx (+ f"Its files in {skill.folder}: {(.join ", " (cut others 0 20))}"
+                 (if (> (len others) 20)  f" and {(- (len others) 20)} more"  "")
+                 f". Read one by {read}; run one only by shell.")))
+  skill.guide)
+
+(defn part [skill file ctx]
+  (setv data (.get skill.files file))
+  (when (is data None)
+    (setv hint (or (did-you-mean file skill.files)
+                   f" It has {(.join ", " (cut (list skill.files) 0 20))}."))
+    (raise (ToolError f"The skill {skill.name} has no file {file}.{hint}")))
+  (when (in b"\0" data)
+    (raise (ToolError f"{file} is a binary file of {(len data)} bytes.")))
+  (.decode data "utf-8" "replace"))
+
+(def-cognitive-tool skill
+  "Read a skill, a guide for one kind of task; without a name, list them."
+  :parameters [name {:type str  :doc "The skill"  :default ""}
+               file {:type str  :doc "A file of it"  :default ""}]
+  :effects    [:reads]
+  :shown      False
+  :examples   [(skill :name "release-notes")]
+  :body       (do
+                (import quoth.tools.knowledge.skills [load-skills])  ; here: few have skills
+                (setv skills (load-skills ctx.workspace.root))
+                (cond
+                  (not name)  (listed skills ctx)
+                  file        (part (chosen skills name) file ctx)
+                  True        (guide (chosen skills name) ctx))))

@@ -1,0 +1,62 @@
+"""One file in an open folder: whether it may be replaced, what it holds, and what a new one takes from it.
+
+It must not know the workspace: the folder is a descriptor, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+
+from quoth.tools.call.keeping import MAX_FILE, Held
+from quoth.tools.errors import ToolError
+
+
+def writable(path: str, name: str, parent: int) -> os.stat_result | None:
+    """What is known of the file that is to be replaced; None where there is none. Raises ToolError for one
+    that is not to be written: it could be replaced, but somebody has said that it is to stay."""
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolError(f"{path} is no regular file.")
+    if not found.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=parent):
+        mode = stat.filemode(found.st_mode)
+        raise ToolError(f"{path} is read-only ({mode}) and was not changed; chmod u+w makes it writable.")
+    return found
+
+
+def kept(found: os.stat_result, descriptor: int) -> list[str]:
+    """Give a new file the owner and mode of the one that was there; what could not be kept."""
+    lost = []
+    if found.st_nlink > 1:
+        others = "another name" if found.st_nlink == 2 else f"{found.st_nlink - 1} other names"
+        lost.append(f"had {others} (a hard link), with the old text in it still")
+    mode, mine = stat.S_IMODE(found.st_mode), os.fstat(descriptor)
+    if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
+        try:
+            os.fchown(descriptor, found.st_uid, found.st_gid)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, -1, found.st_gid)
+            mode &= 0o777  # nobody is to run it as somebody that its owner was not
+            lost.append(f"belonged to user {found.st_uid}, and is yours now")
+    os.fchmod(descriptor, mode)
+    return lost
+
+
+def held(name: str, parent: int, *, whole: bool) -> Held | None:
+    """What a file holds now, the bytes only if the ``whole`` is wanted; None where there is none any more."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        size = os.fstat(descriptor).st_size
+        if whole and size <= MAX_FILE:
+            data = file.read()
+            return Held(hashlib.sha256(data).digest(), len(data), data)
+        return Held(hashlib.file_digest(file, "sha256").digest(), size, None)

@@ -1,0 +1,101 @@
+"""A question in words that a call asks a person, and which texts answer it.
+
+It knows calls as data; it must not know who is asked, or where answers are kept. An answer allows nothing: it
+is only the value that the body gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quoth.tools.errors import ANSWER, InvalidCallError, ToolFailure, UsageError
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.text import short
+
+MOST_CHARS = 4_000  # of a question
+MOST_CHOICES = 9  # one key each
+CHOICE_CHARS = 200
+ANSWER_CHARS = 20_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and answers to choose from. ``only`` these count, or words of the person's own, too."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+    only: bool = False
+
+    def to_data(self) -> dict[str, Any]:
+        return {"question": self.text, "choices": list(self.choices), "only": self.only}
+
+    @property
+    def range(self) -> str:
+        """The numbers of the choices: ``1 to 3``."""
+        return f"1 to {len(self.choices)}"
+
+    def answer(self, said: str) -> str:
+        """The answer that a person means: a choice, by its number or its words, or else what they said.
+        Raises UsageError."""
+        text = said.strip()
+        if not text:
+            raise UsageError("The answer is empty.")
+        if len(text) > ANSWER_CHARS:
+            raise UsageError(f"The answer has {len(text):,} characters; {ANSWER_CHARS:,} are the most.")
+        named = {choice.casefold(): choice for choice in self.choices}
+        numbered = {str(number): choice for number, choice in enumerate(self.choices, 1)}
+        if chosen := named.get(text.casefold()) or numbered.get(text):
+            return chosen
+        if self.only:
+            known = ", ".join(f"{number} {short(one, 60)}" for number, one in numbered.items())
+            raise UsageError(f"{short(text, 60)} is none of the answers: {known}.")
+        return text
+
+
+def asked(text: str, choices: list[str] | None, only: bool = False) -> Question:
+    """A question that can be asked. Raises ToolFailure, ``invalid``."""
+    given = tuple(choice.strip() for choice in choices or ())
+    many, longest = len(text), max(map(len, given), default=0)
+    twice = next((one for one in given if [*map(str.casefold, given)].count(one.casefold()) > 1), "")
+    for wrong, why in (
+        (not text.strip(), "The question is empty."),
+        (many > MOST_CHARS, f"The question has {many:,} characters; ask in {MOST_CHARS:,} at most."),
+        (choices is not None and not 2 <= len(given) <= MOST_CHOICES, _number(len(given))),
+        ("" in given, "A choice is empty."),
+        (longest > CHOICE_CHARS, f"A choice has {longest:,} characters; {CHOICE_CHARS} are the most."),
+        (any("\n" in one for one in given), "A choice is one line."),
+        (twice, f"The choice {short(twice, 60)} stands twice."),
+        (only and not given, "There is nothing to choose from: give :choices, or leave :only out."),
+    ):
+        if wrong:
+            raise ToolFailure("invalid", why)
+    return Question(text.strip(), given, only)
+
+
+def _number(given: int) -> str:
+    few = "none" if not given else "one" if given == 1 else str(given)
+    return f":choices are 2 to {MOST_CHOICES} answers, not {few}; leave them out for an answer in free words."
+
+
+def marked(form: CallForm, question: Question) -> CallForm:
+    """The form of a request for an answer: the call, and what it asks."""
+    return CallForm(form.tool, {**form.args, ANSWER: question.to_data()})
+
+
+def question_in(shown: str) -> tuple[str, Question] | None:
+    """The form and the question of a stored request; None for one that asks for an approval."""
+    if ANSWER not in shown:
+        return None
+    try:
+        form = from_model(read_one(shown))
+    except (ReadError, InvalidCallError):
+        return None
+    data = form.args.get(ANSWER)
+    if not isinstance(data, Mapping):
+        return None
+    plain = CallForm(form.tool, {name: value for name, value in form.args.items() if name != ANSWER})
+    choices = tuple(map(str, data.get("choices", ())))
+    return str(plain), Question(str(data.get("question", "")), choices, data.get("only") is True)

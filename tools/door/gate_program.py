@@ -1,0 +1,146 @@
+"""A gate that is a program of the user's: it gets each call as JSON on stdin, and exits with 0 to allow it,
+or with 2 to deny it in its own words.
+
+Anything else, a program that cannot be started and one that is late deny the call. It knows programs and
+calls; it must not know the stages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from quoth.tools.call.call import Call, GateDecision
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.redaction import SECRET, Redactor, redact, sounds_secret
+from quoth.tools.call.values import plain
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import short
+from quoth.tools.visible import visible
+
+SECONDS = 10.0
+LONGEST = 1_000  # characters of its words that are told
+MOST_OUTPUT = 100_000  # bytes that are kept
+ALLOW, DENY = 0, 2
+
+
+class GateProgram:
+    """A program that is asked about every call, of whatever tool. ``secrets`` gives the parameters whose
+    values it is not told."""
+
+    seconds = SECONDS
+
+    def __init__(self, argv: Sequence[str], secrets: Callable[[], Collection[str]] = tuple) -> None:
+        self.argv = tuple(argv)
+        self._secrets = secrets
+        self._folder = Path.cwd()
+
+    async def check(self, tool: CognitiveTool, call: Call, context: ToolContext) -> GateDecision:
+        code, words = await self._asked(self._question(tool, call, context))
+        if code == ALLOW:
+            return GateDecision(True)
+        said = short(redact(visible(words.strip())), LONGEST)
+        if code == DENY:
+            return GateDecision(False, said or f"{self._name} gave no reason")
+        how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
+        raise ToolError(f"{self._name} {how}" + (f": {said}" if said else ""))
+
+    @property
+    def _name(self) -> str:
+        return Path(self.argv[0]).name
+
+    def _question(self, tool: CognitiveTool, call: Call, context: ToolContext) -> str:
+        # A text is told whole, however long it is: a gate that saw half of it could be passed by.
+        hide = Redactor(call.form, tool.params, self._secrets(), by_looks=False, everywhere=True)
+        form = CallForm(call.tool, _without_secrets(hide.form.args))
+        asked = {
+            "tool": tool.name,
+            "args": plain(form.args),
+            "form": str(form),
+            "effects": list(tool.effects),
+            "id": call.id,
+            "digest": call.form.digest,
+            "route": call.route,
+            "depth": call.depth,
+            "user": call.user,
+            "session": call.session,
+            "workspace": str(context.workspace.root),
+        }
+        return json.dumps(asked, ensure_ascii=False) + "\n"
+
+    async def _asked(self, question: str) -> tuple[int, str]:
+        """How the program ended, and its words: those on stderr, or else on stdout."""
+        from quoth.tools.shell.running import PIPE, Running, read_all
+        from quoth.tools.shell.view import INSIDE
+
+        try:
+            env = {**os.environ, INSIDE: "1"}
+            running = await Running.start(
+                self.argv, cwd=self._folder, env=env, stdin=PIPE, stderr=PIPE, alone=True
+            )
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{self._name} cannot be started: {error}") from None
+        try:
+            process, out, err = running.process, bytearray(), bytearray()
+            assert process.stdout is not None
+            assert process.stderr is not None
+            await asyncio.gather(
+                running.feed(question),
+                read_all(process.stdout, keep(out)),
+                read_all(process.stderr, keep(err)),
+            )
+            code = await running.ended()
+        except OSError as error:
+            raise ToolError(f"{self._name} cannot be started: {error.strerror}") from None
+        finally:
+            await running.put_away()
+        return code, (err.strip() or out).decode("utf-8", "backslashreplace")
+
+
+def _without_secrets(value: Any, name: str = "") -> Any:
+    """A value without what is called a secret, or looks like one."""
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(one, kebab(str(key))) for key, one in value.items()}
+    if sounds_secret(name) and not (value is None or isinstance(value, bool)):
+        return SECRET
+    if isinstance(value, list | tuple):
+        return [_without_secrets(one) for one in value]
+    if isinstance(value, Code):
+        return Code(redact(value))
+    return redact(value) if isinstance(value, str) else value
+
+
+def keep(words: bytearray) -> Callable[[bytes], object]:
+    """What keeps the beginning of an output in ``words``, for those who read all of it."""
+    return lambda chunk: words.extend(chunk[: MOST_OUTPUT - len(words)])
+
+
+def gate_words(given: str | Sequence[str], where: str) -> tuple[str, ...]:
+    """The argument vector of a gate: a program and its arguments, with absolute paths where they name files,
+    so that no folder and no PATH changes what is asked. Raises UsageError, in which ``where`` names it."""
+    try:
+        words = shlex.split(given) if isinstance(given, str) else [*given]
+    except ValueError as error:
+        raise UsageError(f"{where} cannot be read: {str(error).lower()}; it is {given}") from None
+    if not words or not all(isinstance(word, str) for word in words) or not words[0].strip():
+        raise UsageError(f"{where} names no program; it is such as ./gate.py --strict.")
+    first = os.path.expanduser(words[0])  # noqa: PTH111  "~x" may be no user
+    program = shutil.which(first)
+    if program is None:
+        at = Path(first)
+        what = f"{words[0]} cannot be run; chmod +x makes it a program" if at.is_file() else ""
+        raise UsageError(f"{where}: {what or f'there is no program {words[0]}'}.")
+    return (str(Path(program).absolute()), *map(_absolute, words[1:]))
+
+
+def _absolute(word: str) -> str:
+    return str(Path(word).absolute()) if Path(word).is_file() else word

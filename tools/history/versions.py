@@ -1,0 +1,147 @@
+"""What files held before calls wrote them: kept in the store, so that ``quoth undo`` can put it back.
+
+A write is recorded before the bytes on disk change. Each content is kept once, by its SHA-256, compressed; a
+store keeps KEPT_BYTES of them in all, and drops those first that were there longest. It must not know tools,
+and puts nothing back itself (agent/session/undo.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.keeping import MAX_FILE, FileWrite
+from quoth.tools.history.call_log import key_in
+from quoth.tools.storage.database import Statement, Store
+
+KEPT_BYTES = 200_000_000  # compressed, of one store
+LEVEL: Final = 1  # of zlib: a call waits for it
+COLUMNS: Final = "seq, event, key, tool, path, before, after, mode, folders, act, back"
+
+
+@dataclass(frozen=True)
+class Written:
+    """One recorded write. ``event`` is the last event of its session then, ``key`` that of its call.
+    ``before`` and ``after`` are digests, None where there was no file or is to be none. With an ``act`` it
+    was no call's: it put back what ``path`` held before the write ``back``."""
+
+    seq: int
+    event: int
+    key: str
+    tool: str
+    path: str
+    before: str | None
+    after: str | None
+    mode: int
+    folders: int
+    act: str
+    back: int
+
+
+class StoreVersions:
+    """Keeps the writes of calls in the workspace ``root``, whose store it is."""
+
+    def __init__(self, store: Callable[[], Store], root: Path, *, most: int | None = None) -> None:
+        self._store = store
+        self._root = root
+        self._most = KEPT_BYTES if most is None else most
+        self._added = self._most  # bytes since it was last seen to that there are not too many
+
+    def keep(self, call: Call, write: FileWrite) -> str:
+        """Record what a call is about to write. Raises StoreError."""
+        if not call.session or write.root != self._root:
+            return ""
+        self._record(write, call.session, key_in(call) or call.id, call.tool, call.user)
+        if write.before is not None and write.before.data is None:
+            return (
+                f"{write.path} was larger than {MAX_FILE:,} bytes, too large for quoth undo to put it back."
+            )
+        return ""
+
+    def keep_act(self, session: str, user: str, act: str, back: int) -> Callable[[FileWrite], str]:
+        """What keeps the writes of an act that puts a file back as it was before the write ``back``."""
+
+        def keep(write: FileWrite) -> str:
+            self._record(write, session, act, "", user, act, back)
+            return ""
+
+        return keep
+
+    def _record(
+        self, write: FileWrite, session: str, key: str, tool: str, user: str, act: str = "", back: int = 0
+    ) -> None:
+        old, store = write.before, self._store()
+        digest = None if old is None else old.digest.hex()
+        after = None if write.after is None else write.after.hex()
+        packed = b""
+        if (
+            old is not None
+            and old.data is not None
+            and digest != after
+            and not self._holds(store, old.digest)
+        ):
+            packed = zlib.compress(old.data, LEVEL)
+        row = (session, key, tool, user, time.time(), write.path)
+        with store.transaction() as run:
+            ((seq,),) = run(
+                "INSERT INTO writes (session, event, key, tool, user, at, path, before, after, mode, folders,"
+                " act, back) SELECT ?, coalesce(max(seq), 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM events"
+                " WHERE session = ? RETURNING seq",
+                (*row, digest, after, write.mode, write.folders, act, back, session),
+            )
+            if packed and old is not None:
+                run(
+                    "INSERT OR REPLACE INTO contents VALUES (?, ?, ?, ?, ?)",
+                    (digest, old.size, seq, len(packed), packed),
+                )
+            elif digest is not None:
+                run("UPDATE contents SET used = ? WHERE sha256 = ?", (seq, digest))
+            self._prune(run, len(packed))
+
+    def _holds(self, store: Store, digest: bytes) -> bool:
+        return bool(store.execute("SELECT 1 FROM contents WHERE sha256 = ?", (digest.hex(),)))
+
+    def _prune(self, run: Statement, added: int) -> None:
+        """Drop the contents that were there longest, where all of them have become too many."""
+        self._added += added
+        if self._added < self._most // 100:
+            return
+        self._added = 0
+        ((total,),) = run("SELECT coalesce(sum(stored), 0) FROM contents")
+        if total > self._most:
+            for used, stored in run("SELECT used, stored FROM contents ORDER BY used"):
+                run("DELETE FROM contents WHERE used = ?", (used,))
+                total -= stored
+                if total <= self._most * 9 // 10:
+                    break
+
+    def of(self, session: str) -> list[Written]:
+        """All writes of a session, the oldest first."""
+        sql = f"SELECT {COLUMNS} FROM writes WHERE session = ? ORDER BY seq"  # noqa: S608
+        return [Written(*row) for row in self._store().execute(sql, (session,))]
+
+    def content(self, digest: str) -> bytes | None:
+        """A content; None where it is not kept, or not any more."""
+        found = self._store().execute("SELECT data FROM contents WHERE sha256 = ?", (digest,))
+        if not found:
+            return None
+        try:
+            data = zlib.decompressobj().decompress(found[0][0], MAX_FILE)
+        except zlib.error:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == digest else None
+
+    def others(self, session: str, path: str, after: str | None, since: int) -> str:
+        """Another session that has made of a file what it is now; empty if none did."""
+        sql = (
+            "SELECT session FROM writes WHERE path = ? AND after IS ? AND session != ? AND seq > ?"
+            " ORDER BY seq DESC LIMIT 1"
+        )
+        found = self._store().execute(sql, (path, after, session, since))
+        return str(found[0][0]) if found else ""

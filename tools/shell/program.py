@@ -1,0 +1,291 @@
+"""What the tool ``shell`` does: check what is to be run, run it inside the boundary, and tell how it ended.
+
+It knows the context of a call, boundaries and processes; it must not know rules, doors or models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from quoth.tools.call.call import ALLOW, Verdict, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.redaction import redact
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
+from quoth.tools.lisp.printer import print_string
+from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
+from quoth.tools.shell.running import PIPE, STDOUT, Output, Running, read_all
+from quoth.tools.shell.view import environment
+from quoth.tools.text import escape
+
+MAX_OUTPUT = 2_000_000  # bytes of it that are kept
+TOLD = 4_000  # characters of its end that are told of a program that did not finish
+PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+# Words of a shell that are no programs, and what serves here.
+SHELL_WORDS = {
+    "cd": "name the folder by :cwd",
+    **dict.fromkeys(("export", "source", ".", "alias", "set", "unset", "ulimit"), "a shell knows it, {}"),
+}
+OPERATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "<<", "2>", "2>&1", "&>"}
+# What the output of a failed program looks like where the boundary was in its way, and what is told then.
+NO_NETWORK = (
+    "Could not resolve host|Temporary failure in name resolution|Name or service not known"
+    "|Network is unreachable|EAI_AGAIN|ENOTFOUND|NameResolutionError"
+)
+READ_ONLY = "Read-only file system|EROFS"
+
+
+# Before it
+
+
+def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
+    """The guard: a call that cannot be run is told so before anybody is asked, and a person is asked about
+    each one that nothing would confine. Raises ToolFailure."""
+    try:
+        folder = ctx.workspace.resolve(cwd)
+    except ToolError as error:
+        return deny(str(error))
+    try:
+        check(argv, folder, cwd)
+    except ToolError as error:
+        raise ToolFailure("invalid", str(error)) from None
+    if boundary_kind():
+        return ALLOW
+    why = why_none().rstrip(".")
+    reason = f"nothing confines programs here, so that it may do whatever you may ({why})"
+    return Verdict("ask", reason, each_time=True)
+
+
+def check(argv: Sequence[str], folder: Path, cwd: str) -> None:
+    """Raise ToolError, with a sentence that helps, if ``argv`` names no program."""
+    if not argv or not argv[0].strip():
+        raise ToolError(
+            'There is no program to run: the first item of :argv names it, as in ["git" "status"].'
+        )
+    if any("\0" in word for word in argv):
+        raise ToolError("An item of :argv cannot contain a NUL character.")
+    if not folder.is_dir():
+        raise ToolError(f"There is no folder {cwd} to run {argv[0]} in.")
+    name = argv[0]
+    if "/" in name:
+        _check_file(name, folder / name)
+    elif not shutil.which(name):
+        raise ToolError(f"There is no program {_quoted(name)} here.{_instead(argv)}")
+
+
+def _check_file(name: str, file: Path) -> None:
+    if not file.exists():
+        raise ToolError(f"There is no program {_quoted(name)} here.")
+    if file.is_dir() or not os.access(file, os.X_OK):
+        what = "is a folder" if file.is_dir() else "cannot be executed: name the program that runs it first"
+        raise ToolError(f"{_quoted(name)} {what}.")
+
+
+def _instead(argv: Sequence[str]) -> str:
+    """What would be right in place of a program that there is not, with a blank before it."""
+    name = argv[0]
+    if hint := SHELL_WORDS.get(name.split()[0]):
+        line = f'["sh" "-c" {print_string(" ".join(argv))}]'
+        return f" It is a word of the shell: {hint.format(line)}."
+    if len(words := name.split()) > 1:
+        return f" Each word is an item of its own: [{' '.join(map(print_string, [*words, *argv[1:]]))}]."
+    names = set(_programs())
+    swapped = next((one for one in sorted(names) if sorted(one) == sorted(name)), None)  # as in gti for git
+    return f" Did you mean {swapped}?" if swapped else did_you_mean(name, names)
+
+
+def _programs() -> Iterator[str]:
+    for folder in os.get_exec_path():
+        try:
+            yield from os.listdir(folder)  # noqa: PTH208  there are thousands
+        except OSError:
+            continue
+
+
+def _quoted(name: str) -> str:
+    return print_string(name if len(name) < 80 else f"{name[:80]}…")
+
+
+# The command
+
+
+def command_for(
+    argv: Sequence[str], folder: Path, workspace: Workspace, *, network: bool, more: Mapping[str, Any]
+) -> Command:
+    """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked."""
+    boundary = Boundary(workspace.root, folder, network=network, hidden=workspace.protected, **more)
+    kind = boundary_kind()
+    command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
+    return replace(command, env={**command.env, **PLAIN})
+
+
+async def start(command: Command, name: str, folder: Path, stdin: str | None = None) -> Running:
+    """Start it. Raises ToolError."""
+    try:
+        return await Running.start(
+            command.argv,
+            cwd=folder,
+            env=command.env,
+            pass_fds=command.pass_fds,
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else PIPE,
+            stderr=STDOUT,
+            alone=True,
+        )
+    except BaseException as error:
+        command.close()
+        if not isinstance(error, OSError | ValueError):
+            raise
+        raise ToolError(f"{name} cannot be started: {error}.") from None
+
+
+# The run
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    cwd: str = ".",
+    stdin: str | None = None,
+    timeout: float,  # noqa: ASYNC109  the caller's deadline comes first
+    network: bool = False,
+    ctx: ToolContext,
+) -> dict[str, Any]:
+    """Run a program to its end: ``{"exit": 0, "output": "…"}``, with what it wrote to both streams in the
+    order in which it came. Raises ToolError and ToolFailure ``timeout``."""
+    folder, name = ctx.workspace.resolve(cwd), argv[0]
+    check(argv, folder, cwd)
+    command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary)
+    ctx.effect(f"ran:{name}")
+    program = await start(command, name, folder, stdin)
+    output, lines = Output(MAX_OUTPUT), Lines(ctx.shows)
+
+    def take(chunk: bytes) -> None:
+        output.add(chunk)
+        lines.add(chunk)
+
+    assert program.process.stdout is not None
+    feeding = asyncio.create_task(program.feed(stdin)) if stdin is not None else None
+    try:
+        async with asyncio.timeout(timeout):
+            await read_all(program.process.stdout, take)
+            code = await program.ended()
+    except TimeoutError:
+        said = plain(output.text)[-TOLD:].strip()
+        told = f" The end of its output:\n{said}" if said else " It had written nothing."
+        raise ToolFailure(
+            "timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}"
+        ) from None
+    except OSError as error:
+        raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
+    finally:
+        if feeding is not None:
+            feeding.cancel()
+        try:
+            await program.put_away()
+        finally:
+            command.close()
+    lines.end()
+    result = {"exit": exit_code(code), "output": plain(output.text)}
+    for note in notes(argv, result, network):
+        ctx.say(note)
+    return result
+
+
+async def begin(
+    argv: Sequence[str], *, cwd: str = ".", stdin: str | None = None, network: bool = False, ctx: ToolContext
+) -> dict[str, Any]:
+    """Start a program in the background: ``{"id": "sleep-3f2a"}``. Raises ToolError."""
+    if ctx.programs is None:
+        raise ToolError("Nothing can run in the background here.")
+    programs = ctx.programs()
+    if stdin is not None:
+        raise ToolError("A program in the background has no input: leave :stdin out.")
+    folder, name = ctx.workspace.resolve(cwd), argv[0]
+    check(argv, folder, cwd)
+    programs.require_room()
+    command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary)
+    ctx.effect(f"ran:{name}")
+    id = programs.take(name, await start(command, name, folder), command)
+    ctx.say(f'(process :id "{id}") shows its output; it ends with this session.')
+    return {"id": id}
+
+
+def exit_code(code: int) -> int:
+    """As a shell gives it: 128 and the number of the signal that ended it."""
+    return 128 - code if code < 0 else code
+
+
+def notes(argv: Sequence[str], result: Mapping[str, Any], network: bool) -> Iterator[str]:
+    """What helps to understand a failure."""
+    code, output = result["exit"], result["output"]
+    if not code:
+        return
+    if code > 128 and (name := _signal(code - 128)):
+        why = " It may have used more memory than it is given." if name == "SIGKILL" else ""
+        yield f"{argv[0]} was ended by {name}.{why}"
+    if (found := OPERATORS.intersection(argv[1:])) and argv[0] not in ("find", "test", "["):
+        yield f'No shell reads :argv, so that {min(found)} was a word as others; a shell is ["sh" "-c" "…"].'
+    if not network and re.search(NO_NETWORK, output):
+        yield "It had no network; :network True asks for it."
+    if re.search(READ_ONLY, output):
+        yield "Only the workspace and /tmp can be written here."
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+# Its output
+
+
+def plain(text: str) -> str:
+    """Output as text for people and models: what a terminal would obey is visible as an escape."""
+    text = text.replace("\r\n", "\n")
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else escape(char) for char in text)
+
+
+class Lines:
+    """Shows a person the output as it comes, by whole lines, without what looks like a secret."""
+
+    def __init__(self, show: Callable[[str], None] | None) -> None:
+        self._show = show
+        self._rest = b""
+        self._key = ""  # the beginning of a private key whose end has not come
+
+    def add(self, chunk: bytes) -> None:
+        if self._show is None:
+            return
+        lines, newline, rest = (self._rest + chunk).rpartition(b"\n")
+        self._rest = rest[-MAX_LINE:]
+        if newline:
+            self._tell(lines + newline)
+
+    def end(self) -> None:
+        if self._show is not None and self._rest:
+            self._tell(self._rest)
+
+    def _tell(self, data: bytes) -> None:
+        assert self._show is not None
+        text = self._key + data.decode("utf-8", "replace")
+        begun = text.rfind("-----BEGIN ")
+        self._key = ""
+        if begun >= 0 and "-----END " not in text[begun:] and len(text) - begun < MAX_LINE:
+            text, self._key = text[:begun], text[begun:]
+        if text:
+            self._show(plain(redact(text)))
+
+
+MAX_LINE = 20_000  # bytes of one that are shown; of a key, too

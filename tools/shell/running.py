@@ -1,0 +1,144 @@
+"""Runs one program under a keeper (tools/shell/keeper.py), so that all it has started ends with it.
+
+It knows processes and pipes; it must not know boundaries, tools or events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+KEEPER = str(Path(__file__).with_name("keeper.py"))
+PIPE, DEVNULL, STDOUT = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL, asyncio.subprocess.STDOUT
+CHUNK = 65536
+
+
+class Running:
+    """A program that was started. Whoever has one calls ``put_away``, however the program ended."""
+
+    def __init__(self, process: asyncio.subprocess.Process, report: int) -> None:
+        self.process = process
+        self._report = report
+        self._code: int | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        pass_fds: Sequence[int] = (),
+        stdin: int = DEVNULL,
+        stderr: int = PIPE,
+        alone: bool = False,
+    ) -> Self:
+        """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
+        called. Raises OSError and ValueError if that is not possible."""
+        report, told = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)), *argv),
+                pass_fds=[told, *pass_fds],
+                cwd=cwd,
+                env=env,
+                stdin=stdin,
+                stdout=PIPE,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(report)
+            raise
+        finally:
+            os.close(told)
+        return cls(process, report)
+
+    async def ended(self) -> int:
+        """Its exit code, negative for a signal, once it has ended. Raises OSError if it was never started."""
+        if self._code is None:
+            self._tell(signal.SIGUSR1)
+            await self.process.wait()
+            how, _, number = os.read(self._report, 100).decode().partition(" ")
+            if how == "errno":
+                raise OSError(int(number), os.strerror(int(number)))
+            self._code = int(number or -signal.SIGKILL)  # without a number somebody has killed the keeper
+        return self._code
+
+    def stop(self) -> None:
+        """Kill everything; ``ended`` then returns soon."""
+        self._tell(signal.SIGTERM)
+
+    async def put_away(self) -> None:
+        """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
+        self.stop()
+        cancelled = False
+        while self.process.returncode is None:
+            try:
+                await self.process.wait()
+            except asyncio.CancelledError:
+                cancelled = True
+        self.process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public word for this
+        if self._report >= 0:
+            os.close(self._report)
+            self._report = -1
+        if cancelled:
+            raise asyncio.CancelledError
+        await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
+
+    def _tell(self, what: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):  # the keeper has ended
+            self.process.send_signal(what)
+
+    async def feed(self, text: str) -> None:
+        """Write its standard input, as much as it reads, and close that."""
+        pipe = self.process.stdin
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            pipe.write(text.encode("utf-8", "replace"))
+            await pipe.drain()
+        pipe.close()
+
+
+class Output:
+    """What a program has written: at most ``most`` bytes, the first half of them from its beginning and the
+    second from its end, for the middle of a long output matters least."""
+
+    def __init__(self, most: int) -> None:
+        self._half = most // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = self._half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:] if room < len(chunk) else b""
+        if len(self._tail) > 2 * self._half:
+            self._trim()
+
+    def _trim(self) -> None:
+        over = max(0, len(self._tail) - self._half)
+        self.dropped += over
+        del self._tail[:over]
+
+    @property
+    def text(self) -> str:
+        self._trim()
+        parts = [part.decode("utf-8", "backslashreplace") for part in (self._head, self._tail)]
+        return f"\n[{self.dropped} bytes not kept]\n".join(parts) if self.dropped else self._whole()
+
+    def _whole(self) -> str:
+        return (self._head + self._tail).decode("utf-8", "backslashreplace")
+
+
+async def read_all(stream: asyncio.StreamReader, take: Callable[[bytes], object]) -> None:
+    """Give all that comes out of a stream, piece by piece, to ``take``."""
+    while chunk := await stream.read(CHUNK):
+        take(chunk)

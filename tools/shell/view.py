@@ -1,0 +1,193 @@
+"""What a confined program may see, write and use, said once for every kind of boundary.
+
+It reads the file system and the environment; it knows no kernel interface and starts nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from quoth.tools.errors import ToolError
+from quoth.tools.storage.paths import cache_dir, config_dir, state_dir
+
+INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """What one program may do. Paths need not exist; what is named here is seen as it is on this machine."""
+
+    root: Path  # the workspace, writable
+    cwd: Path
+    network: bool = False
+    readable: tuple[Path, ...] = ()  # parts of home, or of another covered folder, that are shown
+    writable: tuple[Path, ...] = ()
+    protected: tuple[Path, ...] = ()  # seen but not written, also where the workspace is writable
+    hidden: tuple[Path, ...] = ()  # not seen, also where the workspace is readable
+    variables: tuple[str, ...] = ()  # names of the environment that are passed beside the usual ones
+    memory: int = 2 * GIB
+    processes: int = 256
+    open_files: int = 1024
+    file_size: int = GIB
+    seconds: int = 3600  # of processor time, for each process
+    scratch: int = GIB  # bytes of /tmp, of home and of /dev/shm
+
+
+@dataclass(frozen=True)
+class Command:
+    """How to start a confined program. Call ``close`` once, when it has ended or could not be started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    pass_fds: tuple[int, ...] = ()
+    close: Callable[[], object] = lambda: None
+
+
+class Access(IntEnum):
+    """What a place is inside. Of two rules for one place the greater wins, of nested ones the inner."""
+
+    COVERED = 1  # empty, and written to a scratch file system
+    READ = 2
+    WRITE = 3
+    PROTECTED = 4
+    HIDDEN = 5
+
+
+# Covered: the homes, what other programs put down for a while, their sockets, and other disks.
+HOMES = ("/home", "/root")
+COVERED = ("/run", "/var/run", "/tmp", "/var/tmp", "/mnt", "/media")  # noqa: S108
+SECRETS = (
+    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
+    *("/etc/ssl/private", "/etc/wireguard", "/etc/kubernetes", "/etc/krb5.keytab", "/etc/docker"),
+    *(
+        "/etc/NetworkManager/system-connections",
+        "/etc/netplan",
+        "/etc/ppp",
+        "/etc/openvpn",
+        "/etc/letsencrypt",
+    ),
+    *("/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/mysql", "/var/lib/postgresql"),
+    *("/var/spool", "/var/mail", "/var/log", "/var/backups", "/boot", "/lost+found"),
+    *("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/sys/kernel/debug", "/sys/kernel/tracing"),
+)
+OURS = ".quoth"
+GIT = (".git/hooks", ".git/config")  # git outside runs what these name
+# Programs of PATH below home look for the rest of themselves in these folders.
+TOOLCHAINS = (
+    ".rustup",
+    ".local/share/pipx",
+    ".local/share/uv/tools",
+    ".local/share/uv/python",
+    ".local/pipx",
+)
+USUAL = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "CI", "DEBIAN_FRONTEND"),
+        *(
+            "TERM",
+            "COLORTERM",
+            "NO_COLOR",
+            "COLUMNS",
+            "LINES",
+            "PYTHONDONTWRITEBYTECODE",
+            "SOURCE_DATE_EPOCH",
+        ),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR"),
+    )
+)
+
+
+def environment(boundary: Boundary, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables that are passed: the usual ones and those named. A key in another one stays out."""
+    named = {
+        name: value
+        for name, value in given.items()
+        if name in USUAL or name.startswith("LC_") or name in boundary.variables
+    }
+    named.setdefault("PATH", os.defpath)
+    return {**named, "TMPDIR": "/tmp", INSIDE: "1"}  # noqa: S108
+
+
+def homes() -> Iterator[Path]:
+    """The home folders of this user: as the environment and as the system say."""
+    import pwd
+
+    yield Path(os.environ.get("HOME") or "/")
+    with contextlib.suppress(KeyError):
+        yield Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+
+def places(boundary: Boundary) -> list[tuple[Path, Access]]:
+    """Each place that differs from what is around it, as its real path, outer ones first; the system is
+    read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
+    root = real(boundary.root)
+    mine = {real(home) for home in (*map(Path, HOMES), *homes())} - {Path("/")}
+    covered = mine | {real(Path(place)) for place in COVERED}
+    if held := next((home for home in mine if home.is_relative_to(root)), None):
+        raise ToolError(
+            f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
+            " a project."
+        )
+    found: dict[Path, Access] = {}
+
+    def put(access: Access, *paths: Path) -> None:
+        for path in map(real, paths):
+            if path.exists() and os.access(path, os.R_OK):
+                found[path] = max(access, found.get(path, access))
+
+    put(Access.COVERED, *covered)
+    put(Access.READ, *(place for place in programs() if not real(place).is_relative_to(root)))
+    put(Access.READ, *boundary.readable)
+    put(Access.WRITE, boundary.root, *boundary.writable)
+    put(Access.PROTECTED, *(root / name for name in (OURS, *GIT)), *boundary.protected, *running(root))
+    own = [real(folder) for folder in (state_dir(), config_dir(), cache_dir())]
+    put(Access.HIDDEN, *boundary.hidden, *own, *map(Path, SECRETS), *Path("/etc/ssh").glob("*_key"))
+    for folder in own:
+        if root.is_relative_to(folder):
+            found[folder] = Access.COVERED
+    found[root] = Access.WRITE
+    kept: dict[Path, Access] = {}
+    for place, access in sorted(found.items(), key=lambda entry: len(entry[0].parts)):
+        outer = around(place, kept)
+        if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED):
+            kept[place] = access
+    return list(kept.items())
+
+
+def around(place: Path, known: Mapping[Path, Access]) -> Access:
+    """What the nearest of the known places around this one is; the system is read-only."""
+    return next((known[outer] for outer in place.parents if outer in known), Access.READ)
+
+
+def running(root: Path) -> Iterator[Path]:
+    """The environment that quoth itself runs from, if it lies in the workspace: its code stays as it is."""
+    if real(Path(sys.prefix)).is_relative_to(root):
+        yield Path(sys.prefix)
+
+
+def programs() -> Iterator[Path]:
+    """The folders that programs of PATH, and this Python, need: read-only inside, also below home."""
+    yield from (Path(sys.prefix), Path(sys.base_prefix))
+    mine = {real(home) for home in homes()}
+    for name in os.environ.get("PATH", "").split(os.pathsep):
+        folder = Path(name)
+        if not name or not folder.is_absolute():
+            continue
+        yield folder
+        whole = folder.parent
+        deep = any(len(whole.parts) > len(home.parts) and whole.is_relative_to(home) for home in mine)
+        if folder.name in ("bin", "shims") and deep and whole.name not in (".local", ".cargo"):
+            yield whole
+    for home in mine:
+        yield from (home / part for part in TOOLCHAINS)
+
+
+def real(path: Path) -> Path:
+    return Path(os.path.realpath(path))

@@ -1,0 +1,90 @@
+"""Turns what a server answered into data for a model: Markdown, plain text, JSON, or the text as it came.
+
+Knows media types, character sets and HTML; it must not know servers or rules. The text is of strangers: it is
+data, and whoever shows it makes what is invisible in it visible.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import Any
+
+from quoth.tools.errors import ToolError
+from quoth.tools.text import excerpt, one_line
+from quoth.tools.web.request import Response
+
+HTML = ("text/html", "application/xhtml+xml")
+ACCEPT = {
+    "markdown": "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5",
+    "text": "text/plain, text/html;q=0.9, */*;q=0.5",
+    "json": "application/json, */*;q=0.5",
+    "raw": "*/*",
+}
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset=["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding=["']([A-Za-z0-9_.-]{1,40})""")
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_TOP = re.compile(r"\A---\n(?!\n).*?\n---\n+", re.DOTALL)  # what the converter writes of a page's head
+MAX_TITLE = 200
+
+
+def page_of(response: Response, wanted: str) -> dict[str, Any]:
+    """The page as data, with its address. Raises ToolError."""
+    page: dict[str, Any] = {"url": str(response.url), "type": response.kind or "unknown"}
+    text = _text(response)
+    if wanted == "json":
+        return {**page, "data": _json(text, response)}
+    if wanted == "raw" or response.kind not in HTML:
+        return {**page, "text": text}
+    title, text = _from_html(text, str(response.url), plain=wanted == "text")
+    return {**page, "title": title, "text": text} if title else {**page, "text": text}
+
+
+def _text(response: Response) -> str:
+    """The body as text. Raises ToolError for what is none."""
+    body = response.body
+    for mark, charset in _MARKS:
+        if body.startswith(mark):
+            return body.decode(charset, "replace")
+    if b"\0" in body[:8192]:
+        kind = response.kind or "a type that it does not name"
+        raise ToolError(f"{response.url.place} is no text: it is {excerpt(kind)}, {len(body):,} bytes.")
+    charset = response.charset
+    if not charset and (found := _CHARSET.search(body[:2048]) or _ENCODING.search(body[:300])):
+        charset = found[1].decode()
+    try:
+        return body.decode(charset or "utf-8", "replace")
+    except LookupError:  # there is no such character set
+        return body.decode("utf-8", "replace")
+
+
+def _json(text: str, response: Response) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        kind = excerpt(response.kind or "of no named type")
+        raise ToolError(f"{response.url.place} is no JSON{where}: it is {kind}.") from None
+
+
+def _from_html(html: str, base: str, *, plain: bool) -> tuple[str, str]:
+    """Title and text of a page, its links and images with whole addresses."""
+    import html_to_markdown as converter  # here: it takes 30 ms, and only a page needs it
+
+    options = converter.ConversionOptions(
+        output_format="plain" if plain else "markdown",
+        base_url=base,
+        exclude_selectors=["svg"],
+        inline_data_media="drop_element",
+        skip_images=plain,
+    )
+    try:
+        made = converter.convert(html, options)
+    except Exception as error:  # of the library, whatever a stranger's page has made it do
+        raise ToolError(
+            f'This page cannot be converted ({type(error).__name__}); ask for it with :as "raw".'
+        ) from None
+    title = one_line(made.metadata.document.title or "", MAX_TITLE)
+    text = made.content or ""
+    return title, (text if plain else _TOP.sub("", text, count=1)).strip()

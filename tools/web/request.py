@@ -1,0 +1,191 @@
+"""Asks a server of the web for one page: looks its name up once, checks every address that it has, and
+connects to the checked ones only.
+
+Knows names, addresses, HTTP and its limits; it must not know rules, which say by ``may_reach`` whether an
+address of the own network is allowed, nor what becomes of the page. It follows no redirect, keeps no cookie,
+sends nothing of the environment, and takes no proxy from there: a proxy would look the name up itself, and
+nobody could check it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.call.web_url import WebUrl, as_address, not_public
+from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.storage.inflate import UnknownEncodingError, inflated
+from quoth.tools.text import excerpt, one_line
+
+if TYPE_CHECKING:
+    import httpx
+
+SECONDS = 20.0  # for one page, names looked up and all
+MAX_BYTES = 5_000_000  # of a page, decompressed
+MAX_ADDRESSES = 4  # that are tried of one server
+REDIRECTS = (301, 302, 303, 307, 308)
+AGENT = "quoth (a person's assistant; fetches one page at a time)"
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a server answered: a page, or with ``moved`` the address where it says that the page is."""
+
+    url: WebUrl
+    kind: str = ""  # the media type, in small letters and without its parameters
+    charset: str = ""
+    body: bytes = b""
+    moved: str = ""
+
+
+def require_reachable(url: WebUrl, address: str, may_reach: Callable[[str], bool]) -> None:
+    """Raise ToolFailure if an address is of this machine or its network, and no rule names it."""
+    found = as_address(address)
+    what = not_public(found) if found is not None else "no address"
+    if not what or may_reach(address):
+        return
+    leads = f"{url.host} is" if url.host == address else f"{url.host} leads to {address},"
+    named = url.netloc if url.host == address or url.is_local_name else f'{url.host}" "{address}'
+    raise ToolFailure(
+        "denied", f'{leads} {what}, which a rule has to name: (allow (fetch :url (host "{named}"))).'
+    )
+
+
+def require_no_known_address(url: WebUrl, may_reach: Callable[[str], bool]) -> None:
+    """The same for what is known before any name is looked up."""
+    for address in _known(url) or ():
+        require_reachable(url, address, may_reach)
+
+
+def _known(url: WebUrl) -> list[str] | None:
+    """The addresses of a host that is one, or is this machine by its name; None for any other name."""
+    if url.address is not None:
+        return [url.host]
+    return ["127.0.0.1", "::1"] if url.is_local_name else None
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """The IP addresses of a name, as the system knows them. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
+
+
+async def addresses_of(url: WebUrl, may_reach: Callable[[str], bool]) -> list[str]:
+    """The addresses to connect to, each of them checked; one that is refused refuses all."""
+    found = _known(url)
+    if found is None:
+        try:
+            found = await look_up(url.host, url.port)
+        except (OSError, UnicodeError):
+            raise ToolError(
+                f"There is no server named {excerpt(url.host, 80)}, or its name cannot be looked up."
+            ) from None
+    for address in found:
+        require_reachable(url, address, may_reach)
+    return found[:MAX_ADDRESSES]
+
+
+async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Response:
+    """The answer of the server. Raises ToolError, and ToolFailure ``timeout`` or ``denied``."""
+    import httpx
+
+    with _explained(url):
+        async with asyncio.timeout(SECONDS):
+            addresses = await addresses_of(url, may_reach)
+            verify = httpx.create_ssl_context() if url.scheme == "https" else False
+            async with httpx.AsyncClient(timeout=SECONDS, verify=verify, trust_env=False) as client:
+                for number, address in enumerate(addresses, 1):
+                    try:
+                        return await _ask_at(client, url, address, accept)
+                    except httpx.ConnectError as error:
+                        if number == len(addresses) or _certificate_fault(error) is not None:
+                            raise
+    raise ToolError(f"{url.host} has no address.")
+
+
+async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: str) -> Response:
+    """One GET at one address, for the server of the name that stands in ``url``."""
+    import httpx
+
+    target = httpx.URL(
+        scheme=url.scheme, host=address, port=url.port, raw_path=f"{url.path}{url.query}".encode()
+    )
+    headers = {"host": url.netloc, "accept": accept, "accept-encoding": "gzip", "user-agent": AGENT}
+    extensions: Mapping[str, Any] = {} if url.address else {"sni_hostname": url.host}
+    async with client.stream("GET", target, headers=headers, extensions=extensions) as response:
+        if response.status_code in REDIRECTS:
+            return Response(url, moved=_moved(url, response))
+        kind, _, _ = response.headers.get("content-type", "").partition(";")
+        kind, body = kind.strip().lower()[:100], b""
+        if response.status_code < 300 or kind.startswith("text/plain"):
+            body = await _body(response, url)
+        if response.status_code >= 300:
+            said = one_line(body.decode("utf-8", "replace"), 200)
+            reason = one_line(response.reason_phrase, 60)
+            raise ToolError(
+                f"{url.place} answered {response.status_code} {reason}".rstrip()
+                + (f": {said}" if said else ".")
+            )
+        return Response(url, kind, response.charset_encoding or "", body)
+
+
+def _moved(url: WebUrl, response: httpx.Response) -> str:
+    from urllib.parse import urljoin
+
+    place = str(response.headers.get("location", "")).strip()
+    if not place:
+        raise ToolError(f"{url.place} answered {response.status_code}, and not where the page is.")
+    try:
+        return urljoin(str(url), place)
+    except ValueError:
+        return place  # whoever reads it says what is wrong
+
+
+async def _body(response: httpx.Response, url: WebUrl) -> bytes:
+    body = bytearray()
+    pieces = inflated(response.aiter_raw(), response.headers.get("content-encoding", ""))
+    async with contextlib.aclosing(pieces):
+        async for piece in pieces:
+            body += piece
+            if len(body) > MAX_BYTES:
+                raise ToolError(f"{url.place} is larger than {MAX_BYTES:,} bytes, the most that is fetched.")
+    return bytes(body)
+
+
+@contextlib.contextmanager
+def _explained(url: WebUrl) -> Iterator[None]:
+    """Say in a sentence what went wrong on the way to a page."""
+    import httpx
+
+    try:
+        yield
+    except (httpx.TimeoutException, TimeoutError):
+        raise ToolFailure("timeout", f"{url.place} did not answer within {SECONDS:g} s.") from None
+    except UnknownEncodingError as error:
+        raise ToolError(
+            f"{url.place} answered compressed as {excerpt(str(error))}, which it was not asked for."
+        ) from None
+    except zlib.error:
+        raise ToolError(f"{url.place} answered with what cannot be decompressed.") from None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        if (fault := _certificate_fault(error)) is not None:
+            raise ToolError(f"The certificate of {url.host} is not to be trusted: {fault}.") from None
+        raise ToolError(
+            f"{url.place} cannot be reached: {excerpt(str(error), 100).rstrip('.') or type(error).__name__}."
+        ) from None
+
+
+def _certificate_fault(error: BaseException | None) -> str | None:
+    """What is wrong with the certificate, where that is what stands behind an error."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return excerpt(error.verify_message.rstrip("."), 120)
+        error = error.__cause__ or error.__context__
+    return None
