@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quoth.tools.errors import ANSWER, InvalidCallError, ToolFailure, UsageError, did_you_mean
+from quoth.tools.errors import ANSWER, InvalidCallError, ToolFailure, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.text import short
@@ -45,12 +45,13 @@ class Question:
             raise UsageError("The answer is empty.")
         if len(text) > ANSWER_CHARS:
             raise UsageError(f"The answer has {len(text):,} characters; {ANSWER_CHARS:,} are the most.")
-        for number, choice in enumerate(self.choices, 1):
-            if text in (str(number), choice) or text.casefold() == choice.casefold():
-                return choice
+        named = {choice.casefold(): choice for choice in self.choices}
+        numbered = {str(number): choice for number, choice in enumerate(self.choices, 1)}
+        if chosen := named.get(text.casefold()) or numbered.get(text):
+            return chosen
         if self.only:
-            hint = did_you_mean(text, self.choices)
-            raise UsageError(f"{short(text, 60)} is none of the {len(self.choices)} answers.{hint}")
+            known = ", ".join(f"{number} {short(one, 60)}" for number, one in numbered.items())
+            raise UsageError(f"{short(text, 60)} is none of the answers: {known}.")
         return text
 
 

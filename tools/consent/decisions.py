@@ -126,7 +126,8 @@ class Decisions(RequestStore):
         ``decide`` would."""
         asked, form = self._require_open(request)
         if decision.kind not in get_args(Kind):
-            raise UsageError(f"A decision is {', '.join(get_args(Kind))}; not {decision.kind}.")
+            kinds = [kind for kind in get_args(Kind) if kind != "answer"]
+            raise UsageError(f"A decision is {', '.join(kinds)}; not {decision.kind}.")
         if decision.seconds is not None and not 0 < decision.seconds <= LONGEST_SECONDS:
             raise UsageError(
                 f"A grant lasts at most {LONGEST_SECONDS / 86400:g} days, and longer than no time."

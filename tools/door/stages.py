@@ -271,7 +271,8 @@ async def _ask_question(door: Parts, state: CallState, question: Question) -> Ou
     state.refused = said.kind == "deny"
     if said.kind == "ask":
         state.verdicts["consent"] = said
-        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {said.reason}.")
+        why = said.reason.rstrip(".")
+        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
     return _weigh(state, "consent", said)
 
 
@@ -370,6 +371,10 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 state.made.clear()
                 state.said.clear()
                 del state.context.written[kept:]
+        if door.after and state.files:
+            from quoth.tools.door.after import after_writes  # here: few have such programs
+
+            await after_writes(door, state)
         value = data_of(tool, made)
         if left := state.reservation.left:
             state.notes.append(left)

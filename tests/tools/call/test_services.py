@@ -16,6 +16,7 @@ from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
 from quoth.tools.call.service_types import Origin
+from quoth.tools.call.question import Question
 from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
@@ -78,6 +79,7 @@ MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
     ("add_note", lambda ctx: ctx.knowledge_base.add_note("Talk", "…", ANN), KNOWLEDGE),
     ("look_up", lambda ctx: ctx.knowledge_base.look_up("blue"), KNOWLEDGE),
     ("find", lambda ctx: ctx.web_search.find("solar cells"), WEB),
+    ("ask", lambda ctx: ctx.permission.ask(Question("And?")), PERMISSION),
     ("request", lambda ctx: ctx.permission.request("edit persona", "it is yours"), PERMISSION),
 ]
 

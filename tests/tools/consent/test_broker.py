@@ -92,6 +92,7 @@ def test_a_call_that_is_asked_about_waits_as_a_request(store: Store, tmp_path: P
         "decided": None,
         "decider": "",
         "why": "",
+        "kind": "approval",
         "origin": {"channel": "", "chat": "s1", "user": "bob"},
     }
 

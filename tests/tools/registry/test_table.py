@@ -196,7 +196,7 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ({"description": None}, "x needs a description: the model chooses by it."),
     (
         {"effects": ("reds",)},
-        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages.",
+        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages, :asks.",
     ),
     ({"cost": "dear"}, "x: :cost is :free, :cheap or :expensive, not :dear."),
     ({"gate_failure": "ajar"}, "x: :gate-failure is :closed or :open."),
