@@ -171,6 +171,23 @@ class Victim:
         hidden = tuple(self.work / name for name in (".env", ".env2", "keys/deep/key"))
         return replace(Boundary(self.work, self.work, hidden=hidden, **LIMITS), **more)
 
+    def confined(self, kind: Kind, **more: Any) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+        def start(words: list[str]) -> subprocess.CompletedProcess[str]:
+            command = confined(words, self.boundary(**more), kind)
+            argv = list(command.argv)
+            if self.owner and kind == "landlock":
+                argv[0] = PYTHON
+                os.chown(command.env["TMPDIR"], 65534, 65534)
+            argv = [*self.owner, *argv]
+            try:
+                return subprocess.run(
+                    argv, capture_output=True, text=True, env=command.env, pass_fds=command.pass_fds
+                )
+            finally:
+                command.close()
+
+        return start
+
     def attempts(self, start: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> set[str]:
         """What worked; what was said of each is printed."""
         words = [PYTHON if self.owner else sys.executable, "-I", "-S", self.script, json.dumps(self.facts)]
@@ -251,20 +268,16 @@ def test_without_a_boundary_each_attempt_works(who: tuple[str, ...], victim_of: 
 def test_inside_a_boundary_none_works(who: tuple[str, ...], kind: Kind, victim_of: Any) -> None:
     victim = victim_of(who)
 
-    def start(words: list[str]) -> subprocess.CompletedProcess[str]:
-        command = confined(words, victim.boundary(), kind)
-        argv = list(command.argv)
-        if who and kind == "landlock":
-            argv[0] = PYTHON
-            os.chown(command.env["TMPDIR"], 65534, 65534)
-        try:
-            return subprocess.run(
-                [*who, *argv], capture_output=True, text=True, env=command.env, pass_fds=command.pass_fds
-            )
-        finally:
-            command.close()
+    assert victim.attempts(victim.confined(kind)) == set(CANNOT[kind])
 
-    assert victim.attempts(start) == set(CANNOT[kind])
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("bubblewrap", {"reach_an_abstract_socket"}), ("landlock", set())]
+)
+def test_the_network_opens_servers_and_no_more(kind: Kind, more: set[str], victim_of: Any) -> None:
+    victim = victim_of(())
+    servers = {f"reach_a_server_by_{way}" for way in ("tcp", "ipv6", "udp")}
+    assert victim.attempts(victim.confined(kind, network=True)) == {*CANNOT[kind], *servers, *more}
 
 
 def test_the_manual_says_what_cannot_be_stopped() -> None:
