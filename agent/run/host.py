@@ -67,7 +67,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.paths import store_path
+from quoth.tools.storage.paths import config_dir, store_path
 
 if TYPE_CHECKING:
     from quoth.tools.shell.background import Background
@@ -197,6 +197,12 @@ class Host(EventSource):
         if (self.listener if run is None else run.listener) is not None:
             event = RunEvent("question", self.broker.find(request))
             (self.tell if run is None else run.pass_on)(event)
+
+    @property
+    def _boundary(self) -> dict[str, Any]:
+        """What programs see beside the workspace: what the user has named, and the files of their skills."""
+        said = dict(self.config.shell)
+        return {**said, "readable": (*said.get("readable", ()), config_dir() / "skills")}
 
     def _background(self) -> Background:
         """The programs in the background of this session."""
@@ -349,6 +355,7 @@ class Host(EventSource):
             chat=self.chat,
             shows=self._shows,
             programs=self._background,
+            boundary=self._boundary,
             known_files=self._session.files,
         )
 
