@@ -67,7 +67,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.paths import config_dir, store_path
+from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
     from quoth.tools.shell.background import Background
@@ -200,9 +200,10 @@ class Host(EventSource):
 
     @property
     def _boundary(self) -> dict[str, Any]:
-        """What programs see beside the workspace: what the user has named, and the files of their skills."""
-        said = dict(self.config.shell)
-        return {**said, "readable": (*said.get("readable", ()), config_dir() / "skills")}
+        """What programs see beside the workspace: what the user has named, and the files of skills."""
+        said = self.config.shell
+        skills = skill_folders(self.workspace.root) if "skill" in self.table.shown else ()
+        return {**said, "readable": (*said.get("readable", ()), *skills)}
 
     def _background(self) -> Background:
         """The programs in the background of this session."""
@@ -357,7 +358,6 @@ class Host(EventSource):
             programs=self._background,
             boundary=self._boundary,
             known_files=self._session.files,
-            boundary={"readable": skill_folders(self.workspace.root)} if "skill" in self.table.shown else {},
         )
 
     def listed(self) -> ToolTable:
