@@ -25,6 +25,7 @@ TOPICS = {
         "policy",
         "approvals",
         "programs",
+        "shell",
         "plans",
         "sessions",
     ),

@@ -198,6 +198,13 @@ class Host(EventSource):
             event = RunEvent("question", self.broker.find(request))
             (self.tell if run is None else run.pass_on)(event)
 
+    @property
+    def _boundary(self) -> dict[str, Any]:
+        """What programs see beside the workspace: what the user has named, and the files of skills."""
+        said = self.config.shell
+        skills = skill_folders(self.workspace.root) if "skill" in self.table.shown else ()
+        return {**said, "readable": (*said.get("readable", ()), *skills)}
+
     def _background(self) -> Background:
         """The programs in the background of this session."""
         if self._programs is None:
@@ -349,8 +356,8 @@ class Host(EventSource):
             chat=self.chat,
             shows=self._shows,
             programs=self._background,
+            boundary=self._boundary,
             known_files=self._session.files,
-            boundary={"readable": skill_folders(self.workspace.root)} if "skill" in self.table.shown else {},
         )
 
     def listed(self) -> ToolTable:
