@@ -53,8 +53,8 @@ def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
     words: list[str] = []
     known = dict(places(boundary))
     for place, access in list(known.items()):
-        inside = around(place, known) == Access.WRITE
-        if inside:
+        inside = Access.WRITE in (known.get(outer) for outer in place.parents)
+        if around(place, known) == Access.WRITE:
             for folder in reversed(place.parents):  # a mount cannot be renamed, and another put in its place
                 if folder not in known and around(folder, known) == Access.WRITE:
                     words += ["--bind-fd", _held(folder, opened), str(folder)]

@@ -54,7 +54,8 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
     if boundary.network:
         readable.append(real(Path("/etc/resolv.conf")))
     needed = {real(boundary.root) / GIT[1], *map(real, running(real(boundary.root)))}  # cannot be read only
-    denied = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]
+    hidden = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]
+    denied = [part for place in hidden for part in refused(place, set(of[Access.READ]))]
     writable = [*of[Access.WRITE], Path(scratch)]
     return {
         "fs_readable": [str(place) for place in readable],
@@ -66,6 +67,14 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
         "max_processes": boundary.processes,
         "cwd": str(real(boundary.cwd)),
     }
+
+
+def refused(place: Path, shown: set[Path]) -> Iterator[Path]:
+    """A place as a whole, or what lies beside the parts of it that are shown."""
+    if any(part.is_relative_to(place) for part in shown):
+        yield from neighbours(place, shown)
+    else:
+        yield place
 
 
 def neighbours(folder: Path, without: set[Path]) -> Iterator[Path]:

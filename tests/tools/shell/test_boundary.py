@@ -107,6 +107,15 @@ def test_the_network_is_reached_where_it_is_allowed(kind: Kind, shop: Path) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_part_of_what_is_hidden_may_be_shown(kind: Kind, shop: Path) -> None:
+    (shop / ".quoth/skills").mkdir(parents=True)
+    (shop / ".quoth/skills/s").write_text("a skill")
+    (shop / ".quoth/policy.hy").write_text("secret")
+    own: dict[str, Any] = {"hidden": (shop / ".quoth",), "readable": (shop / ".quoth/skills",)}
+    assert says(kind, shop, "cat .quoth/skills/s; cat .quoth/policy.hy 2>/dev/null", **own) == "a skill"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_link_in_the_workspace_shows_nothing_of_home(
     kind: Kind, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
