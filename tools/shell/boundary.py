@@ -61,7 +61,7 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Com
         shut()
         group.close()
 
-    return Command((*group.join(), *words), environment(boundary), tuple(opened), close)
+    return Command((*group.join(), *words), environment(boundary), tuple(opened), close, ends_all=True)
 
 
 @functools.cache

@@ -138,6 +138,7 @@ async def start(command: Command, name: str, folder: Path, stdin: str | None = N
             stdin=asyncio.subprocess.DEVNULL if stdin is None else PIPE,
             stderr=STDOUT,
             alone=True,
+            kept=not command.ends_all,
         )
     except BaseException as error:
         command.close()
