@@ -140,7 +140,7 @@ def test_sub_agents_programs_and_runs_are_covered(tmp_path: Path) -> None:
         assert (tree(tmp_path), plan.uncovered) == (before, ())
     with at_work(tmp_path, '(edit-file :path "a.txt" :old "one" :new "1")', "Done.") as one:
         (call,) = one.run("Again.").calls
-        assert call.result.message == 'Read it first: (read-file :path "a.txt")', "what it knew is no longer so"
+        assert call.result.message == 'Read it first: (read-file :path "a.txt")'
 
 
 # What somebody else has done
