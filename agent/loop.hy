@@ -11,7 +11,8 @@ thousand turns use no more stack than ten."
   quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.run.remote-tools [with-tools]
   quoth.agent.reply [CallRecord]
-  quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder unreadable]
+  quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder
+                               result-images unreadable]
   quoth.agent.run.output [NO-JSON]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.terminal.text [show-value]
@@ -254,7 +255,7 @@ thousand turns use no more stack than ten."
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
         heard (lfor record records
                     #(record.call-id (call-observation record run (in-vain? record run))))
-        told (result-messages (+ heard faults)))
+        told (+ (result-messages (+ heard faults)) (result-images records run)))
   (setv last (when (not (or run.interrupted waiting stuck run.output)) (last-words turn run))
         stops (and (= run.after-tags "stop") (or records (and faults turn.display))))
   (when (or run.interrupted waiting stuck last stops)

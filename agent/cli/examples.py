@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "audit": ("quoth audit --since 2h", "quoth audit verify"),
     "policy": ("quoth policy check rules.hy", "quoth policy explain '(read-file \"notes.txt\")'"),
     "policy check": ("quoth policy check", "quoth policy check rules.hy --tools word-count.hy"),
+    "policy example": ("quoth policy example", "quoth policy example > rules.hy"),
     "policy explain": (
         'quoth policy explain \'(write-file :path "a.txt" :content "")\'',
         "quoth policy explain '(read-file \"a.txt\")' --user ben --policy rules.hy",
@@ -71,6 +72,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "remind": ("quoth remind", "quoth remind --watch --to phone --channel phone=inbox.txt"),
     "stats": ("quoth stats", "quoth stats --since 7d --json"),
     "sessions": ("quoth sessions", "quoth sessions --all --json"),
+    "diff": ("quoth diff s1a2b3c4", "quoth diff --json"),
+    "undo": ("quoth undo s1a2b3c4 --dry-run", "quoth undo s1a2b3c4 --to 12"),
     "log": ("quoth log --last", "quoth log s1a2b3c4 --org > session.org"),
     "fork": ("quoth fork s1a2b3c4", "quoth fork s1a2b3c4 --at 12"),
     "export": ("quoth export s1a2b3c4 session.hy", "quoth export s1a2b3c4"),

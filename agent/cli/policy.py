@@ -52,14 +52,14 @@ class TrustOptions(Options):
 def add(commands: Commands) -> None:
     about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
     commands.group("policy", about, _actions)
-    about = "Let a workspace's own rules, settings, skills and AGENTS.md count from now on, as they are."
+    about = "Let the rules, settings, skills and AGENTS.md of a workspace count from now on, as they are."
     commands.add("trust", about, TrustOptions, trust)
 
 
 def _actions(policy: Commands) -> None:
     policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
     policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
-    policy.add("example", "Print rules that let git, tests and linters run without a question.", Options, example)
+    policy.add("example", "Print rules that let git, tests and linters run unasked.", Options, example)
 
 
 def check(options: CheckOptions) -> int:

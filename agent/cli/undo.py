@@ -58,6 +58,8 @@ def undo(options: UndoOptions) -> int:
     async def work(way: Undo) -> int:
         since = way.event_of(options.to) if options.to else 0
         plan = way.plan_redo() if options.redo else way.plan(since)
+        if plan.empty:
+            raise UsageError(way.nothing(plan, since))
         if options.dry_run or not plan.files:
             if options.json:
                 print_json({**plan.to_json(), "dry_run": True})
@@ -70,8 +72,8 @@ def undo(options: UndoOptions) -> int:
 
 
 async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
+    from quoth.agent.session.undo_page import done_text, left_lines
     from quoth.agent.terminal.ask import confirm
-    from quoth.agent.terminal.undo_page import done_text, left_lines
     from quoth.tools.text import number_of
 
     if not options.json:
@@ -98,7 +100,7 @@ def diff(options: DiffOptions) -> int:
     """Print what a session has changed."""
 
     async def work(way: Undo) -> int:
-        from quoth.agent.terminal.undo_page import changed_lines, left_lines
+        from quoth.agent.session.undo_page import changed_lines, left_lines
 
         found, left = way.changed()
         if options.json:
@@ -116,7 +118,7 @@ def diff(options: DiffOptions) -> int:
 
 
 def _show_plan(plan: UndoPlan) -> None:
-    from quoth.agent.terminal.undo_page import plan_lines
+    from quoth.agent.session.undo_page import plan_lines
 
     _draw(plan_lines(plan, color=may_draw(sys.stdout)))
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from quoth.neuro.backends.providers import Provider
 from quoth.tools.policy.spending import DailyBudget
+from quoth.tools.shell.after import AfterWrite
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class Config:
     """The settings of a user and of a trusted workspace; None is what nobody has said.
 
     ``budget`` bounds each run, by the names of RunLimits; ``daily`` bounds a day. ``providers`` are those
-    configured beside the table, ``gate_command`` is the program that judges every call,
-    ``notes`` sentences for a person about files that do not count."""
+    configured beside the table, ``gate_command`` is the program that judges every call, ``after`` are those
+    that run after a file was written, ``notes`` sentences for a person about files that do not count."""
 
     model: str | None = None
     dialect: str | None = None
@@ -31,6 +32,7 @@ class Config:
     daily: tuple[DailyBudget, ...] = ()
     providers: Mapping[str, Provider] = field(default_factory=dict, repr=False)
     gate_command: tuple[str, ...] | None = None
+    after: tuple[AfterWrite, ...] = ()
     notes: tuple[str, ...] = ()
 
 

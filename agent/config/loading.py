@@ -66,5 +66,12 @@ def _over(user: Config, own: Config) -> Config:
         name: min(one.get(name, value) for one in (user.budget, own.budget)) for name, value in both.items()
     }
     return replace(
-        user, **said | {"budget": budget, "daily": user.daily + own.daily, "providers": user.providers}
+        user,
+        **said
+        | {
+            "budget": budget,
+            "daily": user.daily + own.daily,
+            "providers": user.providers,
+            "after": user.after,
+        },
     )

@@ -6,12 +6,13 @@ The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperatu
 ``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
 ``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
-``(gate-command ["gate.py" "--strict"])``; and
+``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.spending import DailyBudget
+from quoth.tools.shell.after import AfterWrite
 from quoth.tools.storage.addresses import web_address
 from quoth.tools.text import short
 
@@ -68,12 +70,16 @@ class _Reader:
         said: dict[str, Any] = {}
         named: Any = None  # the model that is to be one of the providers, which may stand below
         daily: list[DailyBudget] = []
+        after: list[AfterWrite] = []
         providers: dict[str, Provider] = {}
         for form in forms:
             head = self.head(form)
             if head == "provider":
                 provider = self.provider(form, providers)
                 providers[provider.name] = provider
+                continue
+            if head == "after":
+                after.append(self.after(form))
                 continue
             if head == "budget":
                 budget = self.budget(form)
@@ -94,7 +100,7 @@ class _Reader:
             said["reply_tokens"] = said.pop("max-reply-tokens")
         if "gate-command" in said:
             said["gate_command"] = said.pop("gate-command")
-        return Config(**said, daily=tuple(daily), providers=providers)
+        return Config(**said, daily=tuple(daily), after=tuple(after), providers=providers)
 
     def head(self, form: Any) -> str:
         if not isinstance(form, m.Expression) or not form:
@@ -163,18 +169,32 @@ class _Reader:
                 raise self.fault(node, f"There is no provider {kind}.{hint}")
 
     def gate_command(self, node: Any) -> tuple[str, ...]:
-        return self.argv(node, "a gate", '["/home/ann/gate.py" "--strict"]')
+        such = 'A gate is a program and its arguments: ["/home/ann/gate.py" "--strict"].'
+        return tuple(self.text(word) for word in self.argv(node, such))
 
-    def argv(self, node: Any, what: str, such: str) -> tuple[str, ...]:
-        """A program of the user's and its arguments, which no workspace may name."""
+    def argv(self, node: Any, such: str) -> m.List:
+        """The argument vector of a program, which no workspace may name."""
         if not self.own:
             raise self.fault(node, "A workspace may name no program.")
         if not isinstance(node, m.List) or not node:
-            raise self.fault(node, f"{what.capitalize()} is a program and its arguments: {such}.")
-        words = tuple(self.text(word) for word in node)
-        if "/" in words[0] and words[0][0] not in "/~":
+            raise self.fault(node, such)
+        if "/" in (first := self.text(node[0])) and first[0] not in "/~":
             raise self.fault(node[0], "A program is named by its whole path, or as one on PATH.")
-        return words
+        return node
+
+    def after(self, form: Any) -> AfterWrite:
+        such = 'A program to run after a write is such as (after "*.py" ["ruff" "format" file]).'
+        if len(form) < 3:
+            raise self.fault(form, such)
+        pattern, argv = self.text(form[1]), self.argv(form[2], such)
+        words = [None if word == m.Symbol("file") else self.text(word) for word in argv]
+        more = {key: OF_AFTER[key](self, value) for key, _, value in self.pairs(form, OF_AFTER, 3)}
+        return AfterWrite(pattern, (os.path.expanduser(str(words[0])), *words[1:]), **more)  # noqa: PTH111
+
+    def truth(self, node: Any) -> bool:
+        if node not in (m.Symbol("True"), m.Symbol("False")):
+            raise self.fault(node, f"True or False is needed, not {show(node)}.")
+        return bool(node == m.Symbol("True"))
 
     # Keywords
 
@@ -279,7 +299,7 @@ VALUES: dict[str, Value] = {
     "max-reply-tokens": _Reader.whole,
     "gate-command": _Reader.gate_command,
 }
-HEADS = (*VALUES, "budget", "provider")
+HEADS = (*VALUES, "after", "budget", "provider")
 OF_RUN: dict[str, Value] = {
     "tokens": _Reader.whole,
     "cost": _Reader.number,
@@ -295,4 +315,5 @@ OF_DAY: dict[str, Value] = {
     "cost": _Reader.number,
 }
 OF_PROVIDER: dict[str, Value] = {"like": _Reader.like, "url": _Reader.url, "key": _Reader.variable}
+OF_AFTER: dict[str, Value] = {"confined": _Reader.truth}
 LIKE = [row.name for row in PROVIDERS.values() if row.backend is not None]

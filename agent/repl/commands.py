@@ -58,11 +58,21 @@ def new(repl: Interpreter, rest: str) -> None:
 
 
 def undo(repl: Interpreter, rest: str) -> None:
-    from quoth.tools.text import one_line
+    from quoth.agent.repl.taking_back import undo
 
-    text = repl.agent.take_back()
-    repl.tell(f"Taken back: {one_line(text, 60)}")
-    repl.complain("The next message goes on from before it. What its calls have done stays done.")
+    undo(repl, rest)
+
+
+def redo(repl: Interpreter, rest: str) -> None:
+    from quoth.agent.repl.taking_back import redo
+
+    redo(repl)
+
+
+def diff(repl: Interpreter, rest: str) -> None:
+    from quoth.agent.repl.taking_back import diff
+
+    diff(repl, rest)
 
 
 def plan(repl: Interpreter, rest: str) -> None:
@@ -301,7 +311,9 @@ ALL: tuple[Any, ...] = (
     Command("sessions", "", "list the sessions of this workspace", sessions),
     Command("log", "ID", "what happened in a session; without ID: in this one", log),
     Command("tokens", "", "how many tokens this session has used", tokens),
-    Command("undo", "", "take the last message back, and go on from before it", undo),
+    Command("undo", "", "take back a message and what was written since; ,undo files: only that", undo),
+    Command("redo", "", "write the files again that the last ,undo has put back", redo),
+    Command("diff", "ID", "what a session has changed in files; without ID: this one", diff),
     Command("new", "", "forget the conversation", new),
     Command("trace", "", "the whole traceback of the last error", trace, chat=False),
     Command("quit", "", "leave (Ctrl-D does too)", leave),

@@ -1,4 +1,5 @@
-"""The files of a task: the model is shown a text as data, and an image as it is.
+"""The files of a task, and the images that its calls give: the model is shown a text as data, and an image as
+it is.
 
 Knows files, and where texts are kept, for a resumed run has to show the same; it must not know models or the
 loop.
@@ -7,24 +8,21 @@ loop.
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quoth.neuro.backends.messages import Image
+from quoth.neuro.backends.messages import Image, sendable
+from quoth.tools.call.images import MAX_BYTES as IMAGE_BYTES
+from quoth.tools.call.images import images_in, media_of
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
-from quoth.tools.history.long_results import StorePages
+from quoth.tools.history.long_results import StorePages, Texts
+from quoth.tools.lisp.printer import print_string
 
 MOST_FILES = 20
 TEXT_BYTES = 200_000
-IMAGE_BYTES = 5_000_000  # what the providers take of one
-IMAGES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
 
 
 def attached(paths: Iterable[str | Path], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
@@ -47,7 +45,7 @@ def _attached(path: Path, pages: StorePages) -> dict[str, str]:
             size = max(len(data), path.stat().st_size)  # what is no file on a disk says 0
     except OSError as error:
         raise UsageError(f"The file {path} cannot be read: {error.strerror}.") from None
-    if media := _media(data):
+    if media := media_of(data):
         if len(data) > IMAGE_BYTES:
             raise UsageError(f"The image {path} has {size:,} bytes; a model takes {IMAGE_BYTES:,}.")
         if not (id := pages.keep(base64.b64encode(data).decode())):
@@ -69,12 +67,6 @@ def _attached(path: Path, pages: StorePages) -> dict[str, str]:
     return {"name": path.name, "text": text}
 
 
-def _media(data: bytes) -> str:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((media for begin, media in IMAGES.items() if data.startswith(begin)), "")
-
-
 def texts_of(files: Sequence[Mapping[str, str]]) -> list[str]:
     """What the model is shown of the texts among recorded files."""
     return [f"The file {one['name']}:\n{one['text']}" for one in files if "text" in one]
@@ -85,12 +77,33 @@ def images_of(files: Sequence[Mapping[str, str]], pages: StorePages | None) -> t
     return tuple(image_of(one, pages) for one in files if "media" in one)
 
 
-def image_of(recorded: Mapping[str, Any], pages: StorePages | None) -> Image:
+def image_of(recorded: Mapping[str, Any], pages: Texts | None) -> Image:
     """A recorded image with what is sent of it, as long as that is kept."""
     image = Image(recorded)
-    if pages is not None:
-        try:
-            image.data = pages.text(image["id"])
-        except ToolError:
-            image.data = ""
+    if isinstance(pages, StorePages):
+        with contextlib.suppress(ToolError, ValueError):
+            data = pages.text(image["id"])
+            if media_of(base64.b64decode(data[:64])) == image["media"]:  # an id may be anybody's words
+                image.data = data
     return image
+
+
+def result_images(values: Iterable[Any], pages: Texts | None) -> list[tuple[str, str, str, list[Image]]]:
+    """The message that shows a model the images among the values of its calls; none without any."""
+    found = {one["image"]: one for value in values for one in images_in(value)}
+    images = [
+        image_of(
+            {
+                "name": sendable(one["name"]),
+                "media": one["type"],
+                "id": one["image"],
+                "size": f"{one['width']}x{one['height']}",
+            },
+            pages,
+        )
+        for one in found.values()
+    ]
+    if not images:
+        return []
+    names = ", ".join(print_string(image["name"]) for image in images)
+    return [("user", f"Shown as a result: {names}", "", images)]

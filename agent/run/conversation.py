@@ -24,7 +24,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.services import NO_KNOWLEDGE
 from quoth.tools.errors import UsageError
-from quoth.tools.history.event import read_form
+from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transfer import is_word
 from quoth.tools.registry.table import ToolTable
 
@@ -213,11 +213,15 @@ class Conversations(Driver):
             self._session.said() if self._talk is None and self.named else self._session.said_in(self._talk)
         )
 
+    def last_message(self) -> Event | None:
+        """The event of the last message of the conversation, which ``take_back`` takes back."""
+        last = (self._session.last_talk() if self.named else "") if self._talk is None else self._talk
+        return self.transcript.last(self.session, "stimulus", run=last) if last else None
+
     def take_back(self) -> str:
         """Let the next ``say`` go on from before the last message; its text. What its calls have done stays.
         Raises UsageError where there is none."""
-        last = (self._session.last_talk() if self.named else "") if self._talk is None else self._talk
-        told = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        told = self.last_message()
         if told is None:
             raise UsageError("The conversation has no message that could be taken back.")
         self.forget()

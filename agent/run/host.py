@@ -57,7 +57,7 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
-from quoth.tools.knowledge.skills import has_skills
+from quoth.tools.knowledge.skills import has_skills, skill_folders
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
@@ -164,6 +164,7 @@ class Host(EventSource):
         self.chat = ""
         self.plan = plan
         self._given = given
+        self._programs: Background | None = None
         self._consent = consent
         self.offers = Offers(self.policy)
         self._closed = False
@@ -305,6 +306,7 @@ class Host(EventSource):
             policy=self.policy,
             consent=self.broker,
             gate=policies.open_gate(),
+            after=self.config.after,
             programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
@@ -348,6 +350,7 @@ class Host(EventSource):
             shows=self._shows,
             programs=self._background,
             known_files=self._session.files,
+            boundary={"readable": skill_folders(self.workspace.root)} if "skill" in self.table.shown else {},
         )
 
     def listed(self) -> ToolTable:

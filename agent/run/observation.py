@@ -8,10 +8,14 @@ of the observations.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from quoth.agent.reply import CallRecord
 from quoth.agent.run.run import Run
 from quoth.agent.terminal.text import Aside, shortened, show_value
+from quoth.neuro.backends.base import takes_images
+from quoth.tools.call.images import images_in
 from quoth.tools.history.long_results import more_form
 from quoth.tools.text import short
 
@@ -21,6 +25,7 @@ NOW_ANSWER_JSON = "Answer with the JSON now, from the results you have."
 NOW_ANSWER = "Answer this in one plain sentence now, from the results you have."
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."
+UNSEEN = "\nYou read text only: what it shows cannot be shown to you."
 SAME_AGAIN = "\nYou have made this very call before and its result was the same. Do something else."
 EMPTY = {
     "": "an empty text",
@@ -61,7 +66,19 @@ def call_observation(record: CallRecord, run: Run, again: bool) -> str:
     result."""
     called = run.dialect.result_head(record.form, run.door.table)
     told = result_text(record, run.limits.result_chars, part_shown(run), called)
+    if images_in(record.result.value) and not takes_images(run.backend):
+        told += UNSEEN
     return told + SAME_AGAIN if again else told
+
+
+def result_images(records: Iterable[CallRecord], run: Run) -> list[Any]:
+    """The message with the images that calls gave, for a model that can see."""
+    values = [record.result.value for record in records if images_in(record.result.value)]
+    if not values or not takes_images(run.backend):
+        return []
+    from quoth.agent.run.attachments import result_images
+
+    return list(result_images(values, run.pages))
 
 
 def part_shown(run: Run) -> Aside:

@@ -28,6 +28,7 @@ from quoth.neuro.backends.base import (
     MovedError,
     RequestOptions,
     ToolsRefusedError,
+    takes_images,
 )
 from quoth.neuro.backends.cascade import CascadeRun
 from quoth.neuro.backends.messages import Message, Messages
@@ -47,6 +48,7 @@ def facts_of(backend: Backend) -> dict[str, Any]:
         "takes-grammar": backend.takes_grammar,
         "tool-view": backend.tool_view,
         "context": backend.context,
+        **({"takes-images": True} if takes_images(backend) else {}),
         **({"roomier": True} if getattr(backend, "roomier", False) else {}),
     }
 
@@ -92,6 +94,10 @@ class RecordedBackend:
     @property
     def takes_grammar(self) -> bool:
         return bool(self._fact("takes-grammar"))
+
+    @property
+    def takes_images(self) -> bool:
+        return bool(self._fact("takes-images"))
 
     @property
     def roomier(self) -> bool:

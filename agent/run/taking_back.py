@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 WRITER = "write-file"  # the tool whose rules hold for what is put back
 
 
-def undo_of(host: Host) -> Undo:
-    """The way back of the host's session."""
+def undo_of(host: Host, session: str = "") -> Undo:
+    """The way back of the host's session, or of another one in its store."""
 
     def forbids(path: str, text: str) -> str:
         """Why a call that wrote this would be denied; asking is left to whoever undoes."""
@@ -36,7 +36,8 @@ def undo_of(host: Host) -> Undo:
         return name in host.table and host.table.get(name).ships
 
     def record(said: str) -> None:
-        host.door.record("undo", said, route="call", status="ok", session=host.session, user=host.user)
+        host.door.record("undo", said, route="call", status="ok", session=name, user=host.user)
 
+    name = session or host.session
     versions = StoreVersions(lambda: host.store, host.workspace.root)
-    return Undo(versions, host.workspace, host.transcript, host.session, host.user, forbids, ships, record)
+    return Undo(versions, host.workspace, host.transcript, name, host.user, forbids, ships, record)

@@ -92,12 +92,9 @@ class Undo:
     _rows: list[Written] = field(default_factory=list)
 
     def plan(self, since: int = 0) -> UndoPlan:
-        """How to put back what was written from event ``since`` on. Raises UsageError for nothing."""
+        """How to put back what was written from event ``since`` on."""
         files = [self._put_back(path, rows, since) for path, rows in self._by_path()]
-        found = self._plan(files, uncovered=tuple(self._uncovered(since)))
-        if not found.files and not found.left:
-            raise UsageError(self._nothing(since, found.uncovered))
-        return found
+        return self._plan(files, uncovered=tuple(self._uncovered(since)))
 
     def plan_redo(self) -> UndoPlan:
         """How to take the last undo back that was not taken back yet. Raises UsageError."""
@@ -142,9 +139,8 @@ class Undo:
             return Left(path, file.trouble) if taken or foreign else None
         if not taken:
             return self._changed_since(path, file, rows, foreign, since) if foreign else None
-        oldest = taken[-1]
         note = "somebody else changed it between its writes, so those before that stay" if foreign else ""
-        return self._to(path, file, oldest, max(row.folders for row in taken), note)
+        return self._to(path, file, taken[-1], note)
 
     def _again(self, path: str, rows: list[Written], act: str) -> PutBack | Left | None:
         """How to take back what an act has done to one file."""
@@ -154,7 +150,7 @@ class Undo:
         file = self._file(path)
         for row, stands in _standing(rows, file.digest):
             if row.act == act and stands:
-                return Left(path, file.trouble) if file.trouble else self._to(path, file, row, 0, "")
+                return Left(path, file.trouble) if file.trouble else self._to(path, file, row)
             if not stands:
                 return self._changed_since(path, file, rows, row, 0)
             if not row.act:
@@ -162,14 +158,14 @@ class Undo:
                 return Left(path, "it was written again after that undo") if written else None
         return None
 
-    def _to(self, path: str, file: _File, row: Written, folders: int, note: str) -> PutBack | Left | None:
+    def _to(self, path: str, file: _File, row: Written, note: str = "") -> PutBack | Left | None:
         """The way from what a file holds to what it held before a write."""
         if row.before == file.digest:
             return None
         then = None if row.before is None else self.versions.content(row.before)
         if row.before is not None and then is None:
             return Left(path, NOT_KEPT)
-        return PutBack(path, file.data, then, row, folders, note)
+        return PutBack(path, file.data, then, row, note)
 
     def _changed_since(
         self, path: str, file: _File, rows: list[Written], row: Written, since: int
@@ -219,9 +215,9 @@ class Undo:
         why = self.forbids(one.path, "" if one.then is None else one.then.decode("utf-8", "replace"))
         return Left(one.path, f"the rules forbid it: {why}") if why else one
 
-    def _nothing(self, since: int, uncovered: Sequence[Uncovered]) -> str:
-        """Why there is nothing to put back."""
-        more = f" Not covered: {'; '.join(map(str, uncovered[:3]))}." if uncovered else ""
+    def nothing(self, plan: UndoPlan, since: int = 0) -> str:
+        """Why there is nothing to put back from event ``since`` on."""
+        more = f" Not covered: {'; '.join(map(str, plan.uncovered[:3]))}." if plan.uncovered else ""
         if not self._rows:
             opened = self.transcript.last(self.session, "session")
             taken = opened.said.get("from") if opened else None
@@ -263,20 +259,21 @@ class Undo:
                     except ToolError as error:
                         failed.append(Left(one.path, _unnamed(str(error), one.path)))
                         continue
+                    self.workspace.forget(path)
                 done.append(one)
-            self._remove_folders(done)
+            self._remove_folders()
         finally:
             if done:
                 self._record(plan, act, done)
         return Done(act, tuple(one.path for one in done), tuple(failed), tuple(said))
 
-    def _remove_folders(self, done: Iterable[PutBack]) -> None:
-        """Remove the folders that were made for removed files, where nothing else is in them."""
+    def _remove_folders(self) -> None:
+        """Remove the folders that were made for files which are taken back, where nothing else is in them."""
         made = {
             str(folder)
-            for one in done
-            if one.then is None
-            for folder in [*PurePosixPath(one.path).parents][: one.folders]
+            for path, rows in self._by_path()
+            if rows[-1].act and not any(_not_taken_back(rows))
+            for folder in [*PurePosixPath(path).parents][: max(row.folders for row in rows)]
         }
         for folder in sorted(made, key=lambda path: -path.count("/")):
             self.workspace.remove_folder(folder)
@@ -294,7 +291,10 @@ class Undo:
         """The calls from event ``since`` on that may have changed what was not kept."""
         calls: dict[str, Event] = {}
         ends: dict[str, Event] = {}
-        for event in self.transcript.events(self.session, after=max(since - 1, 0)):
+        openings = self.transcript.events(self.session, kind="session")
+        forked = [event.seq for event in openings if event.data.get("from")]
+        taken_over = max((self.transcript.imported(self.session), *forked))
+        for event in self.transcript.events(self.session, after=max(since - 1, taken_over)):
             if event.kind == "call" and CHANGING.intersection(event.data.get("does", ())):
                 calls[event.key] = event
             elif event.kind == "receipt":
@@ -356,16 +356,17 @@ class Undo:
         return int(place[1])
 
     def last_group(self) -> int:
-        """The event that begins the last message, or call by hand, that has written a file; 0 if none has."""
-        self._by_path()
-        for row in reversed(self._rows):
-            if not row.act:
-                top = row.key.partition("/")[0]
-                for event in self.transcript.events(self.session):
-                    if event.kind in ("stimulus", "call") and (event.run or event.key) == top:
-                        return event.seq
-                return row.event
-        return 0
+        """The event that begins the last message, or call by hand, whose writes were not taken back; 0 if
+        there is none."""
+        left = [row for _, rows in self._by_path() for row in _not_taken_back(rows)]
+        if not left:
+            return 0
+        last = max(left, key=lambda row: row.seq)
+        top = last.key.partition("/")[0]
+        for event in self.transcript.events(self.session):
+            if event.kind in ("stimulus", "call") and (event.run or event.key) == top:
+                return event.seq
+        return last.event
 
 
 def _unnamed(said: str, path: str) -> str:

@@ -19,13 +19,12 @@ from quoth.tools.visible import visible
 @dataclass(frozen=True)
 class PutBack:
     """A file to put back: what it holds ``now`` and held ``then``, None for no file. ``back`` is the oldest
-    write that is taken back, ``folders`` how many around it were made for it; ``note`` says what stays."""
+    write that is taken back; ``note`` says what stays."""
 
     path: str
     now: bytes | None
     then: bytes | None
     back: Written
-    folders: int = 0
     note: str = ""
 
     @property
@@ -70,6 +69,10 @@ class UndoPlan:
     left: tuple[Left, ...] = ()
     uncovered: tuple[Uncovered, ...] = ()
     redo: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.files and not self.left
 
     def to_json(self) -> dict[str, Any]:
         return {

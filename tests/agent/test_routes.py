@@ -526,8 +526,9 @@ def routes_in_hy(text: str) -> list[str]:
 
 
 def test_every_route_in_the_sources_is_one_of_the_table() -> None:
-    found = {route for path in sources(".py") for route in routes_in_python(path.read_text())}
-    found |= {route for path in sources(".hy") for route in routes_in_hy(path.read_text())}
+    python, lisp = ([path.read_text() for path in sources(suffix)] for suffix in (".py", ".hy"))
+    found = {route for text in python if "route" in text for route in routes_in_python(text)}
+    found |= {route for text in lisp if "route" in text for route in routes_in_hy(text)}
     assert found - NO_CALL == set(ROUTES)
 
 

@@ -1,4 +1,4 @@
-"""Law: a program of the shell stays inside its boundary. One table of attempts, as root and as an ordinary user.
+"""Law: a program of the shell stays inside its boundary: one table of attempts, as root and as a user.
 
 The attempts (tests/vocabulary/escapes.py) are made without a boundary first, which shows that each can work.
 What a kind of boundary cannot stop stands in CANNOT, and in the manual's page security.
@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -163,9 +163,8 @@ class Victim:
         return server.getsockname()
 
     def boundary(self, **more: Any) -> Boundary:
-        limits = {name: value for name, value in LIMITS.items()}
         hidden = tuple(self.work / name for name in (".env", ".env2", "keys/deep/key"))
-        return replace(Boundary(self.work, self.work, hidden=hidden, **limits), **more)
+        return replace(Boundary(self.work, self.work, hidden=hidden, **LIMITS), **more)
 
     def attempts(self, start: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> dict[str, str]:
         """What worked, with what was said of the rest in front of the test."""
@@ -181,16 +180,22 @@ class Victim:
         return worked
 
     def survives(self) -> bool:
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.survivor in (process / "cmdline").read_text().split("\0"):
-                    found.append(int(process.name))
-            except OSError:
-                continue
+        """Whether the survivor is there for good: the kernel may still be ending it."""
+        for _ in range(200):
+            if not (found := self._survivors()):
+                return False
+            time.sleep(0.01)
         for number in found:
             os.kill(number, 9)
-        return bool(found)
+        return True
+
+    def _survivors(self) -> list[int]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if self.survivor in (process / "cmdline").read_text().split("\0"):
+                    found.append(int(process.name))
+        return found
 
 
 _PATH = {"PATH": os.environ.get("PATH", os.defpath)}

@@ -9,6 +9,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.lisp.printer [print-string]
   quoth.tools.call.guards [inside-workspace]
   quoth.tools.call.ignored [Ignored]
+  quoth.tools.call.images [image-value is-image]
   quoth.tools.registry.param-types [written])
 
 ;; * Bounds
@@ -52,10 +53,14 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     (raise (ToolFailure "error" f"Read it first: (read-file :path {(print-string (written path))})")))
   True)
 
-(defn text-of [ctx path]
-  "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
+(defn bytes-of [ctx path]
+  "What a file holds, or more than MAX-FILE bytes of it."
   (with [file (opened ctx path)]
-    (setv data (.read file (+ MAX-FILE 1))))
+    (.read file (+ MAX-FILE 1))))
+
+(defn text-of [ctx path [data None]]
+  "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
+  (setv data (if (is data None)  (bytes-of ctx path)  data))
   (when (> (len data) MAX-FILE)
     (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
   (when (in b"\0" data)
@@ -129,7 +134,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 ;; * Tools
 
 (def-cognitive-tool read-file
-  "Read a text file."
+  "Read a text file, or an image."
   :parameters [path  {:type path :doc "File"}
                start {:type int  :doc "First line"  :default 1  :min 1}
                limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
@@ -137,9 +142,11 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :guard      (inside-workspace path)
   :examples   [(read-file :path "<folder>/<file>")]
   :body       (do
-                (setv text (text-of ctx path)
-                      shown (some-lines ctx path text start limit))
-                (.saw ctx.workspace (reader ctx) path (.encode text))  ; what could not be shown was not read
+                (setv data (bytes-of ctx path)
+                      shown (if (is-image data)
+                                (image-value ctx data (written path))
+                                (some-lines ctx path (text-of ctx path data) start limit)))
+                (.saw ctx.workspace (reader ctx) path data)  ; what could not be shown was not read
                 shown))
 
 (def-cognitive-tool list-files

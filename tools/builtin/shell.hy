@@ -20,6 +20,8 @@ Must not know processes: they are behind tools/shell."
 (defn :async operate [id operation timeout ctx]
   (when (is ctx.programs None)
     (raise (ToolError "Nothing runs in the background here.")))
+  (when (and ctx.dry (= operation "kill"))
+    (raise (ToolError "This is a dry run, and kill does more than read.")))
   (setv programs (ctx.programs))
   (cond
     (= operation "wait")  (await (.wait programs id timeout))

@@ -89,7 +89,11 @@ class ProgramRunner(Protocol):
 
 
 class Pages(Protocol):
-    """Reads texts of this session that were too long to show to a model in one piece."""
+    """Keeps and reads texts of this session that were too long to show to a model in one piece."""
+
+    def keep(self, text: str) -> str:
+        """Store a text and return its id; empty when it cannot be stored."""
+        ...
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
         """The part from character ``start`` (from 1) on, and which part it is. Raises ToolError."""

@@ -54,7 +54,7 @@ def use_keeper(keeper: Keeper | None) -> None:
 
 
 @contextlib.contextmanager
-def kept_by(keeper: Keeper) -> Iterator[None]:
+def kept_by(keeper: Keeper | None) -> Iterator[None]:
     """Within this context ``keeper`` has the writes."""
     before = _keeper.set(keeper)
     try:

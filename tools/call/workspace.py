@@ -133,8 +133,9 @@ class Workspace:
             self.protected = (*self.protected, real)
 
     def protect(self, files: Iterable[Path]) -> None:
-        """Let no tool write these files from now on."""
-        self.protected = (*self.protected, *(file.resolve() for file in files))
+        """Let no tool write those of these files that are in the workspace, from now on."""
+        inside = (real for file in files if self.holds(real := file.resolve()))
+        self.protected = (*self.protected, *inside)
 
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
@@ -165,6 +166,12 @@ class Workspace:
     def has_seen(self, reader: str, path: str) -> bool:
         """Whether ``reader`` has read this file, or written it."""
         return (reader, self.resolve(path)) in self._seen
+
+    def forget(self, path: str) -> None:
+        """Nobody has read this file as it is by now: a person has put another content there."""
+        real = self.resolve(path)
+        for key in [key for key in self._seen if key[1] == real]:
+            del self._seen[key]
 
     def _saw(self, key: tuple[str, Path], data: bytes) -> None:
         self._seen.pop(key, None)

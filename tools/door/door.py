@@ -30,6 +30,7 @@ from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
+    from quoth.tools.call.keeping import FileWrite
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.policy.walking import Walk
 
@@ -180,10 +181,19 @@ class Door(Parts):
             return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
 
         versions = self.versions
+
+        def keep(write: FileWrite) -> str:
+            """What the body is about to write: kept, and remembered for the programs that go with it."""
+            if write.after is None:
+                state.files.pop(write.path, None)
+            elif write.root == given.workspace.root:
+                state.files.setdefault(write.path, None if write.before is None else write.before.data)
+            return "" if versions is None else versions.keep(state.call, write)
+
         return dataclasses.replace(
             given,
             side_effects=[],
-            keep=None if versions is None else lambda write: versions.keep(state.call, write),
+            keep=keep if versions is not None or self.after else None,
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),

@@ -30,6 +30,7 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from quoth.tools.door.gate_program import GateProgram
+    from quoth.tools.shell.after import AfterWrite
 
 MAX_DEPTH = 10  # of calls inside calls
 
@@ -45,6 +46,7 @@ class Parts:
         limits: Limits | None = None,
         gate: Gate | None = None,
         programs: Sequence[GateProgram] = (),
+        after: Sequence[AfterWrite] = (),
         consent: Consent | None = None,
         audit: Audit | None = None,
         receipts: Receipts | None = None,
@@ -59,6 +61,7 @@ class Parts:
         self.limits = limits or NoLimits()
         self.gate = gate
         self.programs = programs  # gates of the user's that judge every call
+        self.after = after  # programs of the user's that run after a file was written
         self.consent = consent or NobodyToAsk()
         self.audit = audit or MemoryAudit()
         self.receipts = receipts or NoReceipts()

@@ -371,6 +371,10 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 state.made.clear()
                 state.said.clear()
                 del state.context.written[kept:]
+        if door.after and state.files:
+            from quoth.tools.door.after import after_writes  # here: few have such programs
+
+            await after_writes(door, state)
         value = data_of(tool, made)
         if left := state.reservation.left:
             state.notes.append(left)

@@ -55,6 +55,7 @@ class CallState:
     questions: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)  # by the body
     notes: list[str] = field(default_factory=list)  # by the host, for the model only
+    files: dict[str, bytes | None] = field(default_factory=dict)  # written, and what they held before
     verdicts: dict[Voice, Decided] = field(default_factory=dict)
     permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
     answers: dict[str, str] = field(default_factory=dict)  # what a person has told the body, by question

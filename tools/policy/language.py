@@ -222,7 +222,7 @@ class _Reader:
             yield Compared(argument, how, str(node), self.place(node))
         elif isinstance(node, m.Sequence):
             head = str(node[0]) if node and isinstance(node, m.Expression) else ""
-            if head not in ("len", "key"):
+            if head not in ("len", "key", "scheme", "path"):
                 for item in node:
                     yield from self.compared(
                         argument, item, head if head in ("under", "matches", "host") else how
@@ -387,7 +387,10 @@ class _Reader:
         if head == "path":
             return has_path(_UrlPathReader(self.source).predicate(self.one(node, '(under "/docs")')))
         if head == "scheme":
-            return has_scheme(frozenset(self.word(item, tuple(PORTS), "(scheme …)") for item in node[1:]))
+            for item in node[1:]:
+                if self.text(item, "a scheme") not in PORTS:
+                    raise self.fault(item, f'A scheme is "https" or "http", not {show(item)}.')
+            return has_scheme(frozenset(map(str, node[1:])))
         try:
             return has_host([read_pattern(self.text(item, "a host")) for item in node[1:]])
         except ToolError as error:

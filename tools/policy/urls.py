@@ -1,7 +1,7 @@
 """The predicates ``host``, ``scheme`` and ``path`` of policy rules.
 
-Knows addresses as requests see them (tools/call/web_url.py); it must not know how rules are written, nor which
-IP address a name leads to. Of a text that is no address nothing is decided.
+Knows addresses as requests see them (tools/call/web_url.py); it must not know how rules are written, or
+which IP address a name leads to. Of a text that is no address nothing is decided.
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ class Secret(str):
 @dataclass(frozen=True)
 class Param:
     """One declared parameter; it is required when ``default`` is REQUIRED. A ``secret`` one appears neither
-    in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow rule covers other
-    values of a ``named`` one than its default only where it names it. Its
-    ``type`` is one that any machine can check; ``own`` is the class, or the type with a class in it, that the
-    body is given here."""
+    in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow
+    rule covers other values of a ``named`` one than its default only where it names it. Its ``type`` is one
+    that any machine can check; ``own`` is the class, or the type with a class in it, that the body is given
+    here."""
 
     name: str
     type: Any = str
@@ -69,7 +69,7 @@ class Param:
     max: float | None = None
     secret: bool = False
     hidden: bool = False
-    named: bool = False
+    named: bool = field(default=False, repr=False)  # no part of ``outline``: it is younger
     own: Any = field(default=None, repr=False)
 
     @property

@@ -1,12 +1,12 @@
-"""A process that runs one program and all its descendants: ``keeper.py REPORT PARENT ALONE PROGRAM ARGUMENT…``.
+"""Runs one program and ends it with its descendants: ``keeper.py REPORT PARENT ALONE PROGRAM ARGUMENT…``.
 
 This script is started by tools/shell/running.py; it imports nothing of ours. On Linux it is a subreaper:
 every process that its program starts, in any session, remains its descendant and is killed with it. Elsewhere
 only the program's process group is killed.
 
 SIGTERM, or the end of PARENT, kills all at once; SIGUSR1, or ALONE other than ``0``, kills all once the
-program has ended. How the program ended is written to the file descriptor REPORT: ``exit CODE``, or ``errno NUMBER`` if it could not be
-started.
+program has ended. How the program ended is written to the file descriptor REPORT: ``exit CODE``, or ``errno
+NUMBER`` if it could not be started.
 """
 
 import _signal as signals  # type: ignore[import-not-found]  # signal imports half of the library

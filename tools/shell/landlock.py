@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quoth.tools.shell.limits import LIMITED, limit_words
 from quoth.tools.shell.seccomp import filter_program
-from quoth.tools.shell.view import GIT, Access, Boundary, Command, environment, places, real, under
+from quoth.tools.shell.view import GIT, Access, Boundary, Command, environment, places, real, running
 
 CHILD = str(Path(__file__).with_name("landlock_child.py"))
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
@@ -44,15 +44,13 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
     readable = [*neighbours(Path("/"), {Path("/dev"), *of[Access.COVERED]}), *of[Access.READ]]
     if boundary.network:
         readable.append(real(Path("/etc/resolv.conf")))
-    config = real(boundary.root) / GIT[1]  # git cannot work without reading it
-    protected = [place for place in of[Access.PROTECTED] if place != config]
+    needed = {real(boundary.root) / GIT[1], *map(real, running(real(boundary.root)))}  # cannot be read only
+    denied = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]
     writable = [*of[Access.WRITE], Path(scratch)]
     return {
         "fs_readable": [str(place) for place in readable],
         "fs_writable": [*map(str, writable), *(name for name in DEVICES if Path(name).exists())],
-        "fs_denied": [
-            str(place) for place in (*protected, *of[Access.HIDDEN]) if not under(Path(scratch), [place])
-        ],
+        "fs_denied": [str(place) for place in denied if not Path(scratch).is_relative_to(place)],
         "net_allow": ["*:*"] if boundary.network else [],
         "net_allow_bind": ["*"] if boundary.network else [],
         "max_memory": boundary.memory,

@@ -34,6 +34,8 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "catalog": (["catalog", "key", "new"], 0, "Made the key "),
     "sessions": (["sessions"], 0, "s1  "),
     "log": (["log", "s1"], 0, "Write."),
+    "diff": (["diff", "s2"], 0, ""),
+    "undo": (["undo", "s2"], 2, ""),
     "fork": (["fork", "s2"], 0, ""),
     "export": (["export", "s2"], 0, "(quoth-session "),
     "import": (["import", "none.hy"], 2, ""),

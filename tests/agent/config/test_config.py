@@ -71,7 +71,7 @@ def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: s
 MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
     ("(key)", "1:2: There is no setting key. There are model, dialect, temperature, timeout, "
-     "instructions, max-reply-tokens, gate-command, budget, provider."),
+     "instructions, max-reply-tokens, gate-command, after, budget, provider."),
     ("model", '1:1: model is no setting; write such as (model "openai:gpt-5-mini").'),
     ('("model" "x")', '1:2: There is no setting "model". There are'),
     ("(model x)", "1:8: A text in quotes is needed, not x."),
@@ -106,8 +106,14 @@ MISTAKES = [
     ('(provider "work" :like "opnai")', "1:24: There is no server of the kind opnai. Did you mean openai?"),
     ('(provider "work" :like "local")', "1:24: There is no server of the kind local. There are"),
     ('(provider "work" :like "openai" :url "h:1")', "1:38: An address looks like https://models.example.org/v1."),
-    ('(gate-command "x")', "1:15: A gate is a program and its arguments: [\"/home/ann/gate.py\" \"--strict\"]."),
+    ('(gate-command "x")', '1:15: A gate is a program and its arguments: ["/home/ann/gate.py"'),
     ('(gate-command ["./x"])', "1:16: A program is named by its whole path, or as one on PATH."),
+    ('(after "*.py")', '1:1: A program to run after a write is such as (after "*.py" ["ruff"'),
+    ('(after "*.py" "ruff")', '1:15: A program to run after a write is such as (after "*.py" ["ruff"'),
+    ('(after "*.py" ["x" fil])', "1:20: A text in quotes is needed, not fil."),
+    ('(after "*.py" [file])', "1:16: A text in quotes is needed, not file."),
+    ('(after "*.py" ["x"] :confined 1)', "1:31: True or False is needed, not 1."),
+    ('(after "*.py" ["x"] :confind True)', "1:21: (after …) has no :confind. Did you mean confined?"),
     ('(model "x', '1:8: this string is never closed; add ") at the end'),
 ]  # fmt: skip
 
@@ -178,6 +184,8 @@ def test_a_workspace_only_tightens_the_budgets(tmp_path: Path) -> None:
     "text",
     [
         '(provider "work" :like "openai" :url "https://h/v1")',
+        '(gate-command ["true"])',
+        '(after "*.py" ["evil" file])',
         '(model "scripted:evil.hy")',
         '(model "local:/tmp/evil.gguf")',
         '(model "cascade:openai:gpt-5-mini,scripted:evil.hy")',

@@ -1,0 +1,144 @@
+"""Rules about addresses of the web: what host, scheme and path hold of, and what is no such predicate."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from words import complaint, form, table_of, tool
+
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.files import parse_layer
+from quoth.tools.policy.language import read_orders
+from quoth.tools.policy.lint import check
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.predicates import Truth
+from quoth.tools.policy.scope import left_open, suggested
+
+
+def says(predicate: str, url: str) -> Truth:
+    """What a predicate says of an address."""
+    (rule,) = read_orders(f"(deny (fetch :url {predicate}))", "p.hy").rules
+    nothing: Any = SimpleNamespace(seconds_left=lambda: 1.0)
+    return rule.test({"url": url}, nothing)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "url", "truth"),
+    [
+        ('(host "example.org")', "https://example.org/", True),
+        ('(host "Example.ORG.")', "http://EXAMPLE.org.:8080/a", True),
+        ('(host "example.org")', "https://www.example.org/", False),
+        ('(host "example.org")', "https://example.org.evil.net/", False),
+        ('(host "example.org")', "https://evilexample.org/", False),
+        ('(host "*.example.org")', "https://a.b.example.org/", True),
+        ('(host "*.example.org")', "https://example.org/", False),
+        ('(host "*.example.org")', "https://evilexample.org/", False),
+        ('(host "example.org" "*.example.org")', "https://example.org/", True),
+        ('(host "example.org:8443")', "https://example.org:8443/", True),
+        ('(host "example.org:8443")', "https://example.org/", False),
+        ('(host "example.org:443")', "https://example.org/", True),
+        ('(host "münchen.example")', "https://xn--mnchen-3ya.example/", True),
+        ('(host "xn--mnchen-3ya.example")', "https://MÜNCHEN.example/", None),
+        ('(host "10.0.0.0/8")', "http://10.1.2.3/", True),
+        ('(host "10.0.0.0/8")', "http://11.1.2.3/", False),
+        ('(host "10.0.0.0/8")', "http://example.org/", False),
+        ('(host "[::1]:80")', "http://[0:0::1]/", True),
+        ('(host "::1")', "http://[::1]:81/", True),
+        ('(host "fd00::/8")', "http://[fd00::1]/", True),
+        ('(host "example.org")', "https://example.org@evil.net/", None),
+        ('(host "example.org")', "https://evil.net\\\\@example.org/", None),
+        ('(host "example.org")', "example.org", None),
+        ('(host "example.org")', "ftp://example.org", None),
+        ('(not (host "example.org"))', "https://example.org@evil.net/", None),
+        ('(scheme "https")', "HTTPS://example.org", True),
+        ('(scheme "https")', "http://example.org", False),
+        ('(scheme "http" "https")', "http://example.org", True),
+        ('(path "/a")', "https://example.org/a?x#y", True),
+        ('(path "/")', "https://example.org", True),
+        ('(path "/a b")', "https://example.org/a%20b", True),
+        ('(path (under "/docs"))', "https://example.org/docs", True),
+        ('(path (under "/docs"))', "https://example.org/docs/a/../b", True),
+        ('(path (under "/docs/"))', "https://example.org/docs/a", True),
+        ('(path (under "/docs"))', "https://example.org/docsx", False),
+        ('(path (under "/docs"))', "https://example.org/docs/../admin", False),
+        ('(path (under "/docs"))', "https://example.org/docs/%2e%2e/admin", False),
+        ('(path (under "/docs"))', "https://example.org/docs/..%2fadmin", None),
+        ('(path (under "/docs"))', "https://example.org/docs/..%5cadmin", None),
+        ('(path (under "/docs"))', "https://example.org/docs/..;x/admin", None),
+        ('(path (under "/docs"))', "https://example.org/docs/%00", None),
+        ('(path (matches "[.]pdf$"))', "https://example.org/a.pdf?x=1", True),
+        ('(path (not (under "/docs")))', "https://example.org/a", True),
+        ('(and (host "example.org") (path (under "/docs")))', "https://example.org/docs/x", True),
+        ('(and (host "example.org") (path (under "/docs")))', "https://example.net/docs/x", False),
+    ],
+)
+def test_what_holds_of_an_address(predicate: str, url: str, truth: Truth) -> None:
+    assert says(predicate, url.replace("\\\\", "\\")) is truth
+
+
+HOSTS = 'a host is "example.org", "*.example.org" for all below it, "localhost:8000", or "10.0.0.0/8".'
+
+
+@pytest.mark.parametrize(
+    ("predicate", "sentence"),
+    [
+        ("(host)", "(host) says nothing."),
+        ("(host 3)", 'a host is a text, written "x"; not 3.'),
+        ('(host "https://example.org")', f"https://example.org is no host; {HOSTS}"),
+        ('(host "*")', f"* is no host; {HOSTS}"),
+        ('(host "exa*.org")', f"exa*.org is no host; {HOSTS}"),
+        ('(host "127.1")', f"127.1 is no host; {HOSTS}"),
+        ('(host "example.org:http")', f"example.org:http is no host; {HOSTS}"),
+        ('(host "example.org/docs")', f"example.org/docs is no network and no host; {HOSTS}"),
+        ('(host "10.0.0.1/8")', f"10.0.0.1/8 is no network and no host; {HOSTS}"),
+        ('(scheme "ftp")', 'A scheme is "https" or "http", not "ftp".'),
+        ('(path (host "a"))', "(host …) is about an address, and this is the path of one."),
+        ('(path (under "docs"))', 'The path of a page begins with a slash: (under "/docs").'),
+        ("(path)", '(path …) takes one predicate, as in (path (under "/docs")).'),
+        ('(hosts "example.org")', "There is no predicate hosts. Did you mean host?"),
+    ],
+)
+def test_what_is_no_predicate_of_addresses(predicate: str, sentence: str) -> None:
+    said = complaint(UsageError, lambda: read_orders(f"(allow (fetch :url {predicate}))", "p.hy"))
+    assert said.splitlines()[0].partition(": ")[2] == sentence
+
+
+PAGE = tool("page", params={"url": {}, "as": {"default": "text"}}, effects=["net"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ('(deny (page :url "https://example.org/x"))', True),
+        ('(ask (page :url (one-of "https://example.org/x")))', True),
+        ('(deny (page :url (and (host "example.org") (scheme "https") (path "/x"))))', False),
+        ('(allow (page :url "https://example.org/x"))', False),
+    ],
+)
+def test_a_rule_that_another_spelling_passes_is_found(rule: str, found: bool) -> None:
+    layer = parse_layer("given", rule.encode(), "p.hy")
+    findings = check(RulesPolicy([layer]), table_of(PAGE))
+    assert [finding.message.partition(";")[0] for finding in findings] == (
+        ["Another spelling of the same address passes this rule"] if found else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "clause", "leaves"),
+    [
+        (
+            "https://Example.org/a?b",
+            '(and (scheme "https") (host "example.org"))',
+            "every page of example.org",
+        ),
+        ("http://localhost:80/a", '(and (scheme "http") (host "localhost"))', "every page of localhost"),
+        ("http://[::1]:8000/", '(and (scheme "http") (host "[::1]:8000"))', "every page of [::1]:8000"),
+        ("example.org", '"example.org"', ""),
+    ],
+)
+def test_the_rule_that_is_offered_is_for_the_server(url: str, clause: str, leaves: str) -> None:
+    rule = suggested(PAGE, form(f'(page :url "{url}")'))
+    assert rule == f"(allow (page :url {clause} :only))"
+    assert left_open(rule) == (f"It leaves {leaves} open." if leaves else "")

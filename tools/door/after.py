@@ -1,0 +1,109 @@
+"""Runs the programs of the user's that go with a written file, once the body of a call has ended: a formatter
+changes it as a part of that call, and of a linter only the new faults are told.
+
+It knows the writes of a call; it must not know how a program is confined.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+
+from quoth.tools.call.keeping import kept_by
+from quoth.tools.door.parts import Parts
+from quoth.tools.door.state import CallState
+from quoth.tools.errors import ToolError
+from quoth.tools.shell.after import SECONDS, AfterWrite, beside, new_lines, run_after
+from quoth.tools.text import number_of, short
+from quoth.tools.visible import visible
+
+MOST_LINES, LINE = 40, 300  # of one program, and characters of each
+MOST_FILES = 20  # of one call
+MOST_BYTES = 5_000_000  # of a file that is looked at
+
+
+async def after_writes(door: Parts, state: CallState) -> None:
+    """Run them for each file that the call has written; what the model is to know is noted."""
+    for path, before in [*state.files.items()][:MOST_FILES]:
+        programs = [one for one in door.after if one.fits(path)]
+        if programs:
+            try:
+                await _AfterFile(state, path, before).run(programs)
+            except ToolError as error:
+                state.notes.append(f"After {path} was written: {error}")
+
+
+class _AfterFile:
+    def __init__(self, state: CallState, path: str, before: bytes | None) -> None:
+        self._state, self._path, self._before = state, path, before
+        self._workspace = state.context.workspace
+
+    async def run(self, programs: Sequence[AfterWrite]) -> None:
+        state, path = self._state, self._path
+        faults: dict[AfterWrite, str] = {}
+        written = text = self._read()
+        for program in programs:
+            state.context.effect(f"ran:{program.argv[0]}")
+            try:
+                code, said = await run_after(program, path, self._workspace, self._seconds())
+            except ToolError as error:
+                state.notes.append(f"After the write: {program.shown(path)}: {error}.")
+                continue
+            if code:
+                faults[program] = said if said.strip() else f"It ended with {code}, without a word."
+            if (now := self._read()) != text:
+                text = now
+                state.notes.append(f"{path} was changed after the write by: {program.shown(path)}")
+        if text != written:
+            self._adopt(written)
+        if faults:
+            await self._tell(programs, faults)
+
+    def _seconds(self) -> float:
+        return max(0.0, min(SECONDS, self._state.context.seconds_left()))
+
+    def _read(self) -> bytes:
+        with self._workspace.open_read(self._path) as file:
+            return file.read(MOST_BYTES)
+
+    def _adopt(self, written: bytes) -> None:
+        """Let what a program has made of the file count as written by the call, and known to its caller."""
+        context = self._state.context
+        reader = f"{context.session} {context.user} {context.agent_id}"
+        with kept_by(context.keep):
+            self._workspace.adopted(self._path, written, reader)
+
+    async def _tell(self, programs: Sequence[AfterWrite], faults: dict[AfterWrite, str]) -> None:
+        old_path = beside(self._path, self._state.call.id)
+        old = await self._faults_before(programs, old_path) if self._before is not None else {}
+        for program, said in faults.items():
+            new = new_lines(said, old.get(program, ""), self._path, old_path)
+            if new:
+                more = (
+                    [f"… and {number_of(len(new) - MOST_LINES, 'more line')}"]
+                    if len(new) > MOST_LINES
+                    else []
+                )
+                lines = [f"| {short(visible(line), LINE)}" for line in new[:MOST_LINES]]
+                told = "\n".join([*lines, *more])
+                self._state.notes.append(f"New after the write, by {program.shown(self._path)}:\n{told}")
+
+    async def _faults_before(self, programs: Sequence[AfterWrite], path: str) -> dict[AfterWrite, str]:
+        """What the programs say of the text that was there before the call."""
+        found: dict[AfterWrite, str] = {}
+        with self._old_text(path):
+            for program in programs:
+                with contextlib.suppress(ToolError):
+                    found[program] = (await run_after(program, path, self._workspace, self._seconds()))[1]
+        return found
+
+    @contextlib.contextmanager
+    def _old_text(self, path: str) -> Iterator[None]:
+        assert self._before is not None
+        with kept_by(None):  # nobody will want it back
+            self._workspace.write(path, self._before)
+        try:
+            yield
+        finally:
+            shutil.rmtree((self._workspace.root / path).parent, ignore_errors=True)
