@@ -320,6 +320,20 @@ def test_a_call_that_waits_is_planned_if_its_run_goes_on_in_plan_mode(office: Of
     assert (office.steps(), office.marks) == ([MARK], [])
 
 
+def test_programs_pages_and_memory_are_planned_and_a_question_is_asked(office: Office) -> None:
+    steps = [
+        '(shell :argv ["git" "commit" "-m" "x"])',
+        '(fetch :url "https://example.org/")',
+        '(block :operation "append" :label "person" :content "tea")',
+    ]
+    looks = ['(block :operation "list")', '(ask-person :question "Tea or coffee?")']
+    reply = office.run(*steps, *looks, consent=None)
+    assert reply.status == "pending"
+    stages = [call.result.audit["stage"] for call in reply.calls]
+    assert stages == ["plan", "plan", "plan", "body", "body"]
+    assert office.steps() == steps
+
+
 def test_a_chat_and_its_tags_are_planned_too(office: Office) -> None:
     with office.agent("MARK: a", "Done.", dialect="tags", session=None) as it:
         chat = it._agent.for_chat("7")
