@@ -19,6 +19,7 @@ from quoth.tools.call.images import images_in, media_of
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, Texts
+from quoth.tools.lisp.printer import print_string
 
 MOST_FILES = 20
 TEXT_BYTES = 200_000
@@ -104,4 +105,5 @@ def result_images(values: Iterable[Any], pages: Texts | None) -> list[tuple[str,
     ]
     if not images:
         return []
-    return [("user", f"Shown as a result: {', '.join(image['name'] for image in images)}", "", images)]
+    names = ", ".join(print_string(image["name"]) for image in images)
+    return [("user", f"Shown as a result: {names}", "", images)]

@@ -69,7 +69,8 @@ class AnthropicBackend(HttpBackend):
                 options["tool_choice"] = {"type": {"required": "any", "none": "none"}[choice]}
         if system := messages.system:
             parts["system"] = [_system_json(system)]
-        parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
+        writes = wire.anthropic if tools is not None else wire.anthropic_text
+        parts["messages"] = self._pieces(messages, writes)
         return options, parts
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:

@@ -11,18 +11,19 @@ import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import httpx
 
+from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
-from quoth.neuro.backends.messages import Messages, to_json
+from quoth.neuro.backends.messages import Messages, Wire, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
@@ -30,6 +31,8 @@ from quoth.tools.storage.inflate import UnknownEncodingError
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 _OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
+MISFITS = (400, 404, 422, 500)  # perhaps there is something in the request that the model cannot take
+_OF_IMAGES = re.compile(r"image|vision|multi-?modal|content.{0,40}string", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
 
 
@@ -69,6 +72,7 @@ class HttpBackend(Server):
         self._timeout = timeout
         self._total = max(600.0, 2 * timeout) if total is None else total
         self._most: int | None = None  # tokens of a reply, if the server has told
+        self._blind = False  # whether its model reads text only, as the server has said
         self._refused_options = set[str]()  # by the server, which is not asked for them again
         self._connect_timeout = connect_timeout
         self._retries = retries
@@ -90,7 +94,8 @@ class HttpBackend(Server):
         tool_choice: ToolChoice = "auto",
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
-        asked, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
+        ask = partial(self._asked, messages, max_tokens, tools, tool_choice, on_text is not None)
+        asked, parts = ask()
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
         elif options.schema is not None:
@@ -102,7 +107,9 @@ class HttpBackend(Server):
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
-        request = Request(asked, parts, tools is not None, on_text, messages, options, seconds)
+        request = Request(
+            asked, parts, tools is not None, on_text, messages, options, lambda: ask()[1], seconds
+        )
         try:
             async with asyncio.timeout(seconds):
                 with self._breaker.asking():
@@ -146,6 +153,10 @@ class HttpBackend(Server):
     async def aclose(self) -> None:
         if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
             await pool.leave()
+
+    def _pieces(self, messages: Messages, writes: Wire) -> list[bytes]:
+        """The conversation as the model can read it."""
+        return messages.pieces(wire.without_images(writes) if self._blind else writes)
 
     # What each kind of server does its own way
 
@@ -245,7 +256,7 @@ class HttpBackend(Server):
                     if response.status_code == 200:
                         return await self._answered(response, request, deadline)
                     refusal = await whole_of(response)
-        if response.status_code in (400, 422):
+        if response.status_code in MISFITS:
             fault = error_of(parsed(refusal))
             if self._loosen(fault, request) or self._adapt(fault, request) or self._shorten(fault, request):
                 return await self._attempt(request)
@@ -305,7 +316,14 @@ class HttpBackend(Server):
         return option in request.sent
 
     def _loosen(self, error: dict[str, Any], request: Request) -> bool:
-        """Ask without the schema of the answer, from now on, if the server refuses it."""
+        """Ask without the schema of the answer, or without the images of results, from now on, if the server
+        refuses it."""
+        images = [image for message in request.messages for image in message.get("images", ())]
+        of_calls = bool(images) and all("size" in image for image in images)  # a person's are not left out
+        if of_calls and not self._blind and _OF_IMAGES.search(str(error.get("message"))):
+            self._blind = True
+            request.parts = request.rewrite()
+            return True
         field = next((name for name in SCHEMA_FIELDS if name in request.options), "")
         if not field or not _OF_SCHEMAS.search(f"{error.get('param')} {error.get('message')}"):
             return False

@@ -78,10 +78,10 @@ class OpenAIBackend(HttpBackend):
         if streams:
             options |= {"stream": True, **self._stream_options}
         if tools is None:
-            return options, {"messages": messages.pieces(self._text_wire)}
+            return options, {"messages": self._pieces(messages, self._text_wire)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "messages": messages.pieces(self._wire)}
+        return options, {"tools": [tools], "messages": self._pieces(messages, self._wire)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:

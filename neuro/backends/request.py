@@ -32,6 +32,9 @@ class Request:
     on_text: Callable[[str], None] | None
     messages: Messages
     wants: RequestOptions
+    rewrite: Callable[
+        [], dict[str, list[bytes]]
+    ]  # the parts anew, where the server takes them in another way
     seconds: float  # that the reply may take, with all its tries
     sent: Mapping[str, Any] = field(default_factory=dict)  # the options that its last try had
     shortened: bool = False  # whether fewer tokens are asked for than were at first

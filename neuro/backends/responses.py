@@ -44,10 +44,10 @@ class ResponsesBackend(OpenAIBackend):
         if streams:
             options["stream"] = True
         if tools is None:
-            return options, {"input": messages.pieces(self._text_wire)}
+            return options, {"input": self._pieces(messages, self._text_wire)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "input": messages.pieces(self._thoughts)}
+        return options, {"tools": [tools], "input": self._pieces(messages, self._thoughts)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
@@ -59,7 +59,7 @@ class ResponsesBackend(OpenAIBackend):
             return self._drop("include", request)
         if error.get("code") == "invalid_encrypted_content" and self._thoughts is wire.responses:
             self._thoughts = wire.responses_without_thoughts
-            request.parts["input"] = request.messages.pieces(self._thoughts)
+            request.parts["input"] = self._pieces(request.messages, self._thoughts)
             return True
         if error.get("param") == "temperature" and not self._thinks:
             self._thinks = True

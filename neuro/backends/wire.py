@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from quoth.neuro.backends.messages import Image, Message, NativeCall
+from quoth.neuro.backends.messages import Image, Message, NativeCall, Wire
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 
@@ -198,6 +199,24 @@ def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
         for one in message.get("images", ())
     ]
     return [{"type": kind, "text": text}, *images] if images else text
+
+
+@cache
+def without_images(writes: Wire) -> Wire:
+    """The same wire for a model that reads text only: of an image it is told the size."""
+
+    def write(new: Sequence[Message]) -> Iterable[Item]:
+        return writes([_blind(message) for message in new])
+
+    return write
+
+
+def _blind(message: Message) -> Message:
+    if "images" not in message:
+        return message
+    told = [f"(an image, {one['size']}, which you cannot see)" for one in message["images"]]
+    seen: Message = {"role": message["role"], "content": "\n".join([message["content"], *told])}
+    return seen
 
 
 def _with_forms(message: Message) -> str:

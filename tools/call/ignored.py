@@ -114,12 +114,14 @@ class Ignored:
 
     def _named(self, path: str, folder: str) -> bool:
         files, said, begin = reversed(self._files_for(folder)), None, time.monotonic()
-        with contextlib.suppress(TimeoutError):
+        try:
             said = next((found for file in files if (found := file.names(path)) is not None), None)
+        except TimeoutError:
+            self.slow = True
         if (took := time.monotonic() - begin) > 0.001:
             self._spent += took
-            self.slow = took > SECONDS or self._spent > ALL_SECONDS
-            self.heeded = not self.slow
+            self.slow |= self._spent > ALL_SECONDS
+        self.heeded = not self.slow
         return bool(said)
 
     def tell(self, say: Callable[[str], None]) -> None:

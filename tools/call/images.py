@@ -79,7 +79,7 @@ def _jpeg(data: bytes) -> tuple[int, int]:
 
 def _webp(data: bytes) -> tuple[int, int]:
     kind = data[12:16]
-    if kind == b"VP8X":
+    if kind == b"VP8X" and len(data) >= 30:
         return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
     if kind == b"VP8L":
         bits = int(struct.unpack_from("<I", data, 21)[0])

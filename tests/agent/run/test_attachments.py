@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import png
 from words import Agent, agent, complaint, quoth, scripted
 
-from quoth.agent.run.attachments import IMAGE_BYTES, MOST_FILES, TEXT_BYTES
+from quoth.agent.run.attachments import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, result_images
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.base import Completion, ModelError
 from quoth.neuro.backends.context_window import IMAGE_TOKENS, message_tokens
@@ -183,6 +184,82 @@ def test_a_resumed_run_and_the_next_message_show_the_image_again(tmp_path: Path,
         assert later.follow("Are you sure?").text == "Still a cat."
         assert later.replay().same
     assert (before.seen, after.seen) == ([[IN_BASE64]], [[IN_BASE64], [IN_BASE64]])
+
+
+# Images that a call gives
+
+LOOK = '(read-file :path "red.png")'
+IMAGE = {"name": "red.png", "media": "image/png", "size": "8x6"}
+
+
+def looked(tmp_path: Path, model: Any) -> tuple[Any, list[Any]]:
+    """What a model said of a picture that it read by a call, and all messages of its last request."""
+    (tmp_path / "red.png").write_bytes(png(8, 6))
+    with Agent(workspace=tmp_path, model=model) as it:
+        reply = it.run("What is in red.png?")
+        assert it.replay().same
+        ((call),) = reply.calls
+        assert call.result.message == "An image, 8x6."
+        return reply, [one for request in getattr(model, "seen", ()) for one in request]
+
+
+def test_a_model_that_can_see_is_shown_what_it_reads(tmp_path: Path) -> None:
+    model = scripted(LOOK, "It is red.")
+    _, _ = looked(tmp_path, model)
+    said = json.loads(model.seen[-1])[-2:]
+    (shown,) = [one for one in said if "images" in one]
+    assert shown["content"] == 'Shown as a result: "red.png"'
+    ((image),) = shown["images"]
+    assert {**image, "id": ""} == IMAGE | {"id": ""}
+
+
+def test_the_image_of_a_call_is_sent_and_kept_for_a_resumed_run(tmp_path: Path) -> None:
+    whole = base64.b64encode(png(8, 6)).decode()
+    before, after = Eyes(LOOK, '(write-file :path "a" :content "b")'), Eyes("Red.")
+    (tmp_path / "red.png").write_bytes(png(8, 6))
+    with Agent(workspace=tmp_path, model=before) as it:
+        reply = it.run("What is in red.png?")
+        (request,) = it.broker.requests()
+        it.broker.decide(request.id, Decision("once", "ann"))
+    (tmp_path / "red.png").unlink()
+    with Agent(workspace=tmp_path, model=after, session=reply.session) as again:
+        assert again.resume()[0].status == "done"
+        assert again.replay().same
+    assert (before.seen, after.seen) == ([[], [whole]], [[whole]])
+
+
+class Blind(Eyes):
+    takes_images = False
+
+
+def test_a_model_that_reads_text_is_told_the_size(tmp_path: Path) -> None:
+    model = Blind(LOOK, "I cannot see it.")
+    told: list[str] = []
+    ask = model.complete
+
+    async def complete(messages: Messages, **more: Any) -> Completion:
+        told.append("".join(one["content"] for one in messages))
+        return await ask(messages, **more)
+
+    model.complete = complete  # type: ignore[method-assign]
+    looked(tmp_path, model)
+    assert model.seen == [[], []]
+    assert "An image, 8x6." in told[-1]
+    assert "You read text only: what it shows cannot be shown to you." in told[-1]
+
+
+def test_an_id_that_names_no_image_shows_none(tmp_path: Path) -> None:
+    forged = {"image": "", "name": "x.png", "type": "image/png", "width": 1, "height": 1}
+    with Agent(workspace=tmp_path, model=scripted()) as it:
+        forged["image"] = it._agent.pages.keep("a long text, and no image")
+        ((_, _, _, (image,)),) = result_images([forged], it._agent.pages)
+    assert image.data == ""
+
+
+def test_a_wire_without_images_tells_their_size() -> None:
+    image = Image(name="cat.png", media="image/png", id="abc", size="8x6")
+    said = json.loads(conversation(image).written(wire.without_images(wire.anthropic)))[0]["content"]
+    assert said == [{"type": "text", "text": "What is this?\n(an image, 8x6, which you cannot see)"}]
 
 
 def test_calls_that_stand_in_a_file_are_quotations(tmp_path: Path) -> None:

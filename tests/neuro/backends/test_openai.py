@@ -30,7 +30,7 @@ from loopback import (
 )
 
 from quoth.neuro.backends.base import Backend, ModelError, ToolsRefusedError
-from quoth.neuro.backends.messages import NativeCall
+from quoth.neuro.backends.messages import Image, Messages, NativeCall
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.tools.errors import UsageError
 
@@ -90,6 +90,37 @@ async def test_a_reply_comes_with_its_usage(server: Server) -> None:
         "messages": [{"role": "user", "content": "hi"}],
     }
     await backend.aclose()
+    await backend.aclose()
+
+
+NO_EYES = "this model does not support image input"
+
+
+def with_image(**more: str) -> Messages:
+    image = Image(name="a.png", media="image/png", id="abc", **more)
+    image.data = "AAAA"
+    messages = Messages()
+    messages.append("user", "Shown as a result", images=[image])
+    return messages
+
+
+async def test_a_model_that_cannot_see_is_asked_without_the_images_of_results(server: Server) -> None:
+    server.answers = [failure(400, NO_EYES), reply("one"), reply("two")]
+    backend = backend_for(server)
+    messages = with_image(size="8x6")
+    assert (await backend.complete(messages)).text == "one"
+    assert (await backend.complete(messages)).text == "two"
+    assert len(server.requests) == 3  # what it said is remembered
+    (said,) = server.asked()["messages"]
+    assert said["content"] == "Shown as a result\n(an image, 8x6, which you cannot see)"
+    await backend.aclose()
+
+
+async def test_an_image_of_the_task_is_not_left_out(server: Server) -> None:
+    server.answers = [failure(400, NO_EYES)]
+    backend = backend_for(server)
+    with pytest.raises(ModelError, match=NO_EYES):
+        await backend.complete(with_image())
     await backend.aclose()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import png
 from words import Gateway, complaint, files, form, shipped
 
 from quoth import cognitive_tools
@@ -151,6 +152,30 @@ def test_an_empty_file_is_an_empty_text(here: Gateway, home: Path) -> None:
 def test_a_text_is_given_as_it_is(here: Gateway, home: Path, text: str) -> None:
     files(home, {"odd.txt": text})
     assert here.pass_through('(read-file "odd.txt")').value == text
+
+
+def test_an_image_is_a_value_with_its_size(here: Gateway, home: Path) -> None:
+    files(home, {"red.png": png(8, 6), "gif.txt": "GIF89a begins such a file.\n"})
+    result = here.pass_through('(read-file "red.png")')
+    shown = {"name": "red.png", "type": "image/png", "width": 8, "height": 6}
+    assert (result.value, result.message) == ({"image": "", **shown}, "An image, 8x6.")
+    assert here.pass_through('(read-file "gif.txt")').value == "GIF89a begins such a file.\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (png(8, 6)[:18], "x.png begins like an image (image/png), but its header is broken."),
+        (
+            png(8, 6) + b"0" * 5_000_000,
+            "x.png is an image of more than 5,000,000 bytes, and no model takes that much.",
+        ),
+    ],
+)
+def test_an_image_that_cannot_be_shown_is_told(here: Gateway, home: Path, data: bytes, sentence: str) -> None:
+    files(home, {"x.png": data})
+    result = here.pass_through('(read-file "x.png")')
+    assert (result.status, result.message) == ("error", sentence)
 
 
 UNREADABLE = [
@@ -323,6 +348,23 @@ def test_neither_list_nor_search_follows_a_link(here: Gateway, home: Path) -> No
     (home / "loop").symlink_to(".")
     assert len(here.pass_through("(list-files)").value) == 4
     assert here.pass_through('(grep-search "secret")').value == []
+
+
+LEFT_OUT = "Left out: 1 file and 1 folder named in .gitignore; :all True shows all."
+
+
+@pytest.mark.parametrize("form", ['(list-files "."{})', '(grep-search "def" "."{})'])
+def test_what_gitignore_names_is_left_out_and_that_is_told(here: Gateway, home: Path, form: str) -> None:
+    files(home, {".gitignore": "util.py\nbuild/\n", "build/made.py": "def made():\n"})
+
+    def found(more: str = "") -> tuple[set[str], str]:
+        result = here.pass_through(form.format(more))
+        paths = {one if isinstance(one, str) else one["path"] for one in result.value}
+        return {path for path in paths if path.endswith(".py")}, result.message
+
+    assert found() == ({"src/main.py"}, LEFT_OUT)
+    assert found(" :all True") == ({"src/main.py", "src/util.py", "build/made.py"}, "")
+    assert here.pass_through('(list-files "build")').value == ["build/made.py"]
 
 
 # grep-search
