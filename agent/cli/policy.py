@@ -52,7 +52,7 @@ class TrustOptions(Options):
 def add(commands: Commands) -> None:
     about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
     commands.group("policy", about, _actions)
-    about = "Let a workspace's own rules, settings, skills and AGENTS.md count from now on, as they are."
+    about = "Let the rules, settings, skills and AGENTS.md of a workspace count from now on, as they are."
     commands.add("trust", about, TrustOptions, trust)
 
 

@@ -72,8 +72,8 @@ def undo(options: UndoOptions) -> int:
 
 
 async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
+    from quoth.agent.session.undo_page import done_text, left_lines
     from quoth.agent.terminal.ask import confirm
-    from quoth.agent.terminal.undo_page import done_text, left_lines
     from quoth.tools.text import number_of
 
     if not options.json:
@@ -100,7 +100,7 @@ def diff(options: DiffOptions) -> int:
     """Print what a session has changed."""
 
     async def work(way: Undo) -> int:
-        from quoth.agent.terminal.undo_page import changed_lines, left_lines
+        from quoth.agent.session.undo_page import changed_lines, left_lines
 
         found, left = way.changed()
         if options.json:
@@ -118,7 +118,7 @@ def diff(options: DiffOptions) -> int:
 
 
 def _show_plan(plan: UndoPlan) -> None:
-    from quoth.agent.terminal.undo_page import plan_lines
+    from quoth.agent.session.undo_page import plan_lines
 
     _draw(plan_lines(plan, color=may_draw(sys.stdout)))
 

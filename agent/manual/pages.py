@@ -16,7 +16,18 @@ from quoth.tools.text import number_of
 
 # As they are listed: what everybody needs, what some need, and what is looked up.
 TOPICS = {
-    "First": ("start", "repl", "models", "tools", "policy", "approvals", "programs", "plans", "sessions"),
+    "First": (
+        "start",
+        "day",
+        "repl",
+        "models",
+        "tools",
+        "policy",
+        "approvals",
+        "programs",
+        "plans",
+        "sessions",
+    ),
     "Then": ("web", "python", "emacs", "memory", "reminders", "chat", "machines", "traces", "dialects"),
     "To look up": ("commands", "terms", "security", "house"),
 }

@@ -6,6 +6,7 @@ Knows one agent and one person's module. Reading, the commands and Ctrl-C are re
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import sys
 from contextlib import nullcontext
@@ -194,8 +195,9 @@ class Interpreter:
         if plan.steps:
             steps = number_of(plan.steps, "step")
             self.complain(f"The plan has {steps}, and nothing of it was made: {plan.file}")
-        path = self.agent.workspace.root / plan.file
-        self.complain(f"Edit it as you like; quoth approve {path} approves it, ,fly {path} carries it out.")
+        path = os.path.relpath(self.agent.workspace.root / plan.file)
+        self.complain(f"Edit it as you like. To approve it as a whole: quoth approve {path}")
+        self.complain(f"To fly it: ,fly {path}")
 
     def tell_waiting(self, how: str = ",resume.") -> None:
         """Say how what waits is decided or answered, and then gone on with."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.run.taking_back import undo_of
 from quoth.agent.session.session import alone
+from quoth.agent.session.undo_page import changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import may_draw
-from quoth.agent.terminal.undo_page import changed_lines, left_lines, uncovered_lines
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of, one_line
 

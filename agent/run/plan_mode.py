@@ -104,7 +104,7 @@ class PlanMode:
         what = f"{tool} was not made: this is plan mode. {it} is"
         if (step := self._known(call, paths)) is not None:
             return f"{what} step {step.number} of the plan already, and need not come again."
-        return f"{what} now step {self._add(call, paths).number} of the plan."
+        return f"{what} now step {self._add(call, paths).number} of the plan, still to be carried out."
 
     def _program(self, call: Call) -> Call | None:
         """The program that the call stands in, the outermost; None where a model or a tool makes the call."""

@@ -28,6 +28,7 @@ WORDS = [
     "timeout",
     "api_key",
     "max_tokens",
+    "plan",
 ]
 
 

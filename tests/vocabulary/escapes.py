@@ -427,7 +427,6 @@ def signal_another(facts: Facts) -> object:
 @attempt
 def trace_another(facts: Facts) -> object:
     return not system(101, 117, 0x4206, facts.victim, 0, 0)  # PTRACE_SEIZE
-    return True
 
 
 @attempt

@@ -67,6 +67,7 @@ class Names:
         (r" +\d+ ms\b", " 120 ms"),
         (r"\[20\d\d-\d\d-\d\d \w{3} \d\d:\d\d\]", "[2026-11-22 Sun 09:30]"),
         (r"(?<=, )\d+\.\d s\b", "0.1 s"),
+        (r"(?<= in )\d+\.\d{3}s\b", "0.001s"),
         (r"(?<=workspaces/shop-)[0-9a-f]{16}", "5d0c4b1a9e7f3826"),
         (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
         (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),

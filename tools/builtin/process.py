@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.shell.running import Output, Running, read_all
 from quoth.tools.shell.view import INSIDE
 from quoth.tools.storage.addresses import verified
-from quoth.tools.storage.inflate import UnknownEncodingError, inflated
+from quoth.tools.web.answer import body_of, explained
 
 MAX_OUTPUT = 100_000
 
@@ -98,28 +97,13 @@ async def http_request(
     place = f"{target.scheme}://{target.host}{target.path}"
     verify = verified(target.scheme)
     ctx.effect(f"requested:{method.upper()} {place}")
-    try:
+    with explained(place, timeout):
         async with (
             asyncio.timeout(timeout),
             httpx.AsyncClient(timeout=timeout, follow_redirects=False, verify=verify) as client,
             client.stream(method.upper(), target, params=query, json=json, headers=headers) as response,
         ):
-            body = bytearray()
-            pieces = inflated(response.aiter_raw(), response.headers.get("content-encoding", ""))
-            async with contextlib.aclosing(pieces):
-                async for piece in pieces:
-                    body += piece
-                    if len(body) > MAX_OUTPUT:
-                        raise ToolError(f"{place} answered with more than {MAX_OUTPUT} bytes.")
-    except (httpx.TimeoutException, TimeoutError):
-        raise ToolFailure("timeout", f"{place} did not answer within {timeout:g} s.") from None
-    except UnknownEncodingError as error:
-        name = str(error)[:40]
-        raise ToolError(f"{place} answered compressed as {name}, which it was not asked for.") from None
-    except zlib.error:
-        raise ToolError(f"{place} answered with what cannot be decompressed.") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ToolError(f"{place} cannot be reached: {error or type(error).__name__}.") from None
+            body = await body_of(response, place, MAX_OUTPUT)
     text = body.decode(response.encoding or "utf-8", "replace")
     if response.status_code >= 300:
         raise ToolError(f"{place} answered {response.status_code}: {text.strip()[:300]}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 COMPARED = 2000  # lines of each text; what is longer is told as taken away and put there
 
@@ -29,7 +29,7 @@ class Changes:
 
     files: tuple[Change, ...] = ()
     trouble: str = ""
-    fails: bool = False
+    fails: bool = field(default=False, compare=False)
 
 
 def lines_of(text: str | None) -> list[str]:

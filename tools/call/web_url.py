@@ -92,8 +92,12 @@ def read_url(text: str) -> WebUrl:
         raise ToolError(f"There is no server in this address; it is written {scheme}://example.org/page.")
     if port == 0:
         raise ToolError("A port is a number from 1 to 65535.")
-    host, colon, digits = netloc.rpartition(":")
-    host = read_host(host if colon and (not digits or digits.isdecimal()) else netloc)
+    name, colon, digits = netloc.rpartition(":")
+    if not colon or (digits and not digits.isdecimal()):
+        name = netloc
+    host = read_host(name)
+    if not name.isascii():  # a person who is asked may take it for another name
+        raise ToolError(f"In an address the server is named in ASCII: {host} for {excerpt(name)}.")
     query = f"?{_encoded(parts.query)}" if parts.query else ""
     return WebUrl(scheme, host, port or PORTS[scheme], _path(parts.path), query)
 
@@ -108,7 +112,7 @@ def _no_scheme(text: str, scheme: str) -> ToolError:
 
 
 def read_host(text: str) -> str:
-    """A host as rules and requests see it. Raises ToolError."""
+    """A host as rules and requests see it; a name in other letters as it is in ASCII. Raises ToolError."""
     if text.startswith("["):
         try:
             if not text.endswith("]") or "%" in text:

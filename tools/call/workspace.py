@@ -133,8 +133,9 @@ class Workspace:
             self.protected = (*self.protected, real)
 
     def protect(self, files: Iterable[Path]) -> None:
-        """Let no tool write these files from now on."""
-        self.protected = (*self.protected, *(file.resolve() for file in files))
+        """Let no tool write those of these files that are in the workspace, from now on."""
+        inside = (real for file in files if self.holds(real := file.resolve()))
+        self.protected = (*self.protected, *inside)
 
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""

@@ -68,7 +68,7 @@ class _AfterFile:
             return file.read(MOST_BYTES)
 
     def _adopt(self, written: bytes) -> None:
-        """Let what a program has made of the file count as written by the call, and be known to the caller."""
+        """Let what a program has made of the file count as written by the call, and known to its caller."""
         context = self._state.context
         reader = f"{context.session} {context.user} {context.agent_id}"
         with kept_by(context.keep):

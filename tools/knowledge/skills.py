@@ -65,6 +65,11 @@ def user_skills() -> Path:
     return config_dir() / FOLDER
 
 
+def skill_folders(root: Path) -> tuple[Path, ...]:
+    """The folders of skills that are hidden from programs unless they are shown: their scripts are there."""
+    return (user_skills(), root / WORKSPACE_FOLDERS[0])
+
+
 def has_skills(root: Path) -> bool:
     """Whether there may be skills for this workspace: the user has some, or has trusted some of it."""
     return any(_folders(user_skills())) or TRUST.trusted(root) is not None

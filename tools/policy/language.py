@@ -222,7 +222,7 @@ class _Reader:
             yield Compared(argument, how, str(node), self.place(node))
         elif isinstance(node, m.Sequence):
             head = str(node[0]) if node and isinstance(node, m.Expression) else ""
-            if head not in ("len", "key"):
+            if head not in ("len", "key", "scheme", "path"):
                 for item in node:
                     yield from self.compared(
                         argument, item, head if head in ("under", "matches", "host") else how

@@ -18,7 +18,7 @@ from quoth.tools.lisp.source import Place
 from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH
-from quoth.tools.policy.scope import is_path
+from quoth.tools.policy.scope import URL, is_path
 from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import ToolTable
@@ -173,6 +173,11 @@ def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspac
         if not param.holds_paths:
             if one.how == "under" and not _may_be_text(param):
                 return f":{param.name} of {tool.name} is {type_name(param.type)}, never a path."
+            if one.argument == URL and one.how == "=" and rule.kind != "allow" and "net" in tool.effects:
+                return (
+                    "Another spelling of the same address passes this rule; name its parts:"
+                    ' (and (host "example.org") (path "/page")).'
+                )
             if one.how == "under" or not (_may_be_text(param) and is_path(param.name, "x")):
                 return ""
             return (

@@ -24,12 +24,26 @@ from quoth.tools.registry.table import CognitiveTool
 
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
+URL = "url"  # the argument of a tool that uses the network
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 # Programs that run what their arguments name.
 RUNNERS = frozenset(
     (
         *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
-        *("ruby", "php", "lua", "env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "watch"),
+        *(
+            "ruby",
+            "php",
+            "lua",
+            "env",
+            "xargs",
+            "find",
+            "nice",
+            "nohup",
+            "setsid",
+            "timeout",
+            "time",
+            "watch",
+        ),
         *("sudo", "doas", "ssh", "npx", "uvx", "parallel", "script", "strace"),
     )
 )
@@ -146,9 +160,9 @@ def _link_targets(
 
 
 def suggested(tool: CognitiveTool, form: CallForm) -> str:
-    """A narrow rule that allows this call and similar ones: the same folder with any text, or the same
-    program and first argument; otherwise exactly these arguments. A secret is never part of a rule: it
-    matches any value."""
+    """A narrow rule that allows this call and similar ones: the same folder with any text, the same program
+    and first argument, or the same server; otherwise exactly these arguments. A secret is never part of a
+    rule: it matches any value."""
     secret = {param.name for param in tool.params if param.secret}
     closed = {param.name for param in tool.params if param.choices}
     in_folder = any(is_path(name, value) and name not in secret for name, value in form.args.items())
@@ -162,6 +176,8 @@ def suggested(tool: CognitiveTool, form: CallForm) -> str:
             clause = "_"
         elif "runs" in tool.effects and _is_vector(value):
             clause = _vector(value)
+        elif name == URL and "net" in tool.effects:
+            clause = _site(value)
         else:
             clause = _literal(value)
         clauses.append(f" :{name} {clause}")
@@ -175,6 +191,7 @@ def left_open(text: str) -> str:
     parts += [
         f"the rest of {clause.split()[0]}" for clause in sorted(rule.clauses) if clause.endswith("...]")
     ]
+    parts += [f"every page of {one.text}" for one in rule.compared if one.how == "host"]
     parts += [] if rule.only else ["every argument that it does not name"]
     said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
     return f"It leaves {said} open." if parts else ""
@@ -223,6 +240,17 @@ def _under(path: str) -> str:
     if leads_out or inside.parent == PurePath():
         return print_string(path)
     return f"(under {print_string(inside.parent.as_posix())})"
+
+
+def _site(value: Any) -> str:
+    """The server of an address; any other text as it is."""
+    from quoth.tools.call.web_url import read_url  # here: few calls name one
+
+    try:
+        url = read_url(value)
+    except (ToolError, TypeError, AttributeError):
+        return _literal(value)
+    return f"(and (scheme {print_string(url.scheme)}) (host {print_string(url.netloc)}))"
 
 
 def _literal(value: Any) -> str:

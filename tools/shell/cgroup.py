@@ -12,76 +12,65 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path("/sys/fs/cgroup")
-JOIN = (
-    "/bin/sh",
-    "-c",
-    'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs"; shift; done; shift; exec "$@"',
-    "join",
-)
-LIMITS = {
-    "pids": ("pids.max", "pids.max"),
-    "memory": ("memory.max", "memory.limit_in_bytes"),
-}  # versions 2, 1
+JOIN = ("/bin/sh", "-c", 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"', "join")
 _count = itertools.count()
 _ended: set[Path] = set()
 
 
 class ControlGroup:
-    """The folders of a group below our own; where this user may make none, there are none and no bound."""
+    """A group below our own. Where this user may make none, it has no folder, and bounds nothing."""
 
     def __init__(self, memory: int, processes: int) -> None:
         name = f"quoth-{os.getpid()}-{next(_count)}"
-        self.folders: list[Path] = []
-        for controller, value in (("pids", processes), ("memory", memory)):
-            for hierarchy, file in _hierarchies(controller):
-                folder = hierarchy / name
-                if _bounded(folder, file, value):
-                    self.folders += [folder] if folder not in self.folders else []
-                    break
+        limits = {"pids.max": processes, "memory.max": memory}
+        made = (place / name for place in _places() if _made(place / name, limits))
+        self.folder = next(made, None)
 
     def join(self) -> tuple[str, ...]:
         """The words before a command that start it inside."""
-        return (*JOIN, *map(str, self.folders), "--") if self.folders else ()
+        return (*JOIN, str(self.folder)) if self.folder else ()
 
     def close(self) -> None:
         """Kill whoever is left and remove the group; and those left by a process that was killed."""
-        for folder in self.folders:
-            with contextlib.suppress(OSError):
-                (folder / "cgroup.kill").write_text("1")
-        _ended.update(self.folders)
-        for folder in {*_ended, *(left for ours in self.folders for left in _abandoned(ours.parent))}:
-            with contextlib.suppress(
-                OSError
-            ):  # the kernel is not done with it: the next group to end removes it
+        if not self.folder:
+            return
+        with contextlib.suppress(OSError):
+            (self.folder / "cgroup.kill").write_text("1")
+        _ended.add(self.folder)
+        for folder in {*_ended, *_abandoned(self.folder.parent)}:
+            with contextlib.suppress(OSError):  # while the kernel is not done with it, it stays for the next
                 folder.rmdir()
             if not folder.exists():
                 _ended.discard(folder)
 
 
-def _bounded(folder: Path, file: str, value: int) -> bool:
+def _made(folder: Path, limits: dict[str, int]) -> bool:
+    """Whether the group could be made, with the first of the limits at least."""
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir()
     except OSError:
         return False
-    try:
-        (folder / file).write_text(str(value))
-    except OSError:
-        with contextlib.suppress(OSError):  # a limit set before keeps it
+    done = 0
+    for file, value in limits.items():
+        with contextlib.suppress(OSError):
+            (folder / file).write_text(str(value))
+            done += 1
+    if not done:
+        with contextlib.suppress(OSError):
             folder.rmdir()
-        return False
-    return True
+    return bool(done)
 
 
-def _hierarchies(controller: str) -> Iterator[tuple[Path, str]]:
-    """Where a group may be made, with the file of its limit: in ours, or beside it if it holds processes."""
-    two, one = LIMITS[controller]
+def _places() -> Iterator[Path]:
+    """Where a group may be made: version 1 has a tree for processes alone (to join another one, for memory,
+    takes longer than all the rest); in version 2 beside ours, since a group with processes has none below."""
     for line in memberships():
         _, controllers, path = line.split(":", 2)
         ours = path.strip("/")
-        if controller in controllers.split(","):
-            yield HERE / controller / ours, one
+        if "pids" in controllers.split(","):
+            yield HERE / "pids" / ours
         elif not controllers and (HERE / "cgroup.controllers").exists():
-            yield from ((HERE / ours, two), (HERE / ours / "..", two))
+            yield from (HERE / ours, (HERE / ours).parent)
 
 
 def memberships() -> list[str]:

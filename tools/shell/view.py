@@ -6,6 +6,7 @@ It reads the file system and the environment; it knows no kernel interface and s
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +63,8 @@ class Access(IntEnum):
 
 # Covered: the homes, what other programs put down for a while, their sockets, and other disks.
 HOMES = ("/home", "/root")
-COVERED = ("/run", "/var/run", "/tmp", "/var/tmp", "/mnt", "/media")  # noqa: S108
+SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108
+COVERED = (*SCRATCH, "/run", "/mnt", "/media")
 SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
     *("/etc/ssl/private", "/etc/wireguard", "/etc/kubernetes", "/etc/krb5.keytab", "/etc/docker"),
@@ -129,26 +131,28 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
     read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
     mine = {real(home) for home in (*map(Path, HOMES), *homes())} - {Path("/")}
-    covered = mine | {real(Path(place)) for place in COVERED}
+    covered = mine | {place for place in map(real, map(Path, COVERED)) if not idle(place)}
     if held := next((home for home in mine if home.is_relative_to(root)), None):
         raise ToolError(
             f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
             " a project."
         )
-    found: dict[Path, Access] = {}
+    found = {place: Access.COVERED for place in covered if place.exists()}
 
     def put(access: Access, *paths: Path) -> None:
         for path in map(real, paths):
-            if path.exists() and os.access(path, os.R_OK):
+            if os.access(path, os.R_OK):
                 found[path] = max(access, found.get(path, access))
 
-    put(Access.COVERED, *covered)
-    put(Access.READ, *(place for place in programs() if not real(place).is_relative_to(root)))
+    own_homes = sorted({str(real(home)) for home in homes()})
+    needed = programs(os.environ.get("PATH", ""), sys.prefix, sys.base_prefix, *own_homes)
+    found.update({place: Access.READ for place in needed if not place.is_relative_to(root)})
     put(Access.READ, *boundary.readable)
     put(Access.WRITE, boundary.root, *boundary.writable)
     put(Access.PROTECTED, *(root / name for name in (OURS, *GIT)), *boundary.protected, *running(root))
     own = [real(folder) for folder in (state_dir(), config_dir(), cache_dir())]
-    put(Access.HIDDEN, *boundary.hidden, *own, *map(Path, SECRETS), *Path("/etc/ssh").glob("*_key"))
+    put(Access.HIDDEN, *boundary.hidden, *own)
+    found.update(dict.fromkeys(secrets(), Access.HIDDEN))
     for folder in own:
         if root.is_relative_to(folder):
             found[folder] = Access.COVERED
@@ -166,27 +170,39 @@ def around(place: Path, known: Mapping[Path, Access]) -> Access:
     return next((known[outer] for outer in place.parents if outer in known), Access.READ)
 
 
+@functools.cache
+def secrets() -> tuple[Path, ...]:
+    """What the system keeps from ordinary users, as far as this one may read it."""
+    named = map(real, (*map(Path, SECRETS), *Path("/etc/ssh").glob("*_key")))
+    return tuple(place for place in named if os.access(place, os.R_OK) and not idle(place))
+
+
+def idle(place: Path) -> bool:
+    """Whether nothing need cover a place: it is not there, or an empty folder, and not for scratch."""
+    if place.is_dir():
+        return str(place) not in SCRATCH and not any(place.iterdir())
+    return not place.exists()
+
+
 def running(root: Path) -> Iterator[Path]:
     """The environment that quoth itself runs from, if it lies in the workspace: its code stays as it is."""
     if real(Path(sys.prefix)).is_relative_to(root):
         yield Path(sys.prefix)
 
 
-def programs() -> Iterator[Path]:
-    """The folders that programs of PATH, and this Python, need: read-only inside, also below home."""
-    yield from (Path(sys.prefix), Path(sys.base_prefix))
-    mine = {real(home) for home in homes()}
-    for name in os.environ.get("PATH", "").split(os.pathsep):
-        folder = Path(name)
-        if not name or not folder.is_absolute():
-            continue
-        yield folder
+@functools.cache
+def programs(path: str, *more: str) -> tuple[Path, ...]:
+    """The folders below home that the programs of PATH need, and this Python: of ``more``, the first two are
+    Python's, the others homes."""
+    python, homes = more[:2], [Path(home) for home in more[2:]]
+    found = [real(Path(folder)) for folder in (*python, *path.split(os.pathsep)) if folder.startswith("/")]
+    for folder in tuple(found):
         whole = folder.parent
-        deep = any(len(whole.parts) > len(home.parts) and whole.is_relative_to(home) for home in mine)
+        deep = any(len(whole.parts) > len(home.parts) and whole.is_relative_to(home) for home in homes)
         if folder.name in ("bin", "shims") and deep and whole.name not in (".local", ".cargo"):
-            yield whole
-    for home in mine:
-        yield from (home / part for part in TOOLCHAINS)
+            found.append(whole)
+    found += [home / part for home in homes for part in TOOLCHAINS]
+    return tuple(place for place in found if os.access(place, os.R_OK))
 
 
 def real(path: Path) -> Path:

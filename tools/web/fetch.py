@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.images import image_value, is_image
 from quoth.tools.call.web_url import WebUrl, read_url
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
@@ -42,6 +43,9 @@ async def fetch(url: str, wanted: str, ctx: ToolContext) -> Any:
     response = await ask(here, ACCEPT[wanted], ctx.may_reach)
     if response.moved:
         return await _follow(here, response.moved, wanted, ctx)
+    if wanted != "json" and is_image(response.body):
+        name = here.path.rpartition("/")[2] or here.host
+        return {"url": str(here), "image": image_value(ctx, response.body, name)}
     return page_of(response, wanted)
 
 
@@ -66,6 +70,8 @@ async def _follow(here: WebUrl, moved: str, wanted: str, ctx: ToolContext) -> An
     finally:
         _way.reset(before)
     if result.ok:
+        if result.follow_up:
+            ctx.say(result.follow_up)
         return result.value
     if result.status == "pending":
         raise Pending(result.message)

@@ -10,18 +10,15 @@ nobody could check it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-import ssl
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.web_url import WebUrl, as_address, not_public
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 from quoth.tools.text import excerpt, one_line
+from quoth.tools.web.answer import body_of, certificate_fault, explained
 
 if TYPE_CHECKING:
     import httpx
@@ -96,7 +93,7 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
     """The answer of the server. Raises ToolError, and ToolFailure ``timeout`` or ``denied``."""
     import httpx
 
-    with _explained(url):
+    with explained(url.place, SECONDS):
         async with asyncio.timeout(SECONDS):
             addresses = await addresses_of(url, may_reach)
             verify = httpx.create_ssl_context() if url.scheme == "https" else False
@@ -105,7 +102,7 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
                     try:
                         return await _ask_at(client, url, address, accept)
                     except httpx.ConnectError as error:
-                        if number == len(addresses) or _certificate_fault(error) is not None:
+                        if number == len(addresses) or certificate_fault(error) is not None:
                             raise
     raise ToolError(f"{url.host} has no address.")
 
@@ -125,7 +122,7 @@ async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: 
         kind, _, _ = response.headers.get("content-type", "").partition(";")
         kind, body = kind.strip().lower()[:100], b""
         if response.status_code < 300 or kind.startswith("text/plain"):
-            body = await _body(response, url)
+            body = await body_of(response, url.place, MAX_BYTES)
         if response.status_code >= 300:
             said = one_line(body.decode("utf-8", "replace"), 200)
             reason = one_line(response.reason_phrase, 60)
@@ -146,46 +143,3 @@ def _moved(url: WebUrl, response: httpx.Response) -> str:
         return urljoin(str(url), place)
     except ValueError:
         return place  # whoever reads it says what is wrong
-
-
-async def _body(response: httpx.Response, url: WebUrl) -> bytes:
-    body = bytearray()
-    pieces = inflated(response.aiter_raw(), response.headers.get("content-encoding", ""))
-    async with contextlib.aclosing(pieces):
-        async for piece in pieces:
-            body += piece
-            if len(body) > MAX_BYTES:
-                raise ToolError(f"{url.place} is larger than {MAX_BYTES:,} bytes, the most that is fetched.")
-    return bytes(body)
-
-
-@contextlib.contextmanager
-def _explained(url: WebUrl) -> Iterator[None]:
-    """Say in a sentence what went wrong on the way to a page."""
-    import httpx
-
-    try:
-        yield
-    except (httpx.TimeoutException, TimeoutError):
-        raise ToolFailure("timeout", f"{url.place} did not answer within {SECONDS:g} s.") from None
-    except UnknownEncodingError as error:
-        raise ToolError(
-            f"{url.place} answered compressed as {excerpt(str(error))}, which it was not asked for."
-        ) from None
-    except zlib.error:
-        raise ToolError(f"{url.place} answered with what cannot be decompressed.") from None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        if (fault := _certificate_fault(error)) is not None:
-            raise ToolError(f"The certificate of {url.host} is not to be trusted: {fault}.") from None
-        raise ToolError(
-            f"{url.place} cannot be reached: {excerpt(str(error), 100).rstrip('.') or type(error).__name__}."
-        ) from None
-
-
-def _certificate_fault(error: BaseException | None) -> str | None:
-    """What is wrong with the certificate, where that is what stands behind an error."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return excerpt(error.verify_message.rstrip("."), 120)
-        error = error.__cause__ or error.__context__
-    return None

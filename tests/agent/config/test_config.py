@@ -184,6 +184,8 @@ def test_a_workspace_only_tightens_the_budgets(tmp_path: Path) -> None:
     "text",
     [
         '(provider "work" :like "openai" :url "https://h/v1")',
+        '(gate-command ["true"])',
+        '(after "*.py" ["evil" file])',
         '(model "scripted:evil.hy")',
         '(model "local:/tmp/evil.gguf")',
         '(model "cascade:openai:gpt-5-mini,scripted:evil.hy")',

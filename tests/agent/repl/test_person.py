@@ -276,6 +276,43 @@ async def test_the_last_message_is_taken_back(repl: Repl, capsys: pytest.Capture
     assert "two please" not in asked(repl)
 
 
+async def test_what_was_written_since_a_message_is_put_back_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies = (
+        '(write-file :path "a.txt" :content "one")',
+        "It is.",
+        '(edit-file "a.txt" "one" "two")',
+        "Now.",
+    )
+    given = {"model": scripted(*replies), "session": "s1", "consent": "yes"}
+    async with AsyncAgent(workspace=files(tmp_path, {}), **given) as agent:
+        repl = Repl(agent)
+        await said(repl, capsys, "one please", "two please")
+        assert "new file a.txt, 1 line\n│ + two\n" in await said(repl, capsys, ",diff")
+        told = await said(repl, capsys, ",undo")
+        assert told == (
+            "Taken back: two please\nPut back: 1 file\n  replaces the only line of a.txt by 1 line\n"
+            "! The next message goes on from before it.\n"
+        )
+        assert (tmp_path / "a.txt").read_text() == "one"
+        assert (await said(repl, capsys, ",redo")).startswith("Written again: 1 file\n")
+        assert (tmp_path / "a.txt").read_text() == "two"
+        assert "What its calls have done stays done." in await said(repl, capsys, ",undo message")
+        assert (tmp_path / "a.txt").read_text() == "two"
+        await said(repl, capsys, '(write-file "b.txt" "by hand")', ",undo files")
+        assert not (tmp_path / "b.txt").exists()
+        await said(repl, capsys, ",undo files", ",undo files")
+        assert not (tmp_path / "a.txt").exists()
+        assert (
+            await said(repl, capsys, ",undo")
+            == "! The conversation has no message that could be taken back.\n"
+        )
+        assert await said(repl, capsys, ",undo all") == (
+            "! It is ,undo, ,undo files or ,undo message; not ,undo all\n"
+        )
+
+
 # Ctrl-C
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Said, Spy, agent, files, form, gateway, native, quoth, tool
+from words import Said, Spy, agent, files, form, native, quoth, tool
 
 from quoth import Agent, PolicyOptions
 from quoth.agent.plan.drafting import DraftStep, draft
@@ -376,30 +376,3 @@ def test_a_call_stands_in_its_plan_as_it_is_and_cannot_leave_its_step(text: str)
     for step in plan.steps:
         (block,) = step.forms
         assert from_model(read_one(block.text)).identity == call.identity
-
-
-def test_the_stage_stands_behind_policy_and_guard_and_before_the_rest(tmp_path: Path) -> None:
-    noted: list[str] = []
-
-    class Notes:
-        def enters(self, call: Call) -> None: ...
-
-        def changing(self, paths: Any, perhaps: bool = False) -> int:
-            return 0
-
-        def note(self, call: Call, paths: Any) -> str:
-            noted.append(call.tool)
-            return "noted"
-
-    body = Spy()
-    planned = tool("planned", body, effects=["runs"])
-    guarded = tool("guarded", body, guard=lambda: False, effects=["runs"])
-    read = tool("read", body, effects=["reads"])
-    desk = gateway(planned, guarded, read, workspace=tmp_path, given={"planning": Notes()})
-    ends = {name: desk.pass_through(f"({name})") for name in ("planned", "guarded", "read")}
-    assert {name: (end.status, end.audit["stage"]) for name, end in ends.items()} == {
-        "planned": ("denied", "plan"),
-        "guarded": ("denied", "guard"),
-        "read": ("ok", "body"),
-    }
-    assert (noted, body.calls) == (["planned"], 1)

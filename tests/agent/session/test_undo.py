@@ -329,7 +329,7 @@ def test_undo_of_nothing_is_one_sentence(tmp_path: Path) -> None:
         assert nothing(one, since=50) == "Session s1 has written no file since s1.50."
         fork, _ = fork_session(one._agent.store, "s1")
         assert nothing(one, fork) == NOTHING["fork"].replace("FORK", fork)
-        one._agent.transcript.mark_imported("s1", 2)
+        one._agent.transcript.mark_imported("s1", 6)
         one._agent.store.execute("DELETE FROM writes")
         assert nothing(one) == NOTHING["import"]
 

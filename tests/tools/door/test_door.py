@@ -255,7 +255,7 @@ def test_the_statuses_tested_here_are_all_there_are() -> None:
 
 def test_the_stages_stand_in_their_order() -> None:
     assert [name for name, _ in STAGES] == (
-        ["look-up", "validation", "receipt", "limits", "policy", "guard", "gate", "consent", "body"]
+        ["look-up", "validation", "receipt", "limits", "policy", "guard", "plan", "gate", "consent", "body"]
     )
 
 
@@ -293,10 +293,20 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
         diary.append("body")
         return said["body"]
 
+    class PlanMode:
+        def changing(self, *_: Any, **more: Any) -> int:
+            return 0
+
+        def note(self, *_: Any) -> str:
+            diary.append("plan")
+            return "It is a step now."
+
+    planned: dict[str, Any] = {"effects": ["writes"]} if stop == "plan" else {}
     name = "other" if stop == "look-up" else "probe"
     text = f"({name} 1)" if stop == "validation" else f"({name})"
     here = gateway(
-        tool(guard=guard, body=body, gate=True),
+        tool(guard=guard, body=body, gate=True, **planned),
+        given={"planning": PlanMode()} if planned else {},
         receipts=part("receipt"),
         limits=part("limits"),
         policy=part("policy"),
@@ -318,6 +328,8 @@ def test_a_stage_that_ends_the_call_leaves_the_later_ones_unasked(stop: str) -> 
         assert diary == []
     elif stop == "receipt":  # what a rule or guard denies by now is answered by no receipt
         assert diary == ["receipt", "policy", "guard"]
+    elif stop == "plan":  # neither a reviewer nor a person judges what is not made
+        assert diary == ["receipt", "limits", "policy", "guard", "plan"]
     else:
         assert diary == ASKED[: ASKED.index(stop) + 1]
     assert result.ok is (stop in ("body", "receipt"))

@@ -109,7 +109,7 @@ def test_what_it_is_told_has_no_secrets_and_is_whole(tmp_path: Path) -> None:
         "tool": "login",
         "effects": [],
         "depth": 0,
-        "route": "call",
+        "route": "python",
     }
     assert told["digest"] == result.audit["digest"]
     assert "sesame" not in (tmp_path / "asked").read_text()

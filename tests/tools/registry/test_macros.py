@@ -722,8 +722,8 @@ def test_a_request_asks_first(tmp_path: Path, server: str) -> None:
     [
         ("missing", "answered 404: nothing here"),
         ("away", "answered 302: "),
-        ("huge", f"answered with more than {MAX_OUTPUT} bytes."),
-        ("packed/bomb/gzip", f"answered with more than {MAX_OUTPUT} bytes."),
+        ("huge", f"answered with more than {MAX_OUTPUT:,} bytes."),
+        ("packed/bomb/gzip", f"answered with more than {MAX_OUTPUT:,} bytes."),
         ("packed/bomb/gzip-gzip", "answered compressed as gzip, gzip, which it was not asked for."),
         ("packed/br", "answered compressed as br, which it was not asked for."),
         ("packed/GZIP", "answered with what cannot be decompressed."),

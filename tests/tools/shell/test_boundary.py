@@ -213,21 +213,27 @@ def test_keys_of_the_environment_stay_out(tmp_path: Path) -> None:
 
 def test_a_control_group_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("quoth.tools.shell.cgroup.HERE", tmp_path)
-    monkeypatch.setattr("quoth.tools.shell.cgroup.memberships", lambda: ["7:pids:/", "0::/"])
+    monkeypatch.setattr("quoth.tools.shell.cgroup.memberships", lambda: ["8:cpu:/", "7:pids:/", "0::/"])
     (tmp_path / "pids").mkdir()
     group = ControlGroup(1 << 30, 20)
-    [folder] = group.folders
-    assert (folder / "pids.max").read_text() == "20"
-    assert group.join()[-2:] == (str(folder), "--")
-    (folder / "pids.max").unlink()  # in a real one, the files go with the folder
-    (folder / "cgroup.kill").unlink(missing_ok=True)
-    abandoned = tmp_path / "pids/quoth-4999999-0"
-    abandoned.mkdir()
-    alive = tmp_path / f"pids/quoth-{os.getpid()}-99999"
+    assert group.folder is not None
+    assert (group.folder / "pids.max").read_text() == "20"
+    assert group.join()[-1] == str(group.folder)
+    for file in group.folder.iterdir():  # those of the kernel go with the folder
+        file.unlink()
+    alive, abandoned = (tmp_path / f"pids/quoth-{process}-9" for process in (os.getpid(), 4999999))
     alive.mkdir()
+    abandoned.mkdir()
     monkeypatch.setattr(Path, "write_text", lambda *_: 0)
     group.close()
     assert [left.name for left in (tmp_path / "pids").iterdir()] == [alive.name]
+
+
+def test_where_no_control_group_may_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.tools.shell.cgroup.HERE", Path("/nowhere"))
+    group = ControlGroup(1 << 30, 20)
+    assert (group.folder, group.join()) == (None, ())
+    group.close()
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

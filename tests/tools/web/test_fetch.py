@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import ssl
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,15 @@ def test_what_is_not_what_was_asked_for(body: bytes, wanted: str, sentence: str)
     assert str(told.value) == sentence
 
 
+def test_an_image_comes_as_a_value(server: Server) -> None:
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", 640, 480) + b"\x08\x02\0\0\0"
+    server.answers = [moved("/cat.png"), status(200, png, kind="image/png")]
+    result = fetched(at(server), HERE)
+    image = {"image": "", "name": "cat.png", "type": "image/png", "width": 640, "height": 480}
+    assert result.value == {"url": at(server, "/cat.png"), "image": image}
+    assert result.follow_up == "An image, 640x480."
+
+
 # Where it leads on
 
 
@@ -173,7 +183,7 @@ def test_it_does_not_lead_on_for_ever(server: Server) -> None:
         (status(200, b"x" * 20, content_encoding="gzip"), "answered with what cannot be decompressed."),
         (
             status(200, gzip.compress(b"0" * 6_000_000), content_encoding="gzip"),
-            "is larger than 5,000,000 bytes, the most that is fetched.",
+            "answered with more than 5,000,000 bytes.",
         ),
     ],
 )
@@ -202,6 +212,10 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
         (
             "https://exa mple.org",
             "An address holds no spaces, backslashes or control characters; a space is written %20.",
+        ),
+        (
+            "https://аpple.example",  # the first letter is Cyrillic
+            "In an address the server is named in ASCII: xn--pple-43d.example for аpple.example.",
         ),
         ("https://ex_-.org", "ex_-.org is no name of a server."),
         ("https://a..example.org", "a..example.org is no name of a server."),
@@ -247,7 +261,7 @@ def test_a_certificate_is_of_the_name_that_was_asked_for(
     with loopback(status(200, b"ok", kind="text/plain"), context) as server:
         url, rules = at(server, host="site.example"), '(allow (fetch :url (host "site.example" "127.0.0.1")))'
         if sentence:
-            said = f"error: The certificate of site.example is not to be trusted: {sentence}."
+            said = f"error: {url} has a certificate that is not to be trusted: {sentence}."
             assert refusal(url, rules) == said
             assert server.requests == []
         else:
