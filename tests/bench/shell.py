@@ -1,5 +1,5 @@
-"""What a boundary costs: running ``true`` bare, and as the tool shell does inside each kind. Prints an Org table
-of milliseconds, by the clock and of processor time; the clock tells the truth on an idle machine only.
+"""What a boundary costs: running ``true`` bare, and as the tool shell does inside each kind. Prints an Org
+table of milliseconds, by the clock and of processor time; the clock tells the truth on an idle machine only.
 
 python tests/bench/shell.py [--rounds N]
 """
