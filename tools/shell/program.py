@@ -186,13 +186,13 @@ async def run(
     except OSError as error:
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
     finally:
+        lines.end()
         if feeding is not None:
             feeding.cancel()
         try:
             await program.put_away()
         finally:
             command.close()
-    lines.end()
     result = {"exit": exit_code(code), "output": plain(output.text)}
     for note in notes(argv, result, network):
         ctx.say(note)
@@ -274,8 +274,11 @@ class Lines:
             self._tell(lines + newline)
 
     def end(self) -> None:
-        if self._show is not None and self._rest:
-            self._tell(self._rest)
+        """Show the rest, and that no more comes by an empty text."""
+        if self._show is not None:
+            if self._rest:
+                self._tell(self._rest)
+            self._show("")
 
     def _tell(self, data: bytes) -> None:
         assert self._show is not None

@@ -181,6 +181,7 @@ def test_output_is_told_by_whole_lines_as_it_comes_and_kept_once(
     assert output == f"{KEY}\nhalf line\n0\n", "no key of the environment is passed"
     told = "".join(event.data for event in heard if event.kind == "output")
     assert told == "[secret]\nhalf line\n0\n"
+    assert [event.data for event in heard if event.kind == "output"][-1] == "", "it has ended"
     stored = [json.dumps(event.data) for event in here._agent.transcript.events(here.session)]
     assert sum("half line" in text for text in stored) == 1
 
