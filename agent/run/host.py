@@ -314,7 +314,7 @@ class Host(EventSource):
             consent=self.broker,
             gate=policies.open_gate(),
             after=self.config.after,
-            programs=open_gates(self._gates, lambda: self.table.secrets),
+            gate_programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
