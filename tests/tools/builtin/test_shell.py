@@ -336,6 +336,16 @@ def test_no_rule_allows_the_network_that_does_not_name_it(rules: str, tmp_path: 
     assert tuple(result.ok for result in told) == NETWORK[rules]
 
 
+def test_a_workspace_around_the_home_folder_is_refused_before_anybody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home/ann").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home/ann"))
+    with agent(tmp_path) as here:
+        result = here.call('(shell :argv ["ls"])')
+    assert (result.status, "start in the folder of a project" in result.message) == ("invalid", True)
+
+
 def test_a_program_may_decide_nothing(here: Agent) -> None:
     assert value(here.call('(shell :argv ["printenv" "QUOTH_INSIDE"])'))["output"] == "1\n"
     assert os.environ.get("QUOTH_INSIDE") is None
