@@ -16,6 +16,8 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from quoth.agent.session.undo_plan import Done, Left, PutBack, UndoPlan
 
+MOST = 10  # calls that are not covered, shown one by one
+
 
 def lines_of(one: Difference, note: str, *, color: bool) -> list[str]:
     """One file: what becomes of it, and the lines that differ."""
@@ -40,7 +42,9 @@ def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
 
 
 def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
-    yield from (f"not covered: {one}" for one in plan.uncovered)
+    yield from (f"not covered: {one}" for one in plan.uncovered[:MOST])
+    if len(plan.uncovered) > MOST:
+        yield f"not covered: {number_of(len(plan.uncovered) - MOST, 'more call')} (all: --json)"
 
 
 def changed_lines(found: Iterable[tuple[PutBack, str]], *, color: bool) -> Iterator[str]:
