@@ -35,7 +35,7 @@ def plan_lines(plan: UndoPlan, *, color: bool) -> Iterator[str]:
 
 def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
     for one in left:
-        yield f"left as it is: {visible(one.path)}; {one.why}"
+        yield f"left as it is: {visible(one.path)}; {visible(one.why)}"
         if one.difference is not None and one.difference.lines:
             yield "  to put it back would change:"
             yield from lines_of(one.difference, "", color=color)[1:]
