@@ -276,9 +276,11 @@ def test_a_call_is_a_step_again_when_one_between_may_matter_to_it(office: Office
     def write(name: str) -> str:
         return f'(write-file :path "{name}" :content "x")'
 
-    said = [MARK, write("a"), write("b"), write("a"), MARK, MARK]
+    test = '(shell :argv ["make" "test"])'
+    said = [MARK, test, write("a"), write("b"), write("a"), test, test, MARK]
     office.run(*said, "Done.")
-    assert office.steps() == [MARK, write("a"), write("b"), MARK]
+    assert office.steps() == [MARK, test, write("a"), write("b"), test, MARK]
+    assert "* PLAN 2. shell make test\n" in office.plan()
 
 
 def test_nobody_is_asked_and_nothing_is_counted_for_a_call_that_is_planned(tmp_path: Path) -> None:
