@@ -65,8 +65,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   hits)
 
 (defn search [ctx pattern path glob limit all]
-  (import time)
+  (import time  quoth.tools.builtin.prefilter [sieve])
   (setv expression (compiled pattern)
+        wanted (sieve pattern)
         deadline (+ (time.monotonic) SECONDS)
         hits []
         left-out 0
@@ -74,12 +75,14 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (try
     (for [file (.walk ctx.workspace path :all all :ignored ignored)]
       (seconds-to deadline)
+      (when (not (fnmatch file.name glob))
+        (continue))
       (setv shown (.spelling ctx.workspace file))
       (cond
-        (not (fnmatch file.name glob))
-          (continue)
         (not (.may-read ctx shown))
           (+= left-out 1)
+        (and wanted (not (.may-be-in wanted file)))
+          (continue)
         True
           (.extend hits (hits-in ctx.workspace shown expression deadline (- (+ limit 1) (len hits)))))
       (when (> (len hits) limit)
