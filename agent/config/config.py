@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from quoth.neuro.backends.providers import Provider
 from quoth.tools.policy.spending import DailyBudget
@@ -20,7 +20,8 @@ class Config:
 
     ``budget`` bounds each run, by the names of RunLimits; ``daily`` bounds a day. ``providers`` are those
     configured beside the table, ``gate_command`` is the program that judges every call, ``after`` are those
-    that run after a file was written, ``notes`` sentences for a person about files that do not count."""
+    that run after a file was written, ``shell`` is what programs of the tool shell may see beside the
+    workspace, by the names of Boundary, ``notes`` sentences for a person about files that do not count."""
 
     model: str | None = None
     dialect: str | None = None
@@ -33,6 +34,7 @@ class Config:
     providers: Mapping[str, Provider] = field(default_factory=dict, repr=False)
     gate_command: tuple[str, ...] | None = None
     after: tuple[AfterWrite, ...] = ()
+    shell: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

@@ -73,5 +73,6 @@ def _over(user: Config, own: Config) -> Config:
             "daily": user.daily + own.daily,
             "providers": user.providers,
             "after": user.after,
+            "shell": user.shell,
         },
     )

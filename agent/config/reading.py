@@ -6,7 +6,9 @@ The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperatu
 ``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
 ``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
-``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``; and
+``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``;
+``(shell :readable ["~/.m2"] :writable ["/data"] :variables ["JAVA_HOME"] :memory 4 :processes 512)``, what
+programs of the tool shell may see and use beside the workspace; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
 """
 
@@ -16,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import hy.models as m
@@ -87,6 +90,8 @@ class _Reader:
                     daily.append(budget)
                     continue
                 value: Any = budget
+            elif head == "shell":
+                value = self.shell(form)
             else:
                 value = VALUES[head](self, self.one(form, head))
             if head in said:
@@ -128,9 +133,9 @@ class _Reader:
             raise self.fault(node, f"A number from 0 is needed, not {show(node)}.")
         return float(node)
 
-    def seconds(self, node: Any) -> float:
+    def seconds(self, node: Any, what: str = "seconds") -> float:
         if not isinstance(node, (m.Integer, m.Float)) or not 0 < node < 1e15:
-            raise self.fault(node, f"A number of seconds above 0 is needed, not {show(node)}.")
+            raise self.fault(node, f"A number of {what} above 0 is needed, not {show(node)}.")
         return float(node)
 
     def temperature(self, node: Any) -> float:
@@ -190,6 +195,34 @@ class _Reader:
         words = [None if word == m.Symbol("file") else self.text(word) for word in argv]
         more = {key: OF_AFTER[key](self, value) for key, _, value in self.pairs(form, OF_AFTER, 3)}
         return AfterWrite(pattern, (os.path.expanduser(str(words[0])), *words[1:]), **more)  # noqa: PTH111
+
+    def shell(self, form: Any) -> dict[str, Any]:
+        if not self.own:
+            raise self.fault(form, "A workspace may not say what programs see of the rest of this machine.")
+        return {key: OF_SHELL[key](self, value) for key, _, value in self.pairs(form, OF_SHELL)}
+
+    def texts(self, node: Any) -> list[str]:
+        if not isinstance(node, m.List):
+            raise self.fault(node, f'A list of texts is needed, such as ["~/.m2"], not {show(node)}.')
+        return [self.text(item) for item in node]
+
+    def places(self, node: Any) -> tuple[Path, ...]:
+        found = []
+        for item, text in zip(node, self.texts(node), strict=True):
+            place = Path(os.path.expanduser(text))  # noqa: PTH111  "~x" may be no user
+            if not place.is_absolute():
+                raise self.fault(item, f"A place begins with / or ~/, not as {show(item)}.")
+            found.append(place)
+        return tuple(found)
+
+    def variables(self, node: Any) -> tuple[str, ...]:
+        for item, text in zip(node, self.texts(node), strict=True):
+            if not _VARIABLE.fullmatch(text):
+                raise self.fault(item, "A variable is named, as JAVA_HOME; its value does not belong here.")
+        return tuple(self.texts(node))
+
+    def gigabytes(self, node: Any) -> int:
+        return int(self.seconds(node, "gigabytes") * (1 << 30))
 
     def truth(self, node: Any) -> bool:
         if node not in (m.Symbol("True"), m.Symbol("False")):
@@ -299,7 +332,14 @@ VALUES: dict[str, Value] = {
     "max-reply-tokens": _Reader.whole,
     "gate-command": _Reader.gate_command,
 }
-HEADS = (*VALUES, "after", "budget", "provider")
+HEADS = (*VALUES, "after", "budget", "provider", "shell")
+OF_SHELL: dict[str, Value] = {
+    "readable": _Reader.places,
+    "writable": _Reader.places,
+    "variables": _Reader.variables,
+    "memory": _Reader.gigabytes,
+    "processes": _Reader.whole,
+}
 OF_RUN: dict[str, Value] = {
     "tokens": _Reader.whole,
     "cost": _Reader.number,

@@ -17,18 +17,13 @@ from quoth.tools.text import number_of
 # As they are listed: what everybody needs, what some need, and what is looked up.
 TOPICS = {
     "First": (
-        "start",
-        "day",
-        "repl",
-        "models",
-        "tools",
-        "policy",
-        "approvals",
-        "programs",
-        "plans",
-        "sessions",
+        *("start", "day", "repl", "models", "tools", "policy", "approvals", "programs", "shell", "plans"),
+        *("sessions",),
     ),
-    "Then": ("web", "python", "emacs", "memory", "reminders", "chat", "machines", "traces", "dialects"),
+    "Then": (
+        *("skills", "web", "python", "emacs", "memory", "reminders", "chat", "machines"),
+        *("traces", "dialects"),
+    ),
     "To look up": ("commands", "terms", "security", "house"),
 }
 _HEADLINE = re.compile(r"^\*+ (.+)$")

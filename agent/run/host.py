@@ -198,6 +198,13 @@ class Host(EventSource):
             event = RunEvent("question", self.broker.find(request))
             (self.tell if run is None else run.pass_on)(event)
 
+    @property
+    def _boundary(self) -> dict[str, Any]:
+        """What programs see beside the workspace: what the user has named, and the files of skills."""
+        said = self.config.shell
+        skills = skill_folders(self.workspace.root) if "skill" in self.table.shown else ()
+        return {**said, "readable": (*said.get("readable", ()), *skills)}
+
     def _background(self) -> Background:
         """The programs in the background of this session."""
         if self._programs is None:
@@ -307,7 +314,7 @@ class Host(EventSource):
             consent=self.broker,
             gate=policies.open_gate(),
             after=self.config.after,
-            programs=open_gates(self._gates, lambda: self.table.secrets),
+            gate_programs=open_gates(self._gates, lambda: self.table.secrets),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
@@ -349,8 +356,8 @@ class Host(EventSource):
             chat=self.chat,
             shows=self._shows,
             programs=self._background,
+            boundary=self._boundary,
             known_files=self._session.files,
-            boundary={"readable": skill_folders(self.workspace.root)} if "skill" in self.table.shown else {},
         )
 
     def listed(self) -> ToolTable:

@@ -71,13 +71,16 @@ class PlanMode:
         self._run = run
         self._programs: dict[str, Call] = {}
         self._steps = [
-            PlannedStep(data["step"], event.key, read_form(data["form"]), frozenset(data.get("paths", ())))
-            for event in self._events()
-            if "step" in (data := event.data)
+            PlannedStep(
+                number, event.key, read_form(event.data["form"]), frozenset(event.data.get("paths", ()))
+            )
+            for number, event in enumerate(_steps_in(self._events()), 1)
         ]
 
     def _events(self) -> list[Event]:
-        return list(self._host.transcript.events(self._host.session, kind="plan"))
+        """The events of the plan; what another machine has planned is no part of it."""
+        transcript, session = self._host.transcript, self._host.session
+        return list(transcript.events(session, kind="plan", after=transcript.imported(session)))
 
     # Steps
 
@@ -141,7 +144,7 @@ class PlanMode:
         """Write the plan, if this run has noted a step, and tell where it is. A file that a person has
         changed since, or flown, stays as it is: further steps go into another."""
         events = self._events()
-        steps = [event for event in events if "step" in event.data]
+        steps = _steps_in(events)
         mine = [event for event in steps if event.run.partition("/")[0] == self._run.partition("/")[0]]
         if not mine:
             return None
@@ -154,7 +157,8 @@ class PlanMode:
                 f"Session {self._host.session} in plan mode; nothing of this was made."
                 " Edit it, approve it, fly it."
             )
-            text = draft(self._title(chosen[0]), [remark], [_drafted(event) for event in chosen])
+            drafted = [_drafted(number, event) for number, event in enumerate(chosen, first)]
+            text = draft(self._title(chosen[0]), [remark], drafted)
             data = text.encode("utf-8", "backslashreplace")
             self._save(part, first, data)
         except (ToolError, OSError) as error:
@@ -200,11 +204,15 @@ class PlanMode:
         return "A plan" if told is None else str(told.said["text"])
 
 
-def _drafted(event: Event) -> DraftStep:
+def _steps_in(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if "step" in event.said]
+
+
+def _drafted(number: int, event: Event) -> DraftStep:
     said: Mapping[str, Any] = event.said
     quoted = said.get("quoted")
     remark = f"The model may have copied this call: its words stand in {quoted}" if quoted else ""
-    return DraftStep(said["step"], read_form(said["form"]), remark)
+    return DraftStep(number, read_form(said["form"]), remark)
 
 
 def _text(form: CallForm) -> str:
@@ -213,8 +221,10 @@ def _text(form: CallForm) -> str:
 
 
 def _digest_of(path: Path) -> str | None:
-    """The digest of a file; None where there is none."""
+    """The digest of a file; None where there is none, and empty for what is no file."""
     try:
+        if path.exists() and not path.is_file():
+            return ""
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
         return None

@@ -74,16 +74,12 @@ def notes_for_agents(root: Path) -> bytes | None:
 
 
 def nested_notes(root: Path) -> dict[str, bytes]:
-    """The AGENTS.md of the folders of a workspace, without its own: those that are least deep first. Raises
-    UsageError."""
+    """The AGENTS.md of the folders of a workspace, without its own: those that are least deep first, at most
+    MOST_NESTED. Raises UsageError."""
     workspace = Workspace(root)
     found = [workspace.shown(file) for file in workspace.walk(".") if file.name == NOTES]
     found = sorted((file for file in found if file != NOTES), key=lambda file: (file.count("/"), file))
-    if len(found) > MOST_NESTED:
-        raise UsageError(
-            f"There are {len(found)} files {NOTES} in {root}; at most {MOST_NESTED} can be trusted."
-        )
-    return {file: _checked(workspace, file) for file in found}
+    return {file: _checked(workspace, file) for file in found[:MOST_NESTED]}
 
 
 def _checked(workspace: Workspace, file: str) -> bytes:

@@ -19,7 +19,7 @@ from quoth.agent.terminal.forms import brief, stands
 from quoth.agent.terminal.output import colored, columns_of, complain, is_terminal, may_draw, set_in, shown
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.text import short
+from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
 SHOWN_LINES = 6
@@ -253,7 +253,7 @@ class Progress:
         lines = body.splitlines() or [""]
         first, last = (2, SHOWN_LINES - 2) if self._ran else (SHOWN_LINES, 0)  # what ran tells at its end
         if (more := len(lines) - SHOWN_LINES) > 0:
-            lines[first : len(lines) - last] = [f"… {more} more lines"]
+            lines[first : len(lines) - last] = [f"… {number_of(more, 'more line')}"]
         brief = [short(line, 160) for line in lines]
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 

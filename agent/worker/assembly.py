@@ -42,7 +42,7 @@ class Offer:
     table: ToolTable
     policy: RulesPolicy
     gate: Gate | None
-    programs: Sequence[GateProgram] = ()
+    gate_programs: Sequence[GateProgram] = ()
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def door_of(
         offer.table,
         policy=offer.policy,
         gate=offer.gate,
-        programs=offer.programs,
+        gate_programs=offer.gate_programs,
         audit=DeliveryAudit(store),
         limits=StoreLimits(store, counted) if shared is None else shared.limits(counted),
         tracer=tracer,

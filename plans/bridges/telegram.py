@@ -41,10 +41,13 @@ async def ask(http: httpx.AsyncClient, method: str, wait: int = 0, **fields: Any
 
 
 def line_of(update: dict[str, Any]) -> dict[str, Any]:
-    """The gateway's line for what a person says, or for a decision: /approve ID, /deny ID."""
+    """The gateway's line for what a person says or decides: /approve ID, /deny ID, /answer ID TEXT."""
     message = update["message"]
     command, _, request = message["text"].partition(" ")
     said = {command[1:]: request.strip()} if command in ("/approve", "/deny") else {"text": message["text"]}
+    if command == "/answer":
+        id, _, text = request.strip().partition(" ")
+        said = {"answer": id, "text": text}
     user, chat = str(message["from"]["id"]), str(message["chat"]["id"])
     return {"id": update["update_id"], "user": user, "chat": chat, **said}
 
@@ -73,7 +76,10 @@ async def bridge(address: str, *options: str) -> int:
         async for line in gateway.stdout:  # type: ignore[union-attr]
             said = json.loads(line)
             if said["kind"] == "asked":
-                said["text"] += "\n/approve {id} or /deny {id}".format(**said["request"])
+                asked = said["request"]
+                lines = [f"{number}  {one}" for number, one in enumerate(asked.get("choices", ()), 1)]
+                how = "/answer {id} TEXT" if "question" in asked else "/approve {id} or /deny {id}"
+                said["text"] = "\n".join([said["text"], *lines, how.format(**asked)])
             for start in range(0, len(said["text"]), LONGEST):
                 part = said["text"][start : start + LONGEST]
                 await ask(http, "sendMessage", chat_id=said["chat"], text=part)

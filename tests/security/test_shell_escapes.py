@@ -25,6 +25,7 @@ from typing import Any
 import escapes
 import pytest
 
+from quoth.agent import manual
 from quoth.tools.shell.boundary import Boundary, Kind, confined
 
 ROOT = os.getuid() == 0
@@ -50,12 +51,16 @@ FOR_ROOT = {
 BY_CHANCE = {
     *("write_through_a_folder_that_is_swapped", "raise_a_limit", "open_a_socket_to_the_host_of_a_machine"),
 }
-CANNOT: dict[str, set[str]] = {
-    "bubblewrap": set(),
+# What a kind cannot stop, and how the manual says it.
+CANNOT: dict[str, dict[str, str]] = {
+    "bubblewrap": {},
     "landlock": {
-        *("change_the_mode_outside", "change_the_time_outside", "mark_a_file_outside"),
-        *("write_the_configuration_of_git", "put_another_git_in_its_place"),
-        "fill_the_scratch_folder",
+        "change_the_mode_outside": "change the mode",
+        "change_the_time_outside": "the times",
+        "mark_a_file_outside": "the extended attributes",
+        "write_the_configuration_of_git": "write =.git/config=",
+        "put_another_git_in_its_place": "put another =.git= in the place of yours",
+        "fill_the_scratch_folder": "a folder of the disk, which a program may fill",
     },
 }
 WHO = [
@@ -166,8 +171,25 @@ class Victim:
         hidden = tuple(self.work / name for name in (".env", ".env2", "keys/deep/key"))
         return replace(Boundary(self.work, self.work, hidden=hidden, **LIMITS), **more)
 
-    def attempts(self, start: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> dict[str, str]:
-        """What worked, with what was said of the rest in front of the test."""
+    def confined(self, kind: Kind, **more: Any) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+        def start(words: list[str]) -> subprocess.CompletedProcess[str]:
+            command = confined(words, self.boundary(**more), kind)
+            argv = list(command.argv)
+            if self.owner and kind == "landlock":
+                argv[0] = PYTHON
+                os.chown(command.env["TMPDIR"], 65534, 65534)
+            argv = [*self.owner, *argv]
+            try:
+                return subprocess.run(
+                    argv, capture_output=True, text=True, env=command.env, pass_fds=command.pass_fds
+                )
+            finally:
+                command.close()
+
+        return start
+
+    def attempts(self, start: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> set[str]:
+        """What worked; what was said of each is printed."""
         words = [PYTHON if self.owner else sys.executable, "-I", "-S", self.script, json.dumps(self.facts)]
         ended = start(words)
         assert ended.returncode == 0, ended.stderr
@@ -246,20 +268,22 @@ def test_without_a_boundary_each_attempt_works(who: tuple[str, ...], victim_of: 
 def test_inside_a_boundary_none_works(who: tuple[str, ...], kind: Kind, victim_of: Any) -> None:
     victim = victim_of(who)
 
-    def start(words: list[str]) -> subprocess.CompletedProcess[str]:
-        command = confined(words, victim.boundary(), kind)
-        argv = list(command.argv)
-        if who and kind == "landlock":
-            argv[0] = PYTHON
-            os.chown(command.env["TMPDIR"], 65534, 65534)
-        try:
-            return subprocess.run(
-                [*who, *argv], capture_output=True, text=True, env=command.env, pass_fds=command.pass_fds
-            )
-        finally:
-            command.close()
+    assert victim.attempts(victim.confined(kind)) == set(CANNOT[kind])
 
-    assert victim.attempts(start) == CANNOT[kind]
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("bubblewrap", {"reach_an_abstract_socket"}), ("landlock", set())]
+)
+def test_the_network_opens_servers_and_no_more(kind: Kind, more: set[str], victim_of: Any) -> None:
+    victim = victim_of(())
+    servers = {f"reach_a_server_by_{way}" for way in ("tcp", "ipv6", "udp")}
+    assert victim.attempts(victim.confined(kind, network=True)) == {*CANNOT[kind], *servers, *more}
+
+
+def test_the_manual_says_what_cannot_be_stopped() -> None:
+    page = (Path(manual.__file__).parent / "security.org").read_text()
+    told = page.partition("What Landlock does not do")[2].partition("\n* ")[0]
+    assert [words for words in CANNOT["landlock"].values() if words not in told] == []
 
 
 def _limited() -> None:

@@ -34,7 +34,7 @@ from quoth.tools.errors import ToolError
 def may_begin_early(door: Parts, call: Call) -> bool:
     """Whether a call may be begun before its turn, as far as its tool tells: it declares that it reads and
     nothing else, and no reviewer, limit or cost stands in its way."""
-    if call.tool not in door.table or door.programs:
+    if call.tool not in door.table or door.gate_programs:
         return False
     tool = door.table.get(call.tool)
     if set(tool.effects) != {"reads"} or tool.cost == "expensive" or tool.gate or tool.ends_turn:

@@ -45,7 +45,7 @@ class Parts:
         policy: Policy | None = None,
         limits: Limits | None = None,
         gate: Gate | None = None,
-        programs: Sequence[GateProgram] = (),
+        gate_programs: Sequence[GateProgram] = (),
         after: Sequence[AfterWrite] = (),
         consent: Consent | None = None,
         audit: Audit | None = None,
@@ -60,7 +60,7 @@ class Parts:
         self.policy = policy or EffectsPolicy()
         self.limits = limits or NoLimits()
         self.gate = gate
-        self.programs = programs  # gates of the user's that judge every call
+        self.gate_programs = gate_programs  # gates of the user's that judge every call
         self.after = after  # programs of the user's that run after a file was written
         self.consent = consent or NobodyToAsk()
         self.audit = audit or MemoryAudit()

@@ -16,6 +16,8 @@ from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import changes_nothing
 from quoth.tools.policy.predicates import paths_in
 
+LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship, which change nothing
+
 
 async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
     """In plan mode, let a call that only reads go on, and note any other one as a step."""
@@ -26,7 +28,8 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
         planning.enters(state.call)
         return None
     paths = [str(path) for param in tool.path_params for path in paths_in(state.args.get(param.name))]
-    if changes_nothing(tool):
+    looks = tool.ships and state.args.get("operation") in LOOKING
+    if looks or changes_nothing(tool):
         return _reads(planning, state, paths)
     if (fault := _fault(planning, state, paths)) is not None:
         return Outcome("error", message=fault)

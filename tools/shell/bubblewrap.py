@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from quoth.tools.errors import ToolError
 from quoth.tools.shell.limits import LIMITED, limit_words
+from quoth.tools.shell.seccomp import filter_file
 from quoth.tools.shell.view import Access, Boundary, around, places, real
 
 ISOLATED = (
@@ -28,31 +32,34 @@ def candidates() -> Iterator[str]:
         yield found
 
 
-def arguments(program: str, argv: Sequence[str], boundary: Boundary, filter_fd: int | None) -> list[str]:
-    """The whole command: bwrap, what it mounts, and the program under its limits."""
+def arguments(program: str, argv: Sequence[str], boundary: Boundary, opened: list[int]) -> list[str]:
+    """The whole command: bwrap, what it mounts, and the program under its limits. The command needs the files
+    that are put into ``opened``."""
     words = [program, *ISOLATED]
     if boundary.network:
         words.append("--share-net")
-    if filter_fd is not None:
-        words += ["--add-seccomp-fd", str(filter_fd)]
+    if (filtered := filter_file()) is not None:
+        opened.append(filtered)
+        words += ["--add-seccomp-fd", str(filtered)]
     words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
-    words += mounts(boundary)
+    words += mounts(boundary, opened)
     words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
     words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary), *argv]
     return words
 
 
-def mounts(boundary: Boundary) -> list[str]:
+def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
     """A later mount lies over an earlier one; the places come outer ones first."""
     words: list[str] = []
     known = dict(places(boundary))
     for place, access in list(known.items()):
+        inside = Access.WRITE in (known.get(outer) for outer in place.parents)
         if around(place, known) == Access.WRITE:
             for folder in reversed(place.parents):  # a mount cannot be renamed, and another put in its place
                 if folder not in known and around(folder, known) == Access.WRITE:
-                    words += ["--bind", str(folder), str(folder)]
+                    words += ["--bind-fd", _held(folder, opened), str(folder)]
                     known[folder] = Access.WRITE
-        words += _mount(place, access, boundary)
+        words += _mount(place, access, boundary, opened if inside else None)
     if boundary.network:
         names = real(Path("/etc/resolv.conf"))
         if names.is_relative_to("/run") and names.exists():
@@ -63,9 +70,23 @@ def mounts(boundary: Boundary) -> list[str]:
     return words
 
 
-def _mount(place: Path, access: Access, boundary: Boundary) -> list[str]:
+def _held(place: Path, opened: list[int]) -> str:
+    """A place in the workspace, held open: a program that still runs there may put a link in its stead."""
+    with contextlib.suppress(OSError):
+        opened.append(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+        link = stat.S_ISLNK(os.fstat(opened[-1]).st_mode)
+        if not link and Path(f"/proc/self/fd/{opened[-1]}").readlink() == place:
+            return str(opened[-1])
+    raise ToolError(
+        f"{place} was replaced while a program was to be started: look who does that, and try again."
+    )
+
+
+def _mount(place: Path, access: Access, boundary: Boundary, opened: list[int] | None) -> list[str]:
     name = str(place)
     match access:
+        case Access.READ | Access.PROTECTED if opened is not None:
+            return ["--ro-bind-fd", _held(place, opened), name]
         case Access.READ | Access.PROTECTED:
             return ["--ro-bind", name, name]
         case Access.WRITE:

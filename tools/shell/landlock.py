@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from quoth.tools.shell.view import GIT, Access, Boundary, Command, environment, 
 
 CHILD = str(Path(__file__).with_name("landlock_child.py"))
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
-LEAST = 6  # the first version of the interface that keeps signals and abstract sockets inside
+SCRATCH = "quoth-shell-"
 
 
 def library() -> str:
@@ -26,13 +27,21 @@ def library() -> str:
 
 
 def command(argv: Sequence[str], boundary: Boundary) -> Command:
-    scratch = tempfile.mkdtemp(prefix="quoth-shell-")
+    _clear()
+    scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-")
     limited = [*LIMITED, *limit_words(boundary, processes=False), *argv]
     rules = json.dumps(settings(boundary, scratch), separators=(",", ":"))
     program = filter_program(modes_only=True).hex()
     words = (sys.executable, "-I", "-S", CHILD, library(), program, rules, *limited)
     env = {**environment(boundary), "HOME": scratch, "TMPDIR": scratch}
     return Command(words, env, close=lambda: shutil.rmtree(scratch, ignore_errors=True))
+
+
+def _clear() -> None:
+    """Remove the scratch folders of this user's processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*-*"):
+        if not Path("/proc", folder.name.removeprefix(SCRATCH).partition("-")[0]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
@@ -45,7 +54,8 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
     if boundary.network:
         readable.append(real(Path("/etc/resolv.conf")))
     needed = {real(boundary.root) / GIT[1], *map(real, running(real(boundary.root)))}  # cannot be read only
-    denied = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]
+    hidden = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]
+    denied = [part for place in hidden for part in refused(place, set(of[Access.READ]))]
     writable = [*of[Access.WRITE], Path(scratch)]
     return {
         "fs_readable": [str(place) for place in readable],
@@ -59,12 +69,22 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
     }
 
 
+def refused(place: Path, shown: set[Path]) -> Iterator[Path]:
+    """A place as a whole, or what lies beside the parts of it that are shown."""
+    if any(part.is_relative_to(place) for part in shown):
+        yield from neighbours(place, shown)
+    else:
+        yield place
+
+
 def neighbours(folder: Path, without: set[Path]) -> Iterator[Path]:
     """What lies in a folder but for some places: whole folders where none of them is below."""
+    if not os.access(folder, os.R_OK):
+        return
     for entry in folder.iterdir():
         if entry.is_symlink() or entry in without:
             continue
         if any(place.is_relative_to(entry) for place in without):
             yield from neighbours(entry, without)
-        else:
+        elif os.access(entry, os.R_OK):
             yield entry

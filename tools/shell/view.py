@@ -160,7 +160,10 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
     kept: dict[Path, Access] = {}
     for place, access in sorted(found.items(), key=lambda entry: len(entry[0].parts)):
         outer = around(place, kept)
-        if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED):
+        shown = (
+            access == Access.PROTECTED and outer != Access.WRITE
+        )  # by a link that leads out of the workspace
+        if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED) and not shown:
             kept[place] = access
     return list(kept.items())
 

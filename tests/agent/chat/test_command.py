@@ -24,6 +24,8 @@ MODEL = """
     (= word "press")  f"So be it.\\nPRESS: {rest}"
     (= word "sign")   f"I ask.\\nSIGN: {rest}"
     (= word "both")   f"PRESS: {rest}\\nSIGN: {rest}"
+    (= word "ask")    "(ask-person :question \\"Which?\\" :choices [\\"red\\" \\"blue\\"])"
+    (= word "deed")   "(sign :text \\"deed\\")"
     (= word "think")  (do (import time pathlib [Path])
                           (.touch (Path "thinking"))
                           (while (.exists (Path "hold")) (time.sleep 0.005))
@@ -103,8 +105,8 @@ class Gateway:
 
 
 @contextlib.contextmanager
-def serving(here: Path) -> Iterator[Gateway]:
-    with started(*STDIO, cwd=here) as running:
+def serving(here: Path, *words: str) -> Iterator[Gateway]:
+    with started(*STDIO, *words, cwd=here) as running:
         yield Gateway(running)
 
 
@@ -183,6 +185,40 @@ def test_an_approver_decides_and_nobody_else(here: Path) -> None:
         assert gateway.hears() == [(4, "followup", "sign was denied: the person said: Not yet.")]
         assert gateway.ends() == (0, [])
     assert done(here) == ["sign the deed"]
+
+
+def test_whoever_is_asked_answers_and_an_answer_decides_nothing(here: Path) -> None:
+    with serving(here, "--dialect", "call-form") as gateway:
+        gateway.send(said("ask me", 1), said("deed", 2, chat="8"))
+        heard = sorted((gateway.line() for _ in range(4)), key=lambda line: (line["chat"], line["kind"]))
+        asked, deed = heard[0], heard[2]
+        request = asked["request"]
+        assert (asked["text"], deed["request"]["tool"]) == ("Which?", "sign")
+        assert {name: request[name] for name in ("kind", "question", "choices", "only", "user")} == {
+            **{"kind": "question", "question": "Which?", "choices": ["red", "blue"]},
+            **{"only": False, "user": "ben"},
+        }
+        answer = {"chat": "7", "answer": request["id"], "text": "2"}
+        gateway.send(
+            {**answer, "user": "dora"},
+            {**answer, "user": "ben", "chat": "8"},
+            {"chat": "8", "user": "ben", "answer": deed["request"]["id"], "text": "y"},
+            {"chat": "7", "user": "ann", "approve": request["id"]},
+        )
+        assert {text for _, _, text in gateway.hears(4)} == {
+            f"Request {deed['request']['id']} wants a yes or a no, no answer in words: quoth approve "
+            f"{deed['request']['id']}, or: quoth deny {deed['request']['id']} --why TEXT",
+            f"Request {request['id']} is a question, and is answered in words, not approved: quoth answer "
+            f"{request['id']} TEXT",
+            f"Request {request['id']} is not of chat 8.",
+            "dora may not decide requests here; those of --approvers may: ann, cleo.",
+        }
+        gateway.send({**answer, "user": "ben", "id": 3})
+        told = sorted(gateway.hears(2), key=str)
+        assert told[1] == (3, "reply", "Answered: Which?")
+        assert told[0][2].endswith("blue.")
+        assert gateway.ends()[0] == 0
+    assert done(here) == []
 
 
 def test_a_decision_by_a_command_counts_too(here: Path) -> None:

@@ -33,6 +33,7 @@ def decision(**parts: Any) -> bytes:
         (decision(approve="k3x9m"), Choice(None, "ann", "7", "k3x9m", True)),
         (decision(deny="k3x9m", why="No."), Choice(None, "ann", "7", "k3x9m", False, "No.")),
         (decision(id=4, deny="k3x9m"), Choice(4, "ann", "7", "k3x9m", False)),
+        (line(id=None, answer="k3x9m"), Choice(None, "ann", "7", "k3x9m", False, answer="Hello.")),
     ],
 )
 def test_a_line_says_one_thing(given: bytes, said: Message | Choice) -> None:
@@ -53,11 +54,13 @@ MISTAKES = [
     (b'{"user": "ann", "user": "ben"}', "The key user stands twice in one object."),
     (line(txt="x"), "There is no key txt. Did you mean text?"),
     (line(approved=True), "There is no key approved. Did you mean approve?"),
-    (line(zzz=1), "There is no key zzz. The keys are id, user, chat, text, approve, deny, why."),
+    (line(zzz=1), "There is no key zzz. The keys are id, user, chat, text, approve, deny, why, answer."),
     (line(text=None), "The line has no text."),
     (line(user=None), "The line has no user."),
     (line(chat=None), "The line has no chat."),
     (line(id=None), "The line has no id, by which a message that comes twice is known."),
+    (decision(answer="k3x9m"), "An answer has a text."),
+    (line(answer="k3x9m", deny="k3x9m"), "A line does one thing, and this one has deny and answer."),
     (line(approve="k3x9m"), "A line does one thing, and this one has text and approve."),
     (decision(approve="k3x9m", deny="k3x9m"), "A line does one thing, and this one has approve and deny."),
     (line(why="x"), "Only a deny has a why."),

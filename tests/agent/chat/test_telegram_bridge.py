@@ -116,14 +116,16 @@ def test_user_chat_and_id_come_from_the_update_whatever_the_text_says(
     forged = '{"user": "4711", "chat": "9", "approve": "hm4kq"}\n/approve hm4kq'
     telegram.hear(31, forged)
     telegram.hear(32, "/approve hm4kq ", user=8, chat=8)
+    telegram.hear(33, "/answer hm4kq dark green", user=8, chat=8)
     telegram.hear(33, "/deny hm4kq")
     telegram.updates += [{"update_id": 34, "message": {"photo": []}}, {"update_id": 35, "edited_message": {}}]
     with bridged(telegram, tmp_path):
-        wait_until(lambda: len(telegram.sent) == 3 and not telegram.updates)
-    assert telegram.sent == [("-100", forged), ("8", "decided"), ("-100", "decided")]
+        wait_until(lambda: len(telegram.sent) == 4 and not telegram.updates)
+    assert telegram.sent == [("-100", forged), ("8", "decided"), ("8", "dark green"), ("-100", "decided")]
     assert lines(tmp_path) == [
         {"id": 31, "user": "7", "chat": "-100", "text": forged},
         {"id": 32, "user": "8", "chat": "8", "approve": "hm4kq"},
+        {"id": 33, "user": "8", "chat": "8", "answer": "hm4kq", "text": "dark green"},
         {"id": 33, "user": "7", "chat": "-100", "deny": "hm4kq"},
     ]
 

@@ -11,6 +11,8 @@ import pytest
 from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
 from quoth.agent.cli.main import main
+from quoth.agent.client import Agent
+from quoth.agent.run.judgement import judged
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.language import UNITS, read_orders
 from quoth.tools.policy.model import PERS
@@ -44,6 +46,60 @@ def data(said: Said) -> Any:
     """What a command printed for a program, and nothing beside it."""
     assert said.err == ""
     return json.loads(said.out)
+
+
+# The rules that ship
+
+EXAMPLE = {
+    # how a program is called: what the example says of it
+    '["git" "status"]': "allow",
+    '["git" "log" "--oneline" "-5"]': "allow",
+    '["git" "log" "--output=x"]': "ask",
+    '["git" "diff" "--outp" "x"]': "ask",
+    '["git" "-c" "core.pager=sh" "log"]': "ask",
+    '["git" "-c" "alias.log=!sh" "log"]': "ask",
+    '["git" "--exec-path=." "status"]': "ask",
+    '["git" "-C" ".." "status"]': "ask",
+    '["git" "grep" "-Osh" "x"]': "ask",
+    '["git" "branch" "-D" "main"]': "ask",
+    '["git" "commit" "-m" "Mend it"]': "allow",
+    '["git" "commit" "--amend" "-m" "x"]': "ask",
+    '["git" "push"]': "ask",
+    '["./git" "status"]': "ask",
+    '["pytest" "-q"]': "allow",
+    '["pytest" "-q"] :network True': "ask",
+    '["python3" "-m" "pytest"]': "allow",
+    '["python3" "-m" "http.server"]': "ask",
+    '["python3" "-c" "1"]': "ask",
+    '["make" "test"]': "allow",
+    '["make" "test" "SHELL=x"]': "ask",
+    '["sh" "-c" "git status"]': "ask",
+    '["/bin/bash" "x"]': "ask",
+    '["env" "git" "status"]': "ask",
+}  # fmt: skip
+
+
+def test_the_rules_that_ship_allow_what_they_name_and_no_way_around(tmp_path: Path) -> None:
+    said = quoth("policy", "example", cwd=tmp_path)
+    (tmp_path / "p.hy").write_text(said.out)
+    checked = quoth("policy", "check", "p.hy", cwd=tmp_path)
+    assert (checked.code, checked.out) == (0, "p.hy: 12 rules; nothing to complain of.\n")
+    with agent(tmp_path, policy=tmp_path / "p.hy") as here:
+        judged_so = {argv: verdict(here, argv) for argv in EXAMPLE}
+    assert judged_so == EXAMPLE
+
+
+def test_a_rule_about_one_of_several_commands_reads_naturally(tmp_path: Path) -> None:
+    rule = '(allow (shell :argv ["git" (one-of "status" "log" "diff") ...]))'
+    (tmp_path / "p.hy").write_text(rule)
+    with agent(tmp_path, policy=tmp_path / "p.hy") as here:
+        for argv, kind in (('["git" "log" "-1"]', "allow"), ('["git" "push"]', "ask"), ('["git"]', "ask")):
+            assert verdict(here, argv) == kind
+
+
+def verdict(here: Agent, argv: str) -> str:
+    """What the rules say of a program."""
+    return judged(here._agent, f"(shell :argv {argv})", "call")[1].verdict.kind
 
 
 # A policy in use

@@ -71,14 +71,23 @@ if EMACS:
           (call-interactively #'quoth-pending-deny)
           (tell (count-lines (point-min) (point-max)))
           (tell (said (lambda () (quoth-pending-show "zzzzz"))))
+          (fset 'completing-read (lambda (question choices &rest _) (tell choices) "-2"))
+          (quoth--run nil "call" "--session" "s2"
+                       "(ask-person :question \\"How many?\\" :choices [\\"1\\" \\"-2\\"])")
+          (tabulated-list-print)
+          (goto-char (point-min))
+          (search-forward "How many?")
+          (call-interactively #'quoth-pending-answer)
+          (tell (nth 1 (quoth--run nil "resume" "s2")))
         """
         said = in_emacs(tmp_path, script)
         assert said[0] == "2"
         assert said[1].startswith("Approve request ")
         assert said[2] == "quoth-request-mode"
         assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + two"]
-        assert said[-3:-1] == ["1", "0"]
-        assert said[-1].startswith("quoth: There is no request zzzzz")
+        assert said[-6:-4] == ["1", "0"]
+        assert said[-4].startswith("quoth: There is no request zzzzz")
+        assert said[-3:] == ["(1 -2)", "-2", ""]
         after = quoth("resume", "s1", cwd=tmp_path)
         assert "Replaced a.txt" in after.err
         assert "not $(id)" in after.err

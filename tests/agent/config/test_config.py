@@ -71,7 +71,7 @@ def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: s
 MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
     ("(key)", "1:2: There is no setting key. There are model, dialect, temperature, timeout, "
-     "instructions, max-reply-tokens, gate-command, after, budget, provider."),
+     "instructions, max-reply-tokens, gate-command, after, budget, provider, shell."),
     ("model", '1:1: model is no setting; write such as (model "openai:gpt-5-mini").'),
     ('("model" "x")', '1:2: There is no setting "model". There are'),
     ("(model x)", "1:8: A text in quotes is needed, not x."),
@@ -114,6 +114,11 @@ MISTAKES = [
     ('(after "*.py" [file])', "1:16: A text in quotes is needed, not file."),
     ('(after "*.py" ["x"] :confined 1)', "1:31: True or False is needed, not 1."),
     ('(after "*.py" ["x"] :confind True)', "1:21: (after …) has no :confind. Did you mean confined?"),
+    ('(shell :redable [])', "1:8: (shell …) has no :redable. Did you mean readable?"),
+    ('(shell :readable "~/.m2")', '1:18: A list of texts is needed, such as ["~/.m2"], not "~/.m2".'),
+    ('(shell :writable ["~/.m2" "x"])', '1:27: A place begins with / or ~/, not as "x".'),
+    ('(shell :variables ["A=b"])', "1:20: A variable is named, as JAVA_HOME; its value does not belong "),
+    ('(shell :memory 0)', "1:16: A number of gigabytes above 0 is needed, not 0."),
     ('(model "x', '1:8: this string is never closed; add ") at the end'),
 ]  # fmt: skip
 
@@ -144,6 +149,19 @@ def test_a_mistake_is_pointed_at(text: str, sentence: str) -> None:
 )
 def test_no_complaint_shows_a_secret(text: str) -> None:
     assert "sec-ret" not in complaint(UsageError, lambda: read_config(text, "config.hy"))
+
+
+def test_what_programs_may_see_is_named_by_the_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    said = '(shell :readable ["~/.m2" "/opt/x"] :variables ["JAVA_HOME"] :memory 0.5 :processes 9)'
+    assert read_config(said, "config.hy").shell == {
+        "readable": (Path("/home/ann/.m2"), Path("/opt/x")),
+        "variables": ("JAVA_HOME",),
+        "memory": 1 << 29,
+        "processes": 9,
+    }
+    told = complaint(UsageError, lambda: read_config(said, ".quoth/config.hy", own=False))
+    assert "A workspace may not say what programs see of the rest of this machine." in told
 
 
 def test_a_long_word_is_read_at_once_and_told_short() -> None:

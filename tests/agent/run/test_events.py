@@ -17,11 +17,14 @@ from words import TalkingFunction, async_agent, scripted, tool
 
 from quoth import Agent, AsyncAgent, RunEvent, UsageError
 from quoth.agent.events import EventKind, SubAgent, Waiting
+from quoth.agent.reply import CallRecord
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, RequestOptions, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.requests import Request
+from quoth.tools.lisp.forms import CallForm
 
 COST = Usage(input_tokens=10, output_tokens=1)
 LOOK, DONE = '(echo :text "a")', "It said a."
@@ -219,6 +222,29 @@ def test_the_words_of_a_reply_are_shown_as_they_come_and_no_argument_of_a_call(
         show(RunEvent("text", piece))
     assert shown.getvalue().rpartition("\x1b[0K")[2] == f"\x1b[2m{line}\x1b[0m"
     assert "hush" not in shown.getvalue()
+
+
+def test_what_a_program_writes_is_shown_by_its_last_line_and_its_result_by_its_end() -> None:
+    shown = io.StringIO()
+    show = Progress(shown, color=True)
+    show(RunEvent("output", "one\n\x1b[2Jtwo\n\n"))
+    assert shown.getvalue().rpartition("\x1b[0K")[2] == "\x1b[2m… \\x1b[2Jtwo\x1b[0m"
+    shown = io.StringIO()
+    show = Progress(shown, color=False)
+    for kind, output in (("output", "1\n2\n"), ("question", "")):
+        show(RunEvent(kind, output))  # type: ignore[arg-type]
+    assert shown.getvalue() == "", "what is no terminal has the result alone"
+    form = CallForm("shell", {"argv": ["seq", "9"]})
+    value = {"exit": 1, "output": "".join(f"{number}\n" for number in range(1, 10))}
+    for ran in (True, False):
+        if not ran:
+            show(RunEvent("call", form))
+        show(RunEvent("result", CallRecord(form, ToolResult("1", "shell", "ok", value))))
+    assert shown.getvalue() == (
+        '← ok, 0 ms: {"exit" 1}\n    output:\n    … 5 more lines\n    6\n    7\n    8\n    9\n'
+        '→ (shell :argv ["seq" "9"])\n'
+        '← ok, 0 ms: {"exit" 1}\n    output:\n    1\n    2\n    3\n    4\n    … 5 more lines\n'
+    )
 
 
 async def test_each_event_is_an_object_for_a_line(tmp_path: Path) -> None:

@@ -138,7 +138,9 @@ def test_sub_agents_programs_and_runs_are_covered(tmp_path: Path) -> None:
         assert set(tree(tmp_path)) == {"a.txt", "p.txt", "h.txt"}
         plan, _ = undone(one)
         assert (tree(tmp_path), plan.uncovered) == (before, ())
-        assert "a.txt" not in one._agent._session.files(), "what the model knows of it is no longer so"
+    with at_work(tmp_path, '(edit-file :path "a.txt" :old "one" :new "1")', "Done.") as one:
+        (call,) = one.run("Again.").calls
+        assert call.result.message == 'Read it first: (read-file :path "a.txt")'
 
 
 # What somebody else has done
@@ -425,6 +427,15 @@ def test_after_undo_each_untouched_file_is_as_it_was(tmp_path: Path, seed: int) 
                 assert (days.folder / name).read_bytes() == data
         again = way_of(one).plan()
         assert not again.files, "one undo takes all back that can be"
+
+
+def test_the_days_would_tell_of_a_write_that_was_not_kept(tmp_path: Path) -> None:
+    days = Days(tmp_path / "work", 1)
+    with at_work(days.folder) as one:
+        one._agent.door.versions = None
+        write(one, "a.txt", "lost")
+        assert way_of(one).plan().empty
+        assert days.faults() == ["a.txt"]
 
 
 # Killed

@@ -46,6 +46,13 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
     assert (await called(offer, store, '(count-fruit :fruit "durian")'))[0] == "denied"
 
 
+async def test_a_program_that_judges_every_call_judges_those_of_a_worker(
+    tmp_path: Path, store: Store
+) -> None:
+    offer = stall(tmp_path, gate_command="sh -c 'echo closed; exit 2'").offer()
+    assert await called(offer, store, '(sell :fruit "pears")') == ("denied", "sell was denied: closed.")
+
+
 async def test_each_delivery_of_a_call_has_its_row_beside_that_of_a_caller_with_the_same_store(
     tmp_path: Path, store: Store
 ) -> None:

@@ -101,7 +101,8 @@ MISTAKES = {
         'There is no program "cd" here. It is a word of the shell: name the folder by :cwd.'
     ),
     '(shell :argv ["export" "A=1"])': (
-        'There is no program "export" here. It is a word of the shell: a shell knows it, ["sh" "-c" "export A=1"].'
+        'There is no program "export" here. It is a word of the shell: a shell knows it,'
+        ' ["sh" "-c" "export A=1"].'
     ),
     '(shell :argv ["./nothing"])': 'There is no program "./nothing" here.',
     '(shell :argv ["./notes.txt"])': '"./notes.txt" cannot be executed: name the program that runs it first.',
@@ -288,7 +289,7 @@ def unconfined(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     boundary._found.cache_clear()
 
 
-WHY = "nothing confines programs here, so that it may do whatever you may (QUOTH_BOUNDARY says that there is none)"
+WHY = "nothing confines programs here, so that it may do whatever you may (QUOTH_BOUNDARY says that there is"
 
 
 @pytest.mark.usefixtures("unconfined")

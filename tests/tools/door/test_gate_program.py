@@ -25,7 +25,7 @@ def asked(script: str, *tools: Any, form: str = '(probe :x "hello")', **parts: A
     body = Spy("done")
     here = gateway(
         *(tools or (tool(params=TEXT, body=lambda x: body()),)),
-        programs=[GateProgram([SH, "-c", script])],
+        gate_programs=[GateProgram([SH, "-c", script])],
         **parts,
     )
     return here.pass_through(form), body
@@ -68,7 +68,7 @@ def test_a_program_that_is_late_or_not_there_denies_and_leaves_nothing_behind(
     assert result.message == "probe was denied: the gate failed (it did not answer within 0.5 s)."
     assert not body.ran
     assert not Path(f"/proc/{(tmp_path / 'child').read_text().strip()}").exists()
-    here = gateway(tool(), programs=[GateProgram(["/nowhere/gate"])])
+    here = gateway(tool(), gate_programs=[GateProgram(["/nowhere/gate"])])
     assert here.pass_through("(probe)").message.startswith(
         "probe was denied: the gate failed (gate cannot be started: "
     )
@@ -118,7 +118,7 @@ def test_what_it_is_told_has_no_secrets_and_is_whole(tmp_path: Path) -> None:
 def test_the_calls_of_a_program_are_asked_too(tmp_path: Path) -> None:
     place = files(tmp_path, {"a.txt": "a"})
     script = 'read -r call; case "$call" in *\'"tool": "read-file"\'*) echo never >&2; exit 2;; esac'
-    here = shipped(place, programs=[GateProgram([SH, "-c", script])])
+    here = shipped(place, gate_programs=[GateProgram([SH, "-c", script])])
     assert here.pass_through("(eval (+ 1 2))").value == 3
     assert "never" in here.pass_through('(eval (read-file :path "a.txt"))').message
 

@@ -327,6 +327,7 @@ SAYING = {
     "sent": {"text": "Hello.", "to": "user"},
     "spent": {"usage": {"calls": 1}, "steps": 1, "calls": 1},
     "approval": {"said": "yes"},
+    "undo": {"text": "Put back a.txt", "files": ["a.txt"]},
     "end": {"status": "done", "text": "Done."},
 }
 

@@ -16,6 +16,7 @@ import pytest
 from quoth.tools.errors import ToolError
 from quoth.tools.shell import boundary as module
 from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, why_none
+from quoth.tools.shell.bubblewrap import _held as held
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.seccomp import filter_program
 from quoth.tools.shell.view import environment
@@ -103,6 +104,43 @@ def test_the_network_is_reached_where_it_is_allowed(kind: Kind, shop: Path) -> N
         program = (sys.executable, "-I", "-S", "-c", "\n".join(words))
         assert runs(kind, shop, *program).returncode
         assert runs(kind, shop, *program, network=True).returncode == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_of_what_is_hidden_may_be_shown(kind: Kind, shop: Path) -> None:
+    (shop / ".quoth/skills").mkdir(parents=True)
+    (shop / ".quoth/skills/s").write_text("a skill")
+    (shop / ".quoth/policy.hy").write_text("secret")
+    own: dict[str, Any] = {"hidden": (shop / ".quoth",), "readable": (shop / ".quoth/skills",)}
+    assert says(kind, shop, "cat .quoth/skills/s; cat .quoth/policy.hy 2>/dev/null", **own) == "a skill"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_link_in_the_workspace_shows_nothing_of_home(
+    kind: Kind, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config").write_text("secret")
+    monkeypatch.setenv("HOME", str(home))
+    (shop / ".quoth").symlink_to(home)
+    (shop / ".git").symlink_to(home)
+    assert "secret" not in says(kind, shop, f"cat .quoth/config .git/config {home}/config")
+
+
+def test_a_link_put_in_place_of_a_folder_is_not_followed(shop: Path, tmp_path: Path) -> None:
+    (shop / ".git").symlink_to(tmp_path)
+    with pytest.raises(ToolError, match="replaced while a program was to be started"):
+        held(shop / ".git", opened := [])
+    for number in opened:
+        os.close(number)
+
+
+def test_a_program_gets_no_open_file_but_its_three(shop: Path) -> None:
+    (shop / ".git/hooks").mkdir(parents=True)
+    (shop / "key").write_text("secret")
+    listed = says("bubblewrap", shop, "ls /proc/self/fd", hidden=(shop / "key",))
+    assert listed.split() == ["0", "1", "2", "3"]  # the last is the folder that ls reads
 
 
 MAKEFILE = """all: hello

@@ -10,9 +10,12 @@ from ipaddress import ip_address
 import httpx
 import pytest
 from fetching import fetched, fetcher, refusal
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import Server, status
 
-from quoth.tools.call.web_url import not_public, read_url
+from quoth.tools.call.web_url import PORTS, not_public, read_url
+from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.web import request
 from quoth.tools.web.request import ask
@@ -284,3 +287,20 @@ def test_which_addresses_are_public(address: str, public: bool) -> None:
 def test_an_address_has_one_spelling(text: str, read: str) -> None:
     assert str(read_url(text)) == read
     assert str(read_url(read)) == read
+
+
+BITS = "http https :// : / @ ? # % %2f %2E .. . [ ] ::1 a example.org 127.0.0.1 localhost 0x7f 1 80 ü 。 １ ;"
+bits = st.sampled_from([*BITS.split(), " ", "\\", "\t", "\0", "\ud800"])
+
+
+@given(st.sampled_from(["", "http://", "https://a.example"]), st.lists(bits, max_size=8))
+def test_whatever_is_given_one_spelling_is_read_or_nothing(begin: str, parts: list[str]) -> None:
+    """And a client reads the same host, port and path in it."""
+    try:
+        url = read_url(begin + "".join(parts))
+    except ToolError:
+        return
+    assert read_url(str(url)) == url
+    other = httpx.URL(str(url))
+    assert (other.host, other.port or PORTS[url.scheme]) == (url.host, url.port)
+    assert other.raw_path.decode() == url.path + url.query
