@@ -5,6 +5,7 @@ It is there where this user may make one: as root, mostly. Knows no boundary.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import os
@@ -31,12 +32,18 @@ class ControlGroup:
             return
         with contextlib.suppress(OSError):
             (self.folder / "cgroup.kill").write_text("1")
-        _ended.add(self.folder)
-        for folder in {*_ended, *_abandoned(self.folder.parent)}:
-            with contextlib.suppress(OSError):  # while the kernel is not done with it, it stays for the next
-                folder.rmdir()
-            if not folder.exists():
-                _ended.discard(folder)
+        _ended.update((self.folder, *_abandoned(self.folder.parent)))
+        _remove()
+
+
+@atexit.register
+def _remove() -> None:
+    """Remove the groups that have ended; while the kernel is not done with one, it stays for the next time."""
+    for folder in tuple(_ended):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        if not folder.exists():
+            _ended.discard(folder)
 
 
 def _made(folder: Path, limits: dict[str, int]) -> bool:
