@@ -38,7 +38,7 @@ class ControlGroup:
 
 @atexit.register
 def _remove() -> None:
-    """Remove the groups that have ended; while the kernel is not done with one, it stays for the next time."""
+    """Remove the groups that have ended; one that the kernel is not done with stays for the next time."""
     for folder in tuple(_ended):
         with contextlib.suppress(OSError):
             folder.rmdir()
