@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from os import times
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def main() -> None:
     asked.add_argument("--files", type=int, default=100_000)
     asked.add_argument("--rounds", type=int, default=3)
     options = asked.parse_args()
+    import_module("quoth.tools.builtin.search").SECONDS = 600  # however busy the machine is
     rg = shutil.which("rg")
     with tempfile.TemporaryDirectory() as folder:
         grow(Path(folder), options.files)
@@ -71,7 +73,7 @@ def main() -> None:
                 seconds, hits = spent(ours, options.rounds)
                 other = f"{spent(theirs, options.rounds)[0]:.2f}" if rg else "-"
                 shown = pattern.replace("|", "¦")
-                print(f"| {shown} | {hits if hits >= 0 else 'too long'} | {seconds:.2f} | {other} |")
+                print(f"| {shown} | {hits} | {seconds:.2f} | {other} |", flush=True)
 
 
 if __name__ == "__main__":
