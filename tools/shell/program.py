@@ -44,8 +44,8 @@ TOLD_BY_OUTPUT = {
     NO_NETWORK: "It had no network; :network True asks for it.",
     "Read-only file system|EROFS": "Only the workspace and /tmp can be written here.",
     "Please tell me who you are": (
-        'The home folder is not seen here; its owner may show a file of it: (shell :readable ["~/.gitconfig"])'
-        " in config.hy."
+        "The home folder is not seen here; its owner may show a file of it in config.hy:"
+        ' (shell :readable ["~/.gitconfig"]).'
     ),
 }
 
