@@ -16,7 +16,10 @@ HEARS = """
   (setv heard (lfor  m messages  :if (= (get m "role") "tool")  (get m "content")))
   (if heard  f"So be it: {(get (.splitlines (get heard -1)) -1)}"  #[[CALL]]))
 """
-PROGRAM = '(eval (do (setv n (ask-person :question "How many?")) (.join "," [n (ask-person :question "Of what?")])))'
+PROGRAM = (
+    '(eval (do (setv n (ask-person :question "How many?"))'
+    ' (.join "," [n (ask-person :question "Of what?")])))'
+)
 PLAN = lines(
     ["* PLAN choose", "#+begin_src hy"],
     '(len (ask-person :question "How long?" :choices ["red" "blue"] :only True))',

@@ -15,8 +15,8 @@ from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
-from quoth.tools.call.service_types import Origin
 from quoth.tools.call.question import Question
+from quoth.tools.call.service_types import Origin
 from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
