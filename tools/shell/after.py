@@ -64,7 +64,13 @@ async def run_after(
     output = bytearray()
     try:
         running = await Running.start(
-            command.argv, cwd=root, env=command.env, pass_fds=command.pass_fds, stderr=STDOUT, alone=True
+            command.argv,
+            cwd=root,
+            env=command.env,
+            pass_fds=command.pass_fds,
+            stderr=STDOUT,
+            alone=True,
+            kept=not command.ends_all,
         )
         try:
             async with asyncio.timeout(seconds):
