@@ -17,7 +17,7 @@ EventKind = Literal[
     "thought",  # Thought (neuro/think.hy): the whole reply, read
     "call",  # CallForm: a call that is made, without declared secrets
     "result",  # CallRecord: that call and its result
-    "output",  # str: what a program of that call writes, as it comes: whole lines, without what looks secret
+    "output",  # str: what a program writes, by whole lines, without what looks secret; empty: it has ended
     "usage",  # Usage: what the run has used so far, its sub-agents included
     "question",  # Request (tools/consent/requests.py): a call waits for the decision of a person
     "waiting",  # Waiting: for how long the next try of a request is put off; told each second

@@ -265,14 +265,11 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
     async def shown(agent: AsyncAgent) -> int:
         sent = messages_of(agent, options.json)
-        result = await work(agent)
-        progress.stop()
-        code = show_result(result, options.json, sent)
+        code = show_result(await work(agent), options.json, sent)
         tell_what_waits(agent, options)
         return code
 
-    progress = Progress()  # only sub-agents, workers and programs tell it anything
-    return with_agent(options, shown, on_event=progress)
+    return with_agent(options, shown, on_event=Progress())  # of sub-agents, workers and programs
 
 
 def tools_of(options: Options) -> ToolTable:

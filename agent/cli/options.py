@@ -180,8 +180,8 @@ class Options:
         from quoth.agent.terminal.person import user_name
 
         user = None if self.user == user_name() else self.user  # a session that goes on has its user's
-        named = (("--policy", self.policy), ("--gate", self.gate), ("--user", user))
-        given += [word for flag, value in named if value for word in (flag, value)]
+        judges = (("--policy", self.policy), ("--gate", self.gate), ("--gate-command", self.gate_command))
+        given += [word for flag, value in (*judges, ("--user", user)) if value for word in (flag, value)]
         return self.typed(*words, *given, *(["--knowledge"] if self.knowledge else []))
 
     @property

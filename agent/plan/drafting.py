@@ -7,6 +7,7 @@ that it is read back as the very same call, and cannot end the block that it sta
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -45,8 +46,10 @@ class DraftStep:
         """The headline: the tool and what it works on."""
         if self.call.tool == "eval":
             return f"{self.number}. a program"
-        first = next((str(one) for one in self.call.args.values() if isinstance(one, str)), "")
-        words = one_line(visible(f"{self.call.tool} {first}"), TITLE)
+        first = next(iter((*self.call.positional, *self.call.args.values())), "")
+        listed = isinstance(first, list) and all(isinstance(one, str) for one in first)
+        what = shlex.join(map(str, first)) if listed else first if isinstance(first, str) else ""
+        words = one_line(visible(f"{self.call.tool} {what}"), TITLE)
         return f"{self.number}. {words}".rstrip(": ")  # colons at the end would be tags
 
 

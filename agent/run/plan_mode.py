@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 from quoth.agent.plan.check_forms import unknown_in
@@ -60,7 +60,15 @@ class PlannedStep:
 
     def may_matter(self, paths: Sequence[str]) -> bool:
         """Whether it may change what a call that works on these files does."""
-        return not self.paths or not paths or not self.paths.isdisjoint(paths)
+        return not self.paths or not paths or self.is_about(paths)
+
+    def is_about(self, paths: Sequence[str]) -> bool:
+        """Whether it works on one of these files, or on a folder that one is in."""
+        return any(
+            one == other or one in other.parents or other in one.parents
+            for one in map(PurePath, self.paths)
+            for other in map(PurePath, paths)
+        )
 
 
 class PlanMode:
@@ -89,7 +97,7 @@ class PlanMode:
 
     def changing(self, paths: Sequence[str], perhaps: bool = False) -> int:
         for step in reversed(self._steps):
-            if step.may_matter(paths) if perhaps else not step.paths.isdisjoint(paths):
+            if step.may_matter(paths) if perhaps else step.is_about(paths):
                 return step.number
         return 0
 

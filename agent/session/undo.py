@@ -33,6 +33,7 @@ NOT_KEPT = (
 )
 CHANGING = frozenset({"writes", "runs"})
 FORM_CHARS = 100
+NAMED = 10  # files in the sentence of an event, which lists all
 
 
 @dataclass
@@ -124,6 +125,9 @@ class Undo:
     def _put_back(self, path: str, rows: list[Written], since: int) -> PutBack | Left | None:
         """How to put back one file; None where nothing is to do."""
         file = self._file(path)
+        if file.trouble:
+            open_ones = any(row.event >= since for row in _not_taken_back(rows))
+            return Left(path, file.trouble) if open_ones else None
         taken: list[Written] = []
         foreign: Written | None = None
         for row, stands in _standing(rows, file.digest):
@@ -135,8 +139,6 @@ class Undo:
                 foreign = row
                 break
             taken.append(row)
-        if file.trouble:
-            return Left(path, file.trouble) if taken or foreign else None
         if not taken:
             return self._changed_since(path, file, rows, foreign, since) if foreign else None
         note = "somebody else changed it between its writes, so those before that stay" if foreign else ""
@@ -148,9 +150,11 @@ class Undo:
         if not mine:
             return None
         file = self._file(path)
+        if file.trouble:
+            return Left(path, file.trouble)
         for row, stands in _standing(rows, file.digest):
             if row.act == act and stands:
-                return Left(path, file.trouble) if file.trouble else self._to(path, file, row)
+                return self._to(path, file, row)
             if not stands:
                 return self._changed_since(path, file, rows, row, 0)
             if not row.act:
@@ -171,8 +175,6 @@ class Undo:
         self, path: str, file: _File, rows: list[Written], row: Written, since: int
     ) -> Left | None:
         """A file that somebody else has changed after a write."""
-        if file.trouble:
-            return Left(path, file.trouble)
         calls = [one for one in _not_taken_back(rows) if one.event >= since]
         if not row.act and not calls:
             return None
@@ -281,7 +283,8 @@ class Undo:
     def _record(self, plan: UndoPlan, act: str, done: Sequence[PutBack]) -> None:
         files = [one.path for one in done]
         what = "Took an undo back" if plan.redo else "Put back what was written"
-        text = f"{what} ({act}): {', '.join(files)}"
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        text = f"{what} ({act}): {', '.join(files[:NAMED])}{more}"
         self.transcript.add(self.session, "undo", {"user": self.user, "text": text, "files": files})
         self.record(text)
 

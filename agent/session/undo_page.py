@@ -16,6 +16,8 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from quoth.agent.session.undo_plan import Done, Left, PutBack, UndoPlan
 
+MOST = 10  # calls that are not covered, shown one by one
+
 
 def lines_of(one: Difference, note: str, *, color: bool) -> list[str]:
     """One file: what becomes of it, and the lines that differ."""
@@ -33,14 +35,16 @@ def plan_lines(plan: UndoPlan, *, color: bool) -> Iterator[str]:
 
 def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
     for one in left:
-        yield f"left as it is: {visible(one.path)}; {one.why}"
+        yield f"left as it is: {visible(one.path)}; {visible(one.why)}"
         if one.difference is not None and one.difference.lines:
             yield "  to put it back would change:"
             yield from lines_of(one.difference, "", color=color)[1:]
 
 
 def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
-    yield from (f"not covered: {one}" for one in plan.uncovered)
+    yield from (f"not covered: {one}" for one in plan.uncovered[:MOST])
+    if len(plan.uncovered) > MOST:
+        yield f"not covered: {number_of(len(plan.uncovered) - MOST, 'more call')} (all: --json)"
 
 
 def changed_lines(found: Iterable[tuple[PutBack, str]], *, color: bool) -> Iterator[str]:

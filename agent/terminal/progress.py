@@ -181,10 +181,14 @@ class Progress:
         self._draw()
 
     def _run(self, text: str) -> None:
-        """Show on a terminal the last line that a program has written."""
+        """Show on a terminal the last line that a program has written, until it has ended."""
+        if not text:
+            self._clear()
+            return
         self._ran, self._asked = True, False
-        if self._color and (lines := text.split("\n")):
-            self._began, self._doing = None, next((line for line in reversed(lines) if line.strip()), "")
+        if self._color:
+            lines = filter(str.strip, reversed(text.split("\n")))
+            self._began, self._doing = None, next(lines, "")
             self._draw()
 
     def _draw(self) -> None:

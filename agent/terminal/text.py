@@ -19,7 +19,7 @@ def show_value(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and value:
-        long = [name for name, one in value.items() if isinstance(one, str) and "\n" in one]
+        long = [name for name, one in value.items() if isinstance(one, str) and "\n" in one.rstrip("\n")]
         if len(long) == 1:
             rest = {name: one for name, one in value.items() if name != long[0]}
             head = f"{print_value(rest)}\n" if rest else ""

@@ -1,5 +1,5 @@
-"""What a boundary costs: starting ``true`` bare, and inside each kind. Prints an Org table of milliseconds,
-by the clock and of processor time; the clock tells the truth on an idle machine only.
+"""What a boundary costs: running ``true`` bare, and as the tool shell does inside each kind. Prints an Org
+table of milliseconds, by the clock and of processor time; the clock tells the truth on an idle machine only.
 
 python tests/bench/shell.py [--rounds N]
 """
@@ -7,24 +7,39 @@ python tests/bench/shell.py [--rounds N]
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import statistics
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, why_none
+from quoth.tools.shell.running import STDOUT, Running
 
 TRUE = "/bin/true"
 
 
-def bare() -> float:
-    """The start and the end of a program, in milliseconds."""
-    started = time.perf_counter()
-    subprocess.run([TRUE], check=True)
-    return (time.perf_counter() - started) * 1000
+async def bare() -> None:
+    process = await asyncio.create_subprocess_exec(TRUE, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    await process.stdout.read()
+    await process.wait()
+
+
+def inside(kind: Kind, root: Path) -> Callable[[], Awaitable[None]]:
+    async def run() -> None:
+        command = confined([TRUE], Boundary(root, root), kind)
+        more = {"pass_fds": command.pass_fds, "stderr": STDOUT, "kept": not command.ends_all}
+        program = await Running.start(command.argv, cwd=root, env=command.env, alone=True, **more)
+        assert program.process.stdout is not None
+        await program.process.stdout.read()
+        assert await program.ended() == 0
+        await program.put_away()
+        command.close()
+
+    return run
 
 
 def processor() -> float:
@@ -33,15 +48,23 @@ def processor() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
-def inside(kind: Kind, root: Path) -> Callable[[], float]:
-    def run() -> float:
-        started = time.perf_counter()
-        command = confined([TRUE], Boundary(root, root), kind)
-        subprocess.run(command.argv, env=command.env, pass_fds=command.pass_fds, check=True)
-        command.close()
-        return (time.perf_counter() - started) * 1000
-
-    return run
+async def measured(kinds: dict[str, Callable[[], Awaitable[None]]], rounds: int) -> None:
+    took: dict[str, list[float]] = {name: [] for name in kinds}
+    spent = dict.fromkeys(kinds, 0.0)
+    for _ in range(rounds):  # in turns, so that a busy moment hits all of them
+        for name, run in kinds.items():
+            before, started = processor(), time.perf_counter()
+            await run()
+            took[name].append((time.perf_counter() - started) * 1000)
+            spent[name] += (processor() - before) * 1000
+    print("| run of true | least ms | median ms | above bare, median ms | processor ms |")
+    print("|-")
+    base = statistics.median(took["bare"])
+    for name, times in took.items():
+        middle = statistics.median(times)
+        print(
+            f"| {name} | {min(times):.1f} | {middle:.1f} | {middle - base:.1f} | {spent[name] / rounds:.1f} |"
+        )
 
 
 def main() -> None:
@@ -49,27 +72,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
-        kinds: dict[str, Callable[[], float]] = {"bare": bare}
+        kinds = {"bare": bare}
         for wish in ("bubblewrap", "landlock"):
             os.environ["QUOTH_BOUNDARY"] = wish
-            kind = boundary_kind()
-            if kind:
+            if kind := boundary_kind():
                 kinds[wish] = inside(kind, Path(folder))
             else:
                 print(f"# {why_none()}")
-        took: dict[str, list[float]] = {name: [] for name in kinds}
-        spent = dict.fromkeys(kinds, 0.0)
-        for _ in range(rounds):  # in turns, so that a busy moment hits all of them
-            for name, run in kinds.items():
-                before = processor()
-                took[name].append(run())
-                spent[name] += processor() - before
-    print("| start of true | least ms | median ms | above bare, median ms | processor ms |")
-    print("|-")
-    base = statistics.median(took["bare"])
-    for name, times in took.items():
-        middle, used = statistics.median(times), spent[name] / rounds * 1000
-        print(f"| {name} | {min(times):.1f} | {middle:.1f} | {middle - base:.1f} | {used:.1f} |")
+        asyncio.run(measured(kinds, rounds))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ HARMLESS = {
     "deployment",
     "model",
 }  # in a query
+ADDRESS = "url"  # the argument in which who logs in, and by what, is never shown to anybody
 SHORTEST = 4  # what is shorter is not searched for in other texts: it would be found everywhere
 
 # Words whose value is a secret. The first letter stands apart in any of its cases, for re then skips all
@@ -82,6 +83,9 @@ _LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
     )
 )
 _HINTS = sorted({hint for *_, hints in _LOOKS for hint in hints})
+
+
+_USER_INFO = re.compile(r"(\A|[/\\]{2})[^/\\?#\s]*@")
 
 
 def redact(text: str) -> str:
@@ -173,6 +177,8 @@ class Redactor:
             return self._hide(value)
         if type(value) is str and self._programs and (not name or name in self._programs):
             value = Code(value)  # a model may spell a program as a text
+        if name == ADDRESS and type(value) is str:
+            value = _USER_INFO.sub(rf"\1{SECRET}@", value)
         return self._named(name, value)
 
     def _named(self, name: str, value: Any, depth: int = 0) -> Any:

@@ -31,7 +31,7 @@ async def after_writes(door: Parts, state: CallState) -> None:
             try:
                 await _AfterFile(state, path, before).run(programs)
             except ToolError as error:
-                state.notes.append(f"After {path} was written: {error}")
+                state.notes.append(f"After {path} was written: {str(error).rstrip('.')}.")
 
 
 class _AfterFile:
@@ -42,7 +42,7 @@ class _AfterFile:
     async def run(self, programs: Sequence[AfterWrite]) -> None:
         state, path = self._state, self._path
         faults: dict[AfterWrite, str] = {}
-        written = text = self._read()
+        text = self._read()
         for program in programs:
             state.context.effect(f"ran:{program.argv[0]}")
             try:
@@ -53,10 +53,9 @@ class _AfterFile:
             if code:
                 faults[program] = said if said.strip() else f"It ended with {code}, without a word."
             if (now := self._read()) != text:
+                self._adopt(text)
                 text = now
                 state.notes.append(f"{path} was changed after the write by: {program.shown(path)}")
-        if text != written:
-            self._adopt(written)
         if faults:
             await self._tell(programs, faults)
 
@@ -65,7 +64,10 @@ class _AfterFile:
 
     def _read(self) -> bytes:
         with self._workspace.open_read(self._path) as file:
-            return file.read(MOST_BYTES)
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ToolError(f"it is larger than {MOST_BYTES:,} bytes, so no program was run")
+        return data
 
     def _adopt(self, written: bytes) -> None:
         """Let what a program has made of the file count as written by the call, and known to its caller."""

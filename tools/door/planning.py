@@ -16,6 +16,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import changes_nothing
 from quoth.tools.policy.predicates import paths_in
 
+FILES = frozenset({"reads", "writes"})
 LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship, which change nothing
 
 
@@ -31,6 +32,8 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
     looks = tool.ships and state.args.get("operation") in LOOKING
     if looks or changes_nothing(tool):
         return _reads(planning, state, paths)
+    if not FILES.issuperset(tool.effects):  # what a program or a server does is not told by a path
+        paths = []
     if (fault := _fault(planning, state, paths)) is not None:
         return Outcome("error", message=fault)
     return Outcome("denied", message=planning.note(state.call, paths))

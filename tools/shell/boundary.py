@@ -61,7 +61,10 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Com
         shut()
         group.close()
 
-    return Command((*group.join(), *words), environment(boundary), tuple(opened), close)
+    watch = bubblewrap.watched()
+    parent = str(os.getpid()) if watch else ""
+    start = (*watch, *bubblewrap.START, parent, str(group.folder or ""), *words)
+    return Command(start, environment(boundary), tuple(opened), close, ends_all=bool(watch))
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path("/sys/fs/cgroup")
-JOIN = ("/bin/sh", "-c", 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"', "join")
 _count = itertools.count()
 _ended: set[Path] = set()
 
@@ -25,10 +24,6 @@ class ControlGroup:
         limits = {"pids.max": processes, "memory.max": memory}
         made = (place / name for place in _places() if _made(place / name, limits))
         self.folder = next(made, None)
-
-    def join(self) -> tuple[str, ...]:
-        """The words before a command that start it inside."""
-        return (*JOIN, str(self.folder)) if self.folder else ()
 
     def close(self) -> None:
         """Kill whoever is left and remove the group; and those left by a process that was killed."""

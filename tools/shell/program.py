@@ -23,7 +23,7 @@ from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
 from quoth.tools.shell.running import PIPE, STDOUT, Output, Running, read_all
-from quoth.tools.shell.view import environment
+from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape
 
 MAX_OUTPUT = 2_000_000  # bytes of it that are kept
@@ -40,7 +40,14 @@ NO_NETWORK = (
     "Could not resolve host|Temporary failure in name resolution|Name or service not known"
     "|Network is unreachable|EAI_AGAIN|ENOTFOUND|NameResolutionError"
 )
-READ_ONLY = "Read-only file system|EROFS"
+TOLD_BY_OUTPUT = {
+    NO_NETWORK: "It had no network; :network True asks for it.",
+    "Read-only file system|EROFS": "Only the workspace and /tmp can be written here.",
+    "Please tell me who you are": (
+        'The home folder is not seen here; its owner may show a file of it: (shell :readable ["~/.gitconfig"])'
+        " in config.hy."
+    ),
+}
 
 
 # Before it
@@ -58,6 +65,12 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
     except ToolError as error:
         raise ToolFailure("invalid", str(error)) from None
     if boundary_kind():
+        root = ctx.workspace.root
+        if any(home.is_relative_to(root) for home in homes()):
+            try:
+                places(Boundary(root, folder))
+            except ToolError as error:
+                raise ToolFailure("invalid", str(error)) from None
         return ALLOW
     why = why_none().rstrip(".")
     reason = f"nothing confines programs here, so that it may do whatever you may ({why})"
@@ -138,6 +151,7 @@ async def start(command: Command, name: str, folder: Path, stdin: str | None = N
             stdin=asyncio.subprocess.DEVNULL if stdin is None else PIPE,
             stderr=STDOUT,
             alone=True,
+            kept=not command.ends_all,
         )
     except BaseException as error:
         command.close()
@@ -186,13 +200,13 @@ async def run(
     except OSError as error:
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
     finally:
+        lines.end()
         if feeding is not None:
             feeding.cancel()
         try:
             await program.put_away()
         finally:
             command.close()
-    lines.end()
     result = {"exit": exit_code(code), "output": plain(output.text)}
     for note in notes(argv, result, network):
         ctx.say(note)
@@ -233,10 +247,9 @@ def notes(argv: Sequence[str], result: Mapping[str, Any], network: bool) -> Iter
         yield f"{argv[0]} was ended by {name}.{why}"
     if (found := OPERATORS.intersection(argv[1:])) and argv[0] not in ("find", "test", "["):
         yield f'No shell reads :argv, so that {min(found)} was a word as others; a shell is ["sh" "-c" "…"].'
-    if not network and re.search(NO_NETWORK, output):
-        yield "It had no network; :network True asks for it."
-    if re.search(READ_ONLY, output):
-        yield "Only the workspace and /tmp can be written here."
+    for pattern, said in TOLD_BY_OUTPUT.items():
+        if re.search(pattern, output) and not (network and pattern == NO_NETWORK):
+            yield said
 
 
 def _signal(number: int) -> str:
@@ -274,8 +287,11 @@ class Lines:
             self._tell(lines + newline)
 
     def end(self) -> None:
-        if self._show is not None and self._rest:
-            self._tell(self._rest)
+        """Show the rest, and that no more comes by an empty text."""
+        if self._show is not None:
+            if self._rest:
+                self._tell(self._rest)
+            self._show("")
 
     def _tell(self, data: bytes) -> None:
         assert self._show is not None

@@ -22,9 +22,9 @@ CHUNK = 65536
 class Running:
     """A program that was started. Whoever has one calls ``put_away``, however the program ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process, report: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, report: int | None) -> None:
         self.process = process
-        self._report = report
+        self._report = report  # what the keeper tells; None without one
         self._code: int | None = None
 
     @classmethod
@@ -38,9 +38,23 @@ class Running:
         stdin: int = DEVNULL,
         stderr: int = PIPE,
         alone: bool = False,
+        kept: bool = True,
     ) -> Self:
         """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
-        called. Raises OSError and ValueError if that is not possible."""
+        called. A program that sees to that itself, as bwrap does, need not be ``kept``: to start the keeper
+        takes longer than all the rest. Raises OSError and ValueError if that is not possible."""
+        if not kept:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                pass_fds=pass_fds,
+                cwd=cwd,
+                env=env,
+                stdin=stdin,
+                stdout=PIPE,
+                stderr=stderr,
+                start_new_session=True,
+            )
+            return cls(process, None)
         report, told = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -62,6 +76,8 @@ class Running:
 
     async def ended(self) -> int:
         """Its exit code, negative for a signal, once it has ended. Raises OSError if it was never started."""
+        if self._report is None:
+            return await self.process.wait()
         if self._code is None:
             self._tell(signal.SIGUSR1)
             await self.process.wait()
@@ -73,7 +89,7 @@ class Running:
 
     def stop(self) -> None:
         """Kill everything; ``ended`` then returns soon."""
-        self._tell(signal.SIGTERM)
+        self._tell(signal.SIGKILL if self._report is None else signal.SIGTERM)
 
     async def put_away(self) -> None:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
@@ -85,7 +101,7 @@ class Running:
             except asyncio.CancelledError:
                 cancelled = True
         self.process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public word for this
-        if self._report >= 0:
+        if self._report is not None and self._report >= 0:
             os.close(self._report)
             self._report = -1
         if cancelled:

@@ -49,6 +49,7 @@ class Command:
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
     close: Callable[[], object] = lambda: None
+    ends_all: bool = False  # whether all that the program starts ends with it, and with whoever started it
 
 
 class Access(IntEnum):

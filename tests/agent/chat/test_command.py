@@ -24,6 +24,7 @@ MODEL = """
     (= word "press")  f"So be it.\\nPRESS: {rest}"
     (= word "sign")   f"I ask.\\nSIGN: {rest}"
     (= word "both")   f"PRESS: {rest}\\nSIGN: {rest}"
+    (and (= word "ask") (any (gfor  m messages  (= (get m "role") "tool"))))  "It is said."
     (= word "ask")    "(ask-person :question \\"Which?\\" :choices [\\"red\\" \\"blue\\"])"
     (= word "deed")   "(sign :text \\"deed\\")"
     (= word "think")  (do (import time pathlib [Path])
@@ -188,15 +189,18 @@ def test_an_approver_decides_and_nobody_else(here: Path) -> None:
 
 
 def test_whoever_is_asked_answers_and_an_answer_decides_nothing(here: Path) -> None:
-    with serving(here, "--dialect", "call-form") as gateway:
+    with serving(here, "--dialect", "call-form", "--after-tags", "continue") as gateway:
         gateway.send(said("ask me", 1), said("deed", 2, chat="8"))
         heard = sorted((gateway.line() for _ in range(4)), key=lambda line: (line["chat"], line["kind"]))
         asked, deed = heard[0], heard[2]
         request = asked["request"]
         assert (asked["text"], deed["request"]["tool"]) == ("Which?", "sign")
         assert {name: request[name] for name in ("kind", "question", "choices", "only", "user")} == {
-            **{"kind": "question", "question": "Which?", "choices": ["red", "blue"]},
-            **{"only": False, "user": "ben"},
+            "kind": "question",
+            "question": "Which?",
+            "choices": ["red", "blue"],
+            "only": False,
+            "user": "ben",
         }
         answer = {"chat": "7", "answer": request["id"], "text": "2"}
         gateway.send(
@@ -214,9 +218,9 @@ def test_whoever_is_asked_answers_and_an_answer_decides_nothing(here: Path) -> N
             "dora may not decide requests here; those of --approvers may: ann, cleo.",
         }
         gateway.send({**answer, "user": "ben", "id": 3})
-        told = sorted(gateway.hears(2), key=str)
-        assert told[1] == (3, "reply", "Answered: Which?")
-        assert told[0][2].endswith("blue.")
+        told = {id: text for id, _, text in gateway.hears(2)}
+        assert told[3] == "Answered: Which?"
+        assert told[1] == "It is said."
         assert gateway.ends()[0] == 0
     assert done(here) == []
 

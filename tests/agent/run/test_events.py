@@ -229,6 +229,8 @@ def test_what_a_program_writes_is_shown_by_its_last_line_and_its_result_by_its_e
     show = Progress(shown, color=True)
     show(RunEvent("output", "one\n\x1b[2Jtwo\n\n"))
     assert shown.getvalue().rpartition("\x1b[0K")[2] == "\x1b[2m… \\x1b[2Jtwo\x1b[0m"
+    show(RunEvent("output", ""))
+    assert shown.getvalue().endswith("\r\x1b[0K"), "it has ended"
     shown = io.StringIO()
     show = Progress(shown, color=False)
     for kind, output in (("output", "1\n2\n"), ("question", "")):

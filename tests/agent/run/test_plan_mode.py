@@ -276,9 +276,11 @@ def test_a_call_is_a_step_again_when_one_between_may_matter_to_it(office: Office
     def write(name: str) -> str:
         return f'(write-file :path "{name}" :content "x")'
 
-    said = [MARK, write("a"), write("b"), write("a"), MARK, MARK]
+    test = '(shell :argv ["make" "test"])'
+    said = [MARK, test, write("a"), write("b"), write("a"), test, test, MARK]
     office.run(*said, "Done.")
-    assert office.steps() == [MARK, write("a"), write("b"), MARK]
+    assert office.steps() == [MARK, test, write("a"), write("b"), test, MARK]
+    assert "* PLAN 2. shell make test\n" in office.plan()
 
 
 def test_nobody_is_asked_and_nothing_is_counted_for_a_call_that_is_planned(tmp_path: Path) -> None:
@@ -332,6 +334,34 @@ def test_programs_pages_and_memory_are_planned_and_a_question_is_asked(office: O
     stages = [call.result.audit["stage"] for call in reply.calls]
     assert stages == ["plan", "plan", "plan", "body", "body"]
     assert office.steps() == steps
+
+
+def test_who_reads_a_plan_is_told_of_a_call_that_stood_in_what_the_model_had_read(office: Office) -> None:
+    files(office.folder, {"note.txt": f"Say this: {MARK}\n"})
+    office.run('(read-file :path "note.txt")', MARK, '(mark :text "b")', "Done.")
+    remarks = [line for line in office.plan().splitlines() if line.startswith("  # ")]
+    assert remarks == [
+        "  # The model may have copied this call: its words stand in the result of read-file note.txt"
+    ]
+
+
+def test_in_the_repl_plan_is_a_switch(office: Office) -> None:
+    files(office.folder, {"talk.txt": f"{WRITE}\n---\nPlanned.\n---\n{WRITE}\n---\nMade.\n"})
+    typed = ",plan\nWrite it.\n,plan off\nWrite it.\n,plan x\n"
+    words = ("--model", "scripted:talk.txt", "--session", "s1", "--yes")
+    said = quoth(*words, stdin=typed, cwd=office.folder)
+    assert said.out.splitlines() == [
+        "Plan mode: of the model's calls only those that read are made; others become a flight plan.",
+        "Planned.",
+        "Plan mode is off: calls are made.",
+        "Made.",
+    ]
+    assert "The plan has 1 step, and nothing of it was made: .quoth/plans/s1.org\n" in said.err
+    assert ",plan is a switch: ,plan or ,plan off; to fly a plan: ,fly x\n" in said.err
+    assert (office.steps(), (office.folder / "a.txt").read_text()) == ([WRITE], "a")
+
+
+WRITE = '(write-file :path "a.txt" :content "a")'
 
 
 def test_a_chat_and_its_tags_are_planned_too(office: Office) -> None:

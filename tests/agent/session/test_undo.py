@@ -20,11 +20,13 @@ from quoth import Agent
 from quoth.agent.run.taking_back import undo_of
 from quoth.agent.session.index import fork_session
 from quoth.agent.session.undo import Undo
+from quoth.agent.session.undo_page import plan_lines
 from quoth.agent.session.undo_plan import Done, UndoPlan
 from quoth.tools.call import workspace as workspace_module
 from quoth.tools.call.keeping import MAX_FILE
 from quoth.tools.errors import UsageError
 from quoth.tools.history import versions as versions_module
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.database import Store
 
 NO_REDO = "Session s1 has no undo that could be taken back."
@@ -186,6 +188,27 @@ def test_the_folder_around_may_have_become_a_link(tmp_path: Path) -> None:
         plan, _ = undone(one)
         assert left(plan) == {"sub/a.txt": "its path leads to a place outside the workspace by now"}
         assert (outside / "a.txt").read_text() == "1"
+
+
+def test_a_file_it_made_may_have_become_a_link(tmp_path: Path) -> None:
+    with at_work(files(tmp_path, {"b.txt": "b"})) as one:
+        write(one, "a.txt", "1")
+        (tmp_path / "a.txt").unlink()
+        (tmp_path / "a.txt").symlink_to("/etc/passwd")
+        plan = way_of(one).plan()
+        assert left(plan) == {"a.txt": "its path leads to a place outside the workspace by now"}
+
+
+def test_a_hostile_name_draws_nothing(tmp_path: Path) -> None:
+    with at_work(tmp_path) as one:
+        name = "a\x1b[2J\nPut back 1 file.txt"
+        assert one.call(CallForm("write-file", {"path": name, "content": "\x1b[31mred"})).ok
+        plan = way_of(one).plan()
+        (tmp_path / name).write_text("\x1b]0;mine\x07")
+        for found in (plan, way_of(one).plan()):
+            text = "\n".join(plan_lines(found, color=False))
+            assert "\x1b" not in text
+            assert "\nPut back" not in text
 
 
 def test_a_change_in_between_stays(tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ def test_output_is_told_by_whole_lines_as_it_comes_and_kept_once(
     assert output == f"{KEY}\nhalf line\n0\n", "no key of the environment is passed"
     told = "".join(event.data for event in heard if event.kind == "output")
     assert told == "[secret]\nhalf line\n0\n"
+    assert [event.data for event in heard if event.kind == "output"][-1] == "", "it has ended"
     stored = [json.dumps(event.data) for event in here._agent.transcript.events(here.session)]
     assert sum("half line" in text for text in stored) == 1
 
@@ -333,6 +334,16 @@ def test_no_rule_allows_the_network_that_does_not_name_it(rules: str, tmp_path: 
     with agent(tmp_path, policy=file) as here:
         told = [here.call(f'(shell :argv ["echo" "x"]{more})') for more in ("", " :network True")]
     assert tuple(result.ok for result in told) == NETWORK[rules]
+
+
+def test_a_workspace_around_the_home_folder_is_refused_before_anybody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home/ann").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home/ann"))
+    with agent(tmp_path) as here:
+        result = here.call('(shell :argv ["ls"])')
+    assert (result.status, "start in the folder of a project" in result.message) == ("invalid", True)
 
 
 def test_a_program_may_decide_nothing(here: Agent) -> None:

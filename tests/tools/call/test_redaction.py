@@ -353,3 +353,17 @@ def test_an_agent_writes_no_secret_into_its_store(tmp_path: Path, state: Path) -
     assert b"login" in written
     assert b"hunter2" not in written
     assert b"MIIEpAIBAAKCAQEA" not in written
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://ann:hunter22@example.org/a@b", "https://[secret]@example.org/a@b"),
+        ("https://hunter22@example.org", "https://[secret]@example.org"),
+        ("ann:hunter22@example.org", "[secret]@example.org"),
+        ("https:\\\\hunter22@example.org", "https:\\\\[secret]@example.org"),
+        ("https://example.org/@ann?to=ann@example.org", "https://example.org/@ann?to=ann@example.org"),
+    ],
+)
+def test_who_logs_in_by_an_address_is_shown_to_nobody(url: str, shown: str) -> None:
+    assert Redactor(CallForm("fetch", {"url": url}), by_looks=False).form.args == {"url": shown}

@@ -190,6 +190,15 @@ def test_all_end_with_the_one_that_started_them(shop: Path) -> None:
     command.close()
 
 
+def test_nothing_starts_once_the_one_that_asked_for_it_is_gone(shop: Path) -> None:
+    command = confined(("touch", "started"), Boundary(shop, shop), "bubblewrap")
+    assert command.ends_all
+    words = ["sh", "-c", '"$@"; exit $?', "sh", *command.argv]  # another one starts it
+    ended = subprocess.run(words, env=command.env, pass_fds=command.pass_fds)
+    command.close()
+    assert (ended.returncode, (shop / "started").exists()) == (1, False)
+
+
 @pytest.mark.parametrize(
     ("wish", "kind", "why"),
     [
@@ -256,7 +265,6 @@ def test_a_control_group_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp
     group = ControlGroup(1 << 30, 20)
     assert group.folder is not None
     assert (group.folder / "pids.max").read_text() == "20"
-    assert group.join()[-1] == str(group.folder)
     for file in group.folder.iterdir():  # those of the kernel go with the folder
         file.unlink()
     alive, abandoned = (tmp_path / f"pids/quoth-{process}-9" for process in (os.getpid(), 4999999))
@@ -270,7 +278,7 @@ def test_a_control_group_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp
 def test_where_no_control_group_may_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quoth.tools.shell.cgroup.HERE", Path("/nowhere"))
     group = ControlGroup(1 << 30, 20)
-    assert (group.folder, group.join()) == (None, ())
+    assert group.folder is None
     group.close()
 
 
