@@ -72,10 +72,8 @@ def main() -> None:
 
                 seconds, hits = spent(ours, options.rounds)
                 other = f"{spent(theirs, options.rounds)[0]:.2f}" if rg else "-"
-                shown = pattern.replace("|", "¦")
-                print(
-                    f"| {shown} | {hits if hits >= 0 else 'too long'} | {seconds:.2f} | {other} |", flush=True
-                )
+                shown, many = pattern.replace("|", "¦"), hits if hits >= 0 else "too long"
+                print(f"| {shown} | {many} | {seconds:.2f} | {other} |", flush=True)
 
 
 if __name__ == "__main__":
