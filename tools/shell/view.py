@@ -48,6 +48,7 @@ class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
+    let_go: Callable[[], object] = lambda: None  # before it is killed: what has not begun then never will
     close: Callable[[], object] = lambda: None
     ends_all: bool = False  # whether all that the program starts ends with it, and with whoever started it
 
