@@ -106,6 +106,7 @@ async def _watch(running: Running, command: Command, output: Output) -> int:
             await running.put_away()
         finally:
             command.close()
+            command.removed()
 
 
 async def _end(program: _Program) -> None:

@@ -209,6 +209,9 @@ async def run(
             await program.put_away()
         finally:
             command.close()
+            removed = command.removed()
+    if removed:
+        ctx.say(f"Removed, as git outside would obey it: {', '.join(removed)}.")
     result = {"exit": exit_code(code), "output": plain(output.text)}
     for note in notes(argv, result, network):
         ctx.say(note)
