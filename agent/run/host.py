@@ -57,7 +57,7 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
-from quoth.tools.knowledge.skills import has_skills, skill_folders
+from quoth.tools.knowledge.skill_folders import has_skills, skill_folders
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
