@@ -54,6 +54,11 @@ class GateProgram:
         raise ToolError(f"{self._name} {how}" + (f": {said}" if said else ""))
 
     @property
+    def files(self) -> list[Path]:
+        """The program, and what its arguments name."""
+        return [path for path in map(Path, self.argv) if path.is_absolute()]
+
+    @property
     def _name(self) -> str:
         return Path(self.argv[0]).name
 
