@@ -215,6 +215,7 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
     [
         ("example.org/x", "example.org/x has no scheme; write https://example.org/x."),
         ("localhost:80/x", "localhost:80/x has no scheme; write https://localhost:80/x."),
+        ("", "The address is empty; one is written https://example.org/page."),
         ("//example.org", "//example.org has no scheme; write https://example.org."),
         ("ftp://example.org", "Only http and https addresses are fetched, not ftp: ones."),
         ("https:example.org", "There is no server in this address; it is written https://example.org/page."),
