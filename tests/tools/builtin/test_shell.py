@@ -361,7 +361,9 @@ async def test_how_a_program_ended_is_left_to_asyncio(
 ) -> None:
     asked: list[Any] = []
     running = await Running.start(["true"], cwd=tmp_path, env={}, alone=True)
-    monkeypatch.setattr(subprocess.Popen, "poll", asked.append)  # it would take the exit code away
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda self: asked.append(self))  # it would take it away
+    assert running.process.stdout is not None
+    assert await running.process.stdout.read() == b""
     assert await running.ended() == 0
     await running.put_away()
     assert asked == []
