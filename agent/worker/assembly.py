@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.config.loading import load_config
-from quoth.agent.run.options import PolicyOptions, open_gates
+from quoth.agent.run.options import PolicyOptions
 from quoth.tools.call.call import Verdict
 from quoth.tools.call.ports import Gate, Passages
 from quoth.tools.call.workspace import Workspace
@@ -81,7 +81,7 @@ class Files:
         policy.counted, policy.default = True, judged_by_caller
         table.permit(permissions_for(policy, table, read_allow(self.allow)))
         given = PolicyOptions(gate=self.gate, gate_command=self.gate_command)
-        programs = open_gates(given.gate_commands(load_config(self.root)), lambda: table.secrets)
+        programs = given.open_gate_programs(load_config(self.root), lambda: table.secrets)
         return Offer(table, policy, given.open_gate(), programs)
 
 

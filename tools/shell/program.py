@@ -22,7 +22,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
-from quoth.tools.shell.running import PIPE, STDOUT, Output, Running, read_all
+from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
 
@@ -187,12 +187,9 @@ async def run(
         output.add(chunk)
         lines.add(chunk)
 
-    assert program.process.stdout is not None
-    feeding = asyncio.create_task(program.feed(stdin)) if stdin is not None else None
     try:
         async with asyncio.timeout(timeout):
-            await read_all(program.process.stdout, take)
-            code = await program.ended()
+            code = await program.communicate(take, stdin=stdin)
     except TimeoutError:
         said = plain(output.text)[-TOLD:].strip()
         told = f" The end of its output:\n{said}" if said else " It had written nothing."
@@ -203,12 +200,13 @@ async def run(
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
     finally:
         lines.end()
-        if feeding is not None:
-            feeding.cancel()
         try:
             await program.put_away()
         finally:
             command.close()
+            removed = command.removed()
+    if removed:
+        ctx.say(f"Removed, as git outside would obey it: {', '.join(removed)}.")
     result = {"exit": exit_code(code), "output": plain(output.text)}
     for note in notes(argv, result, network):
         ctx.say(note)
