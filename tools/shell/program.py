@@ -136,7 +136,8 @@ def command_for(
     argv: Sequence[str], folder: Path, workspace: Workspace, *, network: bool, more: Mapping[str, Any]
 ) -> Command:
     """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked."""
-    boundary = Boundary(workspace.root, folder, network=network, hidden=workspace.protected, **more)
+    kept, hidden = workspace.loaded, workspace.protected
+    boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
     return replace(command, env={**command.env, **PLAIN})

@@ -114,8 +114,9 @@ class Running:
         await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
 
     def _tell(self, what: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # the keeper has ended
-            self.process.send_signal(what)
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(self.process.pid, what)  # Popen's own way would take the exit code from asyncio
 
     async def _feed(self, text: str) -> None:
         """Write its standard input, as much as it reads, and close that."""
