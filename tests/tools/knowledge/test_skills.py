@@ -160,7 +160,7 @@ def test_a_model_reads_a_skill_and_its_files(home: Path) -> None:
         ('(skill :name "zzz")', "There is no skill zzz. There are notes."),
         (
             '(skill :name "bad")',
-            "There is no skill bad. The skill .quoth/skills/bad is not trusted; read it,",
+            "The skill .quoth/skills/bad is not trusted; read it,",
         ),
         ('(skill :name "notes" :file "../x")', "The skill notes has no file ../x."),
         (
