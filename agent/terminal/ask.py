@@ -156,6 +156,8 @@ class AskTerminal:
         while True:
             try:
                 said = await self._line(prompt(question))
+                if said.strip() == "?":
+                    raise UsageError("The model is told what you write, as it is.")
                 return Decision("answer", self._user, answer=question.answer(said))
             except EOFError:
                 return None

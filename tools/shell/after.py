@@ -87,6 +87,7 @@ async def run_after(
         raise ToolError(f"it cannot be started: {getattr(error, 'strerror', None) or error}") from None
     finally:
         command.close()
+        command.removed()
     return code, output.decode("utf-8", "backslashreplace")
 
 

@@ -6,6 +6,7 @@ and makes its calls by ``ctx.dispatch``, so that rules, a person and the audit s
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from typing import Any
 
@@ -49,7 +50,7 @@ async def fetch(url: str, wanted: str, ctx: ToolContext) -> Any:
     if wanted != "json" and is_image(response.body):
         name = here.path.rpartition("/")[2] or here.host
         return {"url": str(here), "image": image_value(ctx, response.body, name)}
-    return page_of(response, wanted)
+    return await asyncio.to_thread(page_of, response, wanted)  # a page may be made to take long
 
 
 async def _follow(here: WebUrl, moved: str, wanted: str, ctx: ToolContext) -> Any:

@@ -69,7 +69,11 @@ ENDS: dict[str, tuple[str, dict[str, Any], str]] = {
     sh("kill -TERM $$"): ({"exit": 143, "output": ""}, "sh was ended by SIGTERM."),
     '(shell :argv ["cat" "|" "wc"])': (
         {"exit": 1, "output": "cat: '|': No such file or directory\ncat: wc: No such file or directory\n"},
-        'No shell reads :argv, so that | was a word as others; a shell is ["sh" "-c" "…"].',
+        'No shell reads :argv: | was a word like any other. A shell is called as ["sh" "-c" "…"].',
+    ),
+    '(shell :argv ["ls" "*.py"])': (
+        {"exit": 2, "output": "ls: cannot access '*.py': No such file or directory\n"},
+        'No shell reads :argv: *.py was a word like any other. A shell is called as ["sh" "-c" "…"].',
     ),
     sh("echo 'Could not resolve host: example.org'; exit 6"): (
         {"exit": 6, "output": "Could not resolve host: example.org\n"},
@@ -103,6 +107,9 @@ MISTAKES = {
     '(shell :argv ["export" "A=1"])': (
         'There is no program "export" here. It is a word of the shell: a shell knows it,'
         ' ["sh" "-c" "export A=1"].'
+    ),
+    '(shell :argv ["A=1" "ls"])': (
+        'There is no program "A=1" here. A variable is set by env: ["env" "A=1" "ls"].'
     ),
     '(shell :argv ["./nothing"])': 'There is no program "./nothing" here.',
     '(shell :argv ["./notes.txt"])': '"./notes.txt" cannot be executed: name the program that runs it first.',
@@ -245,7 +252,9 @@ def test_what_is_in_the_background_is_bounded_and_ends_with_the_agent(
 ) -> None:
     monkeypatch.setattr(background, "MOST", 2)
     with agent(tmp_path, consent="yes") as here:
-        ids = [value(here.call(sh("sleep 100", background=True)))["id"] for _ in range(2)]
+        ids = [value(here.call(sh("sleep 100", background=True)))["id"]]
+        assert here.call('(process :id "?")').message.endswith(f"There is {ids[0]} (runs).")
+        ids.append(value(here.call(sh("sleep 100", background=True)))["id"])
         said = here.call(sh("sleep 100", background=True)).message
         assert said == (
             "2 programs run in the background, and no more can: end one. "
