@@ -144,7 +144,7 @@ class AskTerminal:
                 return None
             except asyncio.CancelledError:
                 if self._outcome:
-                    _say(f"  Answered elsewhere: {visible(self._outcome)}.\n")
+                    _say(f"  Decided elsewhere: {visible(self._outcome)}.\n")
                 if not self._interrupted:
                     raise
                 _say("\n")

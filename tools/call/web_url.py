@@ -110,6 +110,8 @@ def _no_scheme(text: str, scheme: str) -> ToolError:
     rest = text[len(scheme) + 1 :]
     if scheme and not (rest[:1].isdecimal() or "." in scheme):  # example.org:80/ is no scheme
         return ToolError(f"Only http and https addresses are fetched, not {excerpt(scheme)}: ones.")
+    if text.startswith(("/", ".", "~")) and not text.startswith("//"):
+        return ToolError(f"{excerpt(text, 80)} is a path, not an address; read-file reads files.")
     return ToolError(f"{excerpt(text, 80)} has no scheme; write https://{excerpt(text.lstrip('/'), 80)}.")
 
 

@@ -27,13 +27,19 @@ def skill_folders(root: Path) -> tuple[Path, ...]:
 
 def has_skills(root: Path) -> bool:
     """Whether there may be skills for this workspace: the user has some, or has trusted some of it."""
-    if any(folders_in(user_skills())):
+    if folders_in(user_skills()):
         return True
-    if not any(folders_in(root / name, links=False) for name in WORKSPACE_FOLDERS):
+    if not has_folders(root):
         return False
     from quoth.tools.policy.trust import Trust  # here: few workspaces have skills
 
     return Trust(kind=KIND).trusted(root) is not None
+
+
+def has_folders(root: Path) -> bool:
+    """Whether there is a folder that may be a skill, trusted or not."""
+    own = (folders_in(root / name, links=False) for name in WORKSPACE_FOLDERS)
+    return bool(folders_in(user_skills())) or any(own)
 
 
 def folders_in(place: Path, *, links: bool = True) -> list[Path]:

@@ -137,9 +137,9 @@ def test_each_redirect_is_a_call_of_its_own(server: Server) -> None:
 def test_a_redirect_waits_for_a_person_where_rules_ask(server: Server) -> None:
     server.answers = [moved("/b")]
     rules = f'{HERE} (ask (fetch :url (path "/b")))'
-    assert refusal(at(server, "/a"), rules).startswith(
-        "pending: fetch waits for a person's approval: policy.hy:1"
-    )
+    said = refusal(at(server, "/a"), rules)
+    assert said.startswith("pending: fetch waits for a person's approval: policy.hy:1")
+    assert said.endswith(f"; {at(server, '/a')} leads on to it.")
     assert len(server.requests) == 1
 
 
@@ -216,6 +216,7 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
         ("example.org/x", "example.org/x has no scheme; write https://example.org/x."),
         ("localhost:80/x", "localhost:80/x has no scheme; write https://localhost:80/x."),
         ("", "The address is empty; one is written https://example.org/page."),
+        ("/etc/passwd", "/etc/passwd is a path, not an address; read-file reads files."),
         ("//example.org", "//example.org has no scheme; write https://example.org."),
         ("ftp://example.org", "Only http and https addresses are fetched, not ftp: ones."),
         ("https:example.org", "There is no server in this address; it is written https://example.org/page."),
@@ -242,6 +243,11 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
 def test_what_is_no_address_is_said_in_a_sentence(url: str, sentence: str) -> None:
     assert refusal(url) == f"invalid: {sentence}"
     assert refusal(url, "") == f"invalid: {sentence}"  # and nobody is asked
+
+
+def test_a_rule_that_cannot_judge_what_is_no_address_says_why() -> None:
+    said = refusal("example.org", '(deny (fetch :url (path (under "/drafts"))))')
+    assert said.endswith("cannot be decided: example.org has no scheme; write https://example.org.")
 
 
 def test_a_name_that_nobody_knows(names: dict[str, list[str]]) -> None:
