@@ -227,7 +227,7 @@ def test_an_owner_that_cannot_be_kept_is_told(home: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(os, "fchown", refuse)
     monkeypatch.setattr(
-        os, "fstat", lambda fd: Other() if sys._getframe(1).f_code.co_name == "_kept" else true_stat(fd)
+        os, "fstat", lambda fd: Other() if sys._getframe(1).f_code.co_name == "kept" else true_stat(fd)
     )
     result = shipped(home, consent=Yes()).pass_through(EDIT)
     assert result.message == f"notes.txt belonged to user {found.st_uid}, and is yours now."

@@ -47,7 +47,7 @@ class Verdict:
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
     rule: str = field(default="", compare=False)
-    each_time: bool = False
+    each_time: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,10 @@ class _AfterFile:
         for program, said in faults.items():
             new = new_lines(said, old.get(program, ""), self._path, old_path)
             if new:
-                more = (
-                    [f"… and {number_of(len(new) - MOST_LINES, 'more line')}"]
-                    if len(new) > MOST_LINES
-                    else []
-                )
                 lines = [f"| {short(visible(line), LINE)}" for line in new[:MOST_LINES]]
-                told = "\n".join([*lines, *more])
+                if (more := len(new) - MOST_LINES) > 0:
+                    lines.append(f"… and {number_of(more, 'more line')}")
+                told = "\n".join(lines)
                 self._state.notes.append(f"New after the write, by {program.shown(self._path)}:\n{told}")
 
     async def _faults_before(self, programs: Sequence[AfterWrite], path: str) -> dict[AfterWrite, str]:

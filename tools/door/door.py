@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.call.call import Call, ToolResult, _inner, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
+from quoth.tools.door.asking import Permission
 from quoth.tools.door.early import EarlyBody, may_begin_early
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.preview import preview_call
 from quoth.tools.door.recording import record_abandoned, record_end
-from quoth.tools.door.stages import STAGES, Permission
+from quoth.tools.door.stages import STAGES
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
 from quoth.tools.history.audit import row_of_host
@@ -154,7 +155,7 @@ class Door(Parts):
             inner = _inner(call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
             if (
                 state.permitted or state.answers
-            ):  # the body has begun again: what it had done is not done twice
+            ):  # the body runs again, and does not do twice what it had done
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = state.context.inner_clocks
             around = dataclasses.replace(given, clocks=clocks, dry=dry or given.dry, written=[])

@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,18 +17,15 @@ from quoth.tools.call.call import (
     ALLOW,
     PROGRAMS,
     ROUTES,
-    Call,
-    EditedCall,
     FailedOpen,
     Verdict,
-    Voice,
     ask,
     deny,
 )
-from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Answer, Refusal, Reservation
-from quoth.tools.call.question import Question, marked
+from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
+from quoth.tools.door.asking import ask_consent, ask_permission, ask_question, require_verdict, weigh
 from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
@@ -38,7 +34,6 @@ from quoth.tools.door.planning import note_in_plan
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import (
-    PERMISSION,
     InvalidCallError,
     Pending,
     QuothError,
@@ -47,7 +42,6 @@ from quoth.tools.errors import (
     ToolFailure,
     UnknownToolError,
 )
-from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import as_written, checked
@@ -56,31 +50,6 @@ from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 
 LOG = logging.getLogger(__name__)
 GUARD_SECONDS = 10.0
-MAX_PERMISSIONS = 20  # that one body may ask for
-MAX_QUESTIONS = 20
-
-
-class Permission:
-    """The PermissionBroker of one call: a request that is not yet allowed, and a question that is not yet
-    answered, ends the body with Pending."""
-
-    def __init__(self, permitted: set[str], answers: Mapping[str, str]) -> None:
-        self._permitted = permitted
-        self._answers = answers
-
-    @property
-    def given(self) -> frozenset[str]:
-        """What a person has allowed this call."""
-        return frozenset(self._permitted)
-
-    async def request(self, what: str, reason: str) -> None:
-        if what not in self._permitted:
-            raise Pending(reason, permission=what)
-
-    async def ask(self, question: Question) -> str:
-        if question.text not in self._answers:
-            raise Pending(question.text, question=question)
-        return self._answers[question.text]
 
 
 async def look_up(door: Parts, state: CallState) -> Outcome | None:
@@ -162,10 +131,10 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
         said = not_permitted(door, state) or door.policy.judge(
             state.known_tool, state.call, state.args, state.context
         )
-        verdict = _verdict(said)
+        verdict = require_verdict(said)
     except Exception as error:
         verdict = deny(f"the policy failed ({brief(error)})")
-    return _weigh(state, "policy", verdict)
+    return weigh(state, "policy", verdict)
 
 
 async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
@@ -180,21 +149,21 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
         unknown = [name for name, value in state.args.items() if value is UNKNOWN]
         if unknown and ("call" in given or any(value is UNKNOWN for value in given.values())):
             names = ", ".join(f":{name}" for name in unknown)
-            return _weigh(state, "guard", ask(f"it depends on {names} for its guard"))
+            return weigh(state, "guard", ask(f"it depends on {names} for its guard"))
         said = await run_function(guard, given, state.context, GUARD_SECONDS)
     except TimeoutError:
-        return _weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
+        return weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except ToolFailure as failure:
         return Outcome(failure.status, message=failure.message)
     except Exception as error:
-        return _weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
+        return weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
     if isinstance(said, Verdict):
-        return _weigh(state, "guard", said)
+        return weigh(state, "guard", said)
     if said is True:
-        return _weigh(state, "guard", ALLOW)
+        return weigh(state, "guard", ALLOW)
     if said is False:
-        return _weigh(state, "guard", deny("its guard refused these arguments"))
-    return _weigh(
+        return weigh(state, "guard", deny("its guard refused these arguments"))
+    return weigh(
         state,
         "guard",
         deny(f'its guard returned {said!r}; a guard returns True, False, (deny "why") or (ask "why")'),
@@ -208,124 +177,14 @@ async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
         said = await gate_verdict(
             program, tool, state.call, state.context, seconds=program.seconds, closed=True
         )
-        if (ended := _weigh(state, "gate", said)) is not None:
+        if (ended := weigh(state, "gate", said)) is not None:
             return ended
     if not tool.gate:
         return None
     verdict = await gate_verdict(door.gate, tool, state.call, state.context)
     if isinstance(verdict, FailedOpen):
         state.notes.append(f"The gate failed ({verdict.reason}) and {tool.name} fails open.")
-    return _weigh(state, "gate", verdict)
-
-
-async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
-    """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation.
-    Where nobody can be asked the call is pending."""
-    if state.begun:
-        state.questions.append(BEGUN_BEFORE)
-    if state.call.quoted:
-        state.questions.append(f"{QUOTED} {state.call.quoted}")
-    if not state.questions:
-        return None
-    call = state.call
-    gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
-    if isinstance(guard, Verdict) and guard.each_time:
-        call = dataclasses.replace(call, program_run="", each_time=True)
-    if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
-        call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
-    return await _ask_person(door, state, call, "; ".join(state.questions))
-
-
-async def _ask_permission(door: Parts, state: CallState, needed: Pending) -> Outcome | None:
-    """Ask a person for a permission that the body requested; the body, and so its deadline, has stopped
-    meanwhile. The request is bound to this call and that permission."""
-    if len(state.permitted) >= MAX_PERMISSIONS:
-        return Outcome(
-            "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
-        )
-    form = CallForm(state.call.tool, {**state.call.form.args, PERMISSION: needed.permission})
-    call = dataclasses.replace(state.call, form=form)
-    ended = await _ask_person(door, state, call, needed.message.rstrip("."))
-    if ended is None:
-        state.permitted.add(needed.permission)
-    return ended
-
-
-async def _ask_question(door: Parts, state: CallState, question: Question) -> Outcome | None:
-    """Ask a person what the body asks, in words; the request is bound to this call and that question."""
-    tool = state.known_tool
-    if len(state.answers) >= MAX_QUESTIONS:
-        return Outcome("error", message=f"{tool.name} asked more than {MAX_QUESTIONS} questions.")
-    if state.context.dry:
-        return Outcome("denied", message=f"{tool.name} asks a person, and this is a dry run.")
-    call = dataclasses.replace(state.call, form=marked(state.call.form, question))
-    try:
-        with _paused(state):
-            said = await door.consent.answer(tool, call, question)
-    except Exception as error:
-        said = deny(f"the question could not be asked ({brief(error)})")
-    if isinstance(said, Answer):
-        state.answers[question.text] = said.text
-        state.verdicts["consent"] = Verdict("allow", said.by)
-        return None
-    state.refused = said.kind == "deny"
-    if said.kind == "ask":
-        state.verdicts["consent"] = said
-        why = said.reason.rstrip(".")
-        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
-    return _weigh(state, "consent", said)
-
-
-@contextlib.contextmanager
-def _paused(state: CallState) -> Iterator[None]:
-    """Stop the clocks of the enclosing calls, while a person is asked."""
-    for clock in state.context.clocks:
-        clock.pause()
-    try:
-        yield
-    finally:
-        for clock in state.context.clocks:
-            clock.go_on()
-
-
-async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) -> Outcome | None:
-    """Ask a person, with the clocks of the enclosing calls paused."""
-    if state.context.dry:
-        return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
-    tool = state.known_tool
-    try:
-        with _paused(state):
-            said = await door.consent.request(tool, call, reason)
-        if isinstance(said, EditedCall):
-            return await _make_instead(door, state, said)
-        verdict = _verdict(said) if said is not None else ask(reason)
-    except Exception as error:
-        verdict = deny(f"consent could not be asked ({brief(error)})")
-    else:
-        state.refused = verdict.kind == "deny"
-    if verdict.kind == "ask":
-        state.verdicts["consent"] = verdict
-        why = (verdict.reason or reason).rstrip(".")
-        return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
-    return _weigh(state, "consent", verdict)
-
-
-async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
-    """Make the call that a person chose instead, through the whole door; its outcome is this one's."""
-    state.reservation.release()
-    name, outer = instead.call or secrets.token_hex(5), state.call
-    key = f"{outer.key or outer.id}/edited"
-    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
-    state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
-    result = await state.dispatch(call, state.context)
-    state.context.side_effects.extend(result.side_effects)
-    state.said += [result.follow_up] if result.follow_up else []
-    if result.status == "pending":
-        door.consent.waits(outer, instead.form)
-    tool = state.known_tool
-    hide = Redactor(instead.form, tool.params, door.table.secrets, by_looks=False)
-    said = f"A person changed the call to {hide.form}."
-    return Outcome(result.status, result.value, f"{said} {result.message}".strip())
+    return weigh(state, "gate", verdict)
 
 
 async def run_body(door: Parts, state: CallState) -> Outcome | None:
@@ -352,7 +211,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             with contextlib.suppress(Exception):  # then the body asks, and begins once more
                 decided = door.consent.permissions(tool, state.call)
         for name in decided:
-            if (ended := await _ask_permission(door, state, Pending(name, permission=name))) is not None:
+            if (ended := await ask_permission(door, state, Pending(name, permission=name))) is not None:
                 return ended
         kept = len(state.context.written)
         while True:
@@ -361,9 +220,9 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 break
             except Pending as needed:
                 if needed.question is not None:
-                    ended = await _ask_question(door, state, needed.question)
+                    ended = await ask_question(door, state, needed.question)
                 elif needed.permission:
-                    ended = await _ask_permission(door, state, needed)
+                    ended = await ask_permission(door, state, needed)
                 else:
                     raise
                 if ended is not None:
@@ -450,19 +309,6 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
 )
 
 
-def _weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
-    """Store a verdict. Allow continues; ask adds a question for the consent stage; anything else denies
-    the call."""
-    state.verdicts[who] = verdict
-    if verdict.kind == "allow":
-        return None
-    if verdict.kind == "ask":
-        state.questions.append((verdict.reason or "it asks first").rstrip("."))
-        return None
-    reason = verdict.reason or "no reason was given"
-    return Outcome("denied", message=f"{state.call.tool} was denied: {reason.rstrip('.')}.")
-
-
 def require_unmoved(state: CallState) -> None:
     """Raise ToolError when a path leads elsewhere than when the call was judged and approved."""
     if state.known_tool.remote:
@@ -471,10 +317,3 @@ def require_unmoved(state: CallState) -> None:
     for param in state.known_tool.path_params:
         for path in paths_in(state.args.get(param.name)):
             workspace.unmoved(path, workspace.locate(path))
-
-
-def _verdict(said: Any) -> Verdict:
-    """Return ``said``. Raises TypeError if it is no Verdict."""
-    if isinstance(said, Verdict):
-        return said
-    raise TypeError(f"{said!r} is no verdict")

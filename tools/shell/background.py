@@ -13,7 +13,7 @@ from typing import Any
 from quoth.tools.errors import ToolError, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.program import exit_code, plain
-from quoth.tools.shell.running import Output, Running, read_all
+from quoth.tools.shell.running import Output, Running
 from quoth.tools.shell.view import Command
 from quoth.tools.text import number_of
 
@@ -83,8 +83,8 @@ class Background:
     def _listed(self) -> str:
         if not self._programs:
             return "There is none: those of a session end with it."
-        said = (f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items())
-        return f"There are {', '.join(said)}."
+        said = [f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items()]
+        return f"There {'are' if said[1:] else 'is'} {', '.join(said)}."
 
     @staticmethod
     def _state(program: _Program) -> dict[str, Any]:
@@ -95,10 +95,8 @@ class Background:
 
 
 async def _watch(running: Running, command: Command, output: Output) -> int:
-    assert running.process.stdout is not None
     try:
-        await read_all(running.process.stdout, output.add)
-        return await running.ended()
+        return await running.communicate(output.add)
     except OSError:
         return 127
     finally:
@@ -106,6 +104,7 @@ async def _watch(running: Running, command: Command, output: Output) -> int:
             await running.put_away()
         finally:
             command.close()
+            command.removed()
 
 
 async def _end(program: _Program) -> None:

@@ -18,6 +18,7 @@ KEEPER = str(Path(__file__).with_name("keeper.py"))
 PIPE, DEVNULL, STDOUT = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL, asyncio.subprocess.STDOUT
 CHUNK = 65536
 MOMENT = 2  # seconds in which what was killed lets go of its pipes
+Take = Callable[[bytes], object]
 
 
 class Running:
@@ -80,6 +81,18 @@ class Running:
             raise asyncio.CancelledError
         return running
 
+    async def communicate(self, out: Take, err: Take | None = None, stdin: str | None = None) -> int:
+        """Feed it ``stdin``, give all that it writes to ``out`` and ``err``, piece by piece, and return its
+        exit code as ``ended`` does."""
+        streams = [(self.process.stdout, out), (self.process.stderr, err)]
+        feeding = None if stdin is None else asyncio.create_task(self._feed(stdin))
+        try:
+            await asyncio.gather(*(_read(stream, take) for stream, take in streams if stream and take))
+            return await self.ended()
+        finally:
+            if feeding is not None:
+                feeding.cancel()  # it may have closed its outputs, and read nothing
+
     async def ended(self) -> int:
         """Its exit code, negative for a signal, once it has ended. Raises OSError if it was never started."""
         if self._report is None:
@@ -102,13 +115,13 @@ class Running:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
         self.stop()
         transport = self.process._transport  # type: ignore[attr-defined]  # asyncio has no public word for this
-        ending = asyncio.ensure_future(self.process.communicate())  # whoever holds its pipes ends, too
+        ending = asyncio.gather(self.process.communicate(), return_exceptions=True)  # and all with its pipes
         cancelled = await _settled(ending, MOMENT)
-        if not ending.done():
+        if self.process.returncode is None or not ending.done():
             for number in range(3):  # the process alone is waited for now
                 if (pipe := transport.get_pipe_transport(number)) is not None:
                     pipe.close()
-            cancelled |= await _settled(ending)
+            cancelled |= await _settled(asyncio.ensure_future(self.process.wait()))
         transport.close()
         if self._report is not None and self._report >= 0:
             os.close(self._report)
@@ -118,10 +131,11 @@ class Running:
         await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
 
     def _tell(self, what: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # the keeper has ended
-            self.process.send_signal(what)
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(self.process.pid, what)  # Popen's own way would take the exit code from asyncio
 
-    async def feed(self, text: str) -> None:
+    async def _feed(self, text: str) -> None:
         """Write its standard input, as much as it reads, and close that."""
         pipe = self.process.stdin
         assert pipe is not None
@@ -176,7 +190,6 @@ class Output:
         return (self._head + self._tail).decode("utf-8", "backslashreplace")
 
 
-async def read_all(stream: asyncio.StreamReader, take: Callable[[bytes], object]) -> None:
-    """Give all that comes out of a stream, piece by piece, to ``take``."""
+async def _read(stream: asyncio.StreamReader, take: Take) -> None:
     while chunk := await stream.read(CHUNK):
         take(chunk)

@@ -234,7 +234,7 @@ def cleared(shop: Shop) -> None:
 
 def summarised(shop: Shop) -> None:
     calls = ["(sell) " + "So be it. " * 90] * 12
-    shop.runs(*calls, "Sold.", limits=RunLimits(context=4000, window=0))
+    shop.runs(*calls, "Sold.", limits=RunLimits(context=5000, window=0))
 
 
 # Each session with the numbers of its runs, requests and calls.

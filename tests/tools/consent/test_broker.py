@@ -999,7 +999,7 @@ def test_a_secret_of_a_request_that_is_over_goes_with_the_next_question(store: S
 
 
 def test_what_looks_like_a_secret_is_shown_to_who_decides_and_not_to_the_audit(store: Store) -> None:
-    here = desk(store, tool("fetch", params={"url": {}}, effects=["net"]))
+    here = desk(store, tool("fetch", params={"page": {}}, effects=["net"]))
     url = "https://me:hunter2@example.org"
     here.pass_through(f'(fetch "{url}")')
     (asked,) = here.waiting

@@ -1,0 +1,185 @@
+"""Asks a person about one call: to approve it, to permit what its body wants, or to answer in words; weighs
+what policy, guard, gate and person say.
+
+It knows the door's parts as ports; it must not know the stages. While a person is asked, no clock runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
+from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Answer
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.door.execution import brief
+from quoth.tools.door.parts import Parts
+from quoth.tools.door.state import CallState, Outcome
+from quoth.tools.errors import PERMISSION, Pending
+from quoth.tools.lisp.forms import CallForm
+
+if TYPE_CHECKING:
+    from quoth.tools.call.question import Question
+
+MAX_PERMISSIONS = 20  # that one body may ask for
+MAX_QUESTIONS = 20
+
+
+class Permission:
+    """The PermissionBroker of one call: a request that is not yet allowed, and a question that is not yet
+    answered, ends the body with Pending."""
+
+    def __init__(self, permitted: set[str], answers: Mapping[str, str]) -> None:
+        self._permitted = permitted
+        self._answers = answers
+
+    @property
+    def given(self) -> frozenset[str]:
+        """What a person has allowed this call."""
+        return frozenset(self._permitted)
+
+    async def request(self, what: str, reason: str) -> None:
+        if what not in self._permitted:
+            raise Pending(reason, permission=what)
+
+    async def ask(self, question: Question) -> str:
+        if question.text not in self._answers:
+            raise Pending(question.text, question=question)
+        return self._answers[question.text]
+
+
+def weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
+    """Store a verdict. Allow continues; ask adds a question for the consent stage; anything else denies
+    the call."""
+    state.verdicts[who] = verdict
+    if verdict.kind == "allow":
+        return None
+    if verdict.kind == "ask":
+        state.questions.append((verdict.reason or "it asks first").rstrip("."))
+        return None
+    reason = verdict.reason or "no reason was given"
+    return Outcome("denied", message=f"{state.call.tool} was denied: {reason.rstrip('.')}.")
+
+
+def require_verdict(said: Any) -> Verdict:
+    """Return ``said``. Raises TypeError if it is no Verdict."""
+    if isinstance(said, Verdict):
+        return said
+    raise TypeError(f"{said!r} is no verdict")
+
+
+async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
+    """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation.
+    Where nobody can be asked the call is pending."""
+    if state.begun:
+        state.questions.append(BEGUN_BEFORE)
+    if state.call.quoted:
+        state.questions.append(f"{QUOTED} {state.call.quoted}")
+    if not state.questions:
+        return None
+    call = state.call
+    gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
+    if isinstance(guard, Verdict) and guard.kind == "allow" and guard.reason:
+        state.questions.append(guard.reason)  # it does not ask, and tells whoever is asked
+    if isinstance(guard, Verdict) and guard.each_time:
+        call = dataclasses.replace(call, program_run="", each_time=True)
+    if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
+        call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
+    return await _ask_person(door, state, call, "; ".join(state.questions))
+
+
+async def ask_permission(door: Parts, state: CallState, needed: Pending) -> Outcome | None:
+    """Ask a person for a permission that the body requested; the body, and so its deadline, has stopped
+    meanwhile. The request is bound to this call and that permission."""
+    if len(state.permitted) >= MAX_PERMISSIONS:
+        return Outcome(
+            "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
+        )
+    form = CallForm(state.call.tool, {**state.call.form.args, PERMISSION: needed.permission})
+    call = dataclasses.replace(state.call, form=form)
+    ended = await _ask_person(door, state, call, needed.message.rstrip("."))
+    if ended is None:
+        state.permitted.add(needed.permission)
+    return ended
+
+
+async def ask_question(door: Parts, state: CallState, question: Question) -> Outcome | None:
+    """Ask a person what the body asks, in words; the request is bound to this call and that question."""
+    from quoth.tools.call.question import marked  # here: few calls ask one
+
+    tool = state.known_tool
+    if len(state.answers) >= MAX_QUESTIONS:
+        return Outcome("error", message=f"{tool.name} asked more than {MAX_QUESTIONS} questions.")
+    if state.context.dry:
+        return Outcome("denied", message=f"{tool.name} asks a person, and this is a dry run.")
+    call = dataclasses.replace(state.call, form=marked(state.call.form, question))
+    try:
+        with _paused(state):
+            said = await door.consent.answer(tool, call, question)
+    except Exception as error:
+        said = deny(f"the question could not be asked ({brief(error)})")
+    if isinstance(said, Answer):
+        state.answers[question.text] = said.text
+        state.verdicts["consent"] = Verdict("allow", said.by)
+        return None
+    state.refused = said.kind == "deny"
+    if said.kind == "ask":
+        state.verdicts["consent"] = said
+        why = said.reason.rstrip(".")
+        return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
+    return weigh(state, "consent", said)
+
+
+@contextlib.contextmanager
+def _paused(state: CallState) -> Iterator[None]:
+    """Stop the clocks of the enclosing calls, while a person is asked."""
+    for clock in state.context.clocks:
+        clock.pause()
+    try:
+        yield
+    finally:
+        for clock in state.context.clocks:
+            clock.go_on()
+
+
+async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) -> Outcome | None:
+    """Ask a person, with the clocks of the enclosing calls paused."""
+    if state.context.dry:
+        return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
+    tool = state.known_tool
+    try:
+        with _paused(state):
+            said = await door.consent.request(tool, call, reason)
+        if isinstance(said, EditedCall):
+            return await _make_instead(door, state, said)
+        verdict = require_verdict(said) if said is not None else ask(reason)
+    except Exception as error:
+        verdict = deny(f"consent could not be asked ({brief(error)})")
+    else:
+        state.refused = verdict.kind == "deny"
+    if verdict.kind == "ask":
+        state.verdicts["consent"] = verdict
+        why = (verdict.reason or reason).rstrip(".")
+        return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
+    return weigh(state, "consent", verdict)
+
+
+async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
+    """Make the call that a person chose instead, through the whole door; its outcome is this one's."""
+    state.reservation.release()
+    name, outer = instead.call or secrets.token_hex(5), state.call
+    key = f"{outer.key or outer.id}/edited"
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
+    state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
+    result = await state.dispatch(call, state.context)
+    state.context.side_effects.extend(result.side_effects)
+    state.said += [result.follow_up] if result.follow_up else []
+    if result.status == "pending":
+        door.consent.waits(outer, instead.form)
+    tool = state.known_tool
+    hide = Redactor(instead.form, tool.params, door.table.secrets, by_looks=False)
+    said = f"A person changed the call to {hide.form}."
+    return Outcome(result.status, result.value, f"{said} {result.message}".strip())
