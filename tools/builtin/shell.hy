@@ -41,7 +41,7 @@ Must not know processes: they are behind tools/shell."
   :allow-repeat True
   :guard      (may-run argv cwd ctx)
   :examples   [(shell :argv ["git" "status"])]
-  :body       (run argv cwd stdin timeout background network ctx))
+  :body       (await (run argv cwd stdin timeout background network ctx)))
 
 (def-cognitive-tool process
   "See, await or end a program in the background."
