@@ -274,7 +274,7 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
 def tools_of(options: Options) -> ToolTable:
     """Load the tools without an agent, for commands that call none."""
-    from quoth.tools.knowledge.skills import has_skills
+    from quoth.tools.knowledge.skill_folders import has_skills
     from quoth.tools.loading import load_tools, with_shown
 
     _sources(options.sources)  # refused here, too

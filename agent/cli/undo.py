@@ -99,7 +99,7 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
 def diff(options: DiffOptions) -> int:
     """Print what a session has changed. A store that cannot be written will do."""
     from quoth.agent.session.undo import Undo
-    from quoth.agent.session.undo_page import changed_lines, left_lines
+    from quoth.agent.session.undo_page import changed_lines
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.history.transcript import Transcript
     from quoth.tools.history.versions import StoreVersions
@@ -110,11 +110,10 @@ def diff(options: DiffOptions) -> int:
         versions = StoreVersions(lambda: store, workspace.root)
         found, left = Undo(versions, workspace, Transcript(lambda: store), session, options.asker).changed()
     if options.json:
-        changed = [{**one.to_json(), "note": note} for one, note in found]
-        print_json([*changed, *(one.to_json() for one in left)])
+        print_json([*(one.to_json() for one in found), *(one.to_json() for one in left)])
         return DONE
     color = may_draw(sys.stdout)
-    _draw([*changed_lines(found, color=color), *left_lines(left, color=color)])
+    _draw(changed_lines(found, left, color=color))
     if not found and not left:
         complain(f"Session {session} has changed no file.")
     return DONE
@@ -152,7 +151,7 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
         own = _with_rules(replace(options, session=session), store)
 
         async def go(agent: AsyncAgent) -> int:
-            from quoth.agent.run.taking_back import undo_of
+            from quoth.agent.run.undo import undo_of
 
             with alone(store_path(options.folder), session):
                 return await work(undo_of(agent))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quoth.neuro.backends.providers import Provider
 from quoth.tools.policy.spending import DailyBudget
-from quoth.tools.shell.after import AfterWrite
+
+if TYPE_CHECKING:
+    from quoth.tools.shell.after import AfterWrite
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hy.models as m
 
@@ -30,9 +30,11 @@ from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.spending import DailyBudget
-from quoth.tools.shell.after import AfterWrite
 from quoth.tools.storage.addresses import web_address
 from quoth.tools.text import short
+
+if TYPE_CHECKING:
+    from quoth.tools.shell.after import AfterWrite
 
 FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
 LONGEST = 500  # characters of a complaint
@@ -188,6 +190,8 @@ class _Reader:
         return node
 
     def after(self, form: Any) -> AfterWrite:
+        from quoth.tools.shell.after import AfterWrite  # here: few have such programs
+
         such = 'A program to run after a write is such as (after "*.py" ["ruff" "format" file]).'
         if len(form) < 3:
             raise self.fault(form, such)

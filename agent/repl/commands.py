@@ -58,19 +58,19 @@ def new(repl: Interpreter, rest: str) -> None:
 
 
 def undo(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.repl.taking_back import undo
+    from quoth.agent.repl.undo import undo
 
     undo(repl, rest)
 
 
 def redo(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.repl.taking_back import redo
+    from quoth.agent.repl.undo import redo
 
     redo(repl)
 
 
 def diff(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.repl.taking_back import diff
+    from quoth.agent.repl.undo import diff
 
     diff(repl, rest)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import Listener, RunEvent
@@ -28,7 +28,6 @@ from quoth.agent.run.options import (
     PolicyOptions,
     ToolChoice,
     model_options,
-    open_gates,
     policy_options,
     run_limits,
     tool_options,
@@ -36,6 +35,7 @@ from quoth.agent.run.options import (
     workspace_of,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
+from quoth.agent.run.own_programs import OwnPrograms, boundary_of
 from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
@@ -57,7 +57,7 @@ from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
-from quoth.tools.knowledge.skills import has_skills, skill_folders
+from quoth.tools.knowledge.skill_folders import has_skills
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
@@ -69,14 +69,9 @@ from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
-if TYPE_CHECKING:
-    from quoth.tools.shell.background import Background
-
 
 class Host(EventSource):
     """The assembled parts of an agent."""
-
-    _programs: Background | None
 
     def __init__(
         self,
@@ -138,11 +133,10 @@ class Host(EventSource):
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.workspace = workspace_of(workspace, policies, tooling, options)
+        self.workspace.loaded = tuple(map(Path, tooling.files))
         self.config = load_config(self.workspace.root)
-        self._gates = policies.gate_commands(self.config)
-        self.workspace.protect(
-            Path(word) for gate in self._gates for word in gate if Path(word).is_absolute()
-        )
+        self._gates = policies.open_gate_programs(self.config, lambda: self.table.secrets)
+        self.workspace.protect(file for gate in self._gates for file in gate.files)
         self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
@@ -164,7 +158,6 @@ class Host(EventSource):
         self.chat = ""
         self.plan = plan
         self._given = given
-        self._programs: Background | None = None
         self._consent = consent
         self.offers = Offers(self.policy)
         self._closed = False
@@ -197,21 +190,6 @@ class Host(EventSource):
         if (self.listener if run is None else run.listener) is not None:
             event = RunEvent("question", self.broker.find(request))
             (self.tell if run is None else run.pass_on)(event)
-
-    @property
-    def _boundary(self) -> dict[str, Any]:
-        """What programs see beside the workspace: what the user has named, and the files of skills."""
-        said = self.config.shell
-        skills = skill_folders(self.workspace.root) if "skill" in self.table.shown else ()
-        return {**said, "readable": (*said.get("readable", ()), *skills)}
-
-    def _background(self) -> Background:
-        """The programs in the background of this session."""
-        if self._programs is None:
-            from quoth.tools.shell.background import Background  # here: most sessions have none
-
-            self._programs = Background()
-        return self._programs
 
     def _shows(self, text: str) -> None:
         """Tell what a program of a call writes, as it comes."""
@@ -248,7 +226,7 @@ class Host(EventSource):
         given = self._given
         self._open_record()
         self._memory = OwnMemory(self._open_memory)
-        self._programs = None
+        self._programs = OwnPrograms()
         self.services = with_own(given.for_tools, self._memory)
         if self.services.router is NO_ROUTER:
             router = HostRouter(self._to_user, given.channels, self.agent_id)
@@ -314,7 +292,7 @@ class Host(EventSource):
             consent=self.broker,
             gate=policies.open_gate(),
             after=self.config.after,
-            gate_programs=open_gates(self._gates, lambda: self.table.secrets),
+            gate_programs=self._gates,
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
@@ -355,8 +333,8 @@ class Host(EventSource):
             pages=self.pages,
             chat=self.chat,
             shows=self._shows,
-            programs=self._background,
-            boundary=self._boundary,
+            programs=self._programs.opened,
+            boundary=boundary_of(self.config.shell, self.workspace.root, skills="skill" in self.table.shown),
             known_files=self._session.files,
         )
 
@@ -421,8 +399,7 @@ class Host(EventSource):
         models, the memory and the store; of a chat only its memory. May be called twice."""
         self._closed = True
         await self.stop_all(self.interrupt)
-        if self._programs is not None:
-            await self._programs.aclose()
+        await self._programs.aclose()
         if self.chat:
             await self._memory.aclose()
             return

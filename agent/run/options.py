@@ -279,17 +279,15 @@ class PolicyOptions:
 
         return open_shared(self.shared, self.prefix, self.key)
 
-    def gate_commands(self, config: Config) -> list[tuple[str, ...]]:
-        """The programs that judge every call: the user's own, and the one given here. Raises UsageError."""
+    def open_gate_programs(self, config: Config, secrets: Callable[[], Collection[str]]) -> list[GateProgram]:
+        """The programs that judge every call, the user's own and the one given here; they are not told the
+        parameters ``secrets``. Raises UsageError."""
         if config.gate_command is None and self.gate_command is None:
             return []
-        from quoth.tools.door.gate_program import gate_words  # here: most agents have none
+        from quoth.tools.door.gate_program import GateProgram, gate_words  # here: most agents have none
 
-        named = (
-            ("(gate-command …) in config.hy", config.gate_command),
-            ("The gate command", self.gate_command),
-        )
-        return [gate_words(words, where) for where, words in named if words is not None]
+        own = config.gate_command and gate_words(config.gate_command, "(gate-command …) in config.hy")
+        return [GateProgram(argv, secrets) for argv in (own, self.gate_command) if argv]
 
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""
@@ -298,15 +296,6 @@ class PolicyOptions:
 
             return FileGate(self.gate)
         return self.gate
-
-
-def open_gates(argvs: Sequence[Sequence[str]], secrets: Callable[[], Collection[str]]) -> list[GateProgram]:
-    """The programs that judge every call, which are not told these parameters."""
-    if not argvs:
-        return []
-    from quoth.tools.door.gate_program import GateProgram  # here: most agents have none
-
-    return [GateProgram(argv, secrets) for argv in argvs]
 
 
 def workspace_of(

@@ -14,6 +14,7 @@ from typing import Protocol
 from quoth.neuro.prompt.surroundings import Notes, skills_text
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.knowledge.skill_folders import has_folders
 from quoth.tools.policy.trust import Trust, digest_of
 
 NOTES = "AGENTS.md"
@@ -96,6 +97,8 @@ def _read(workspace: Workspace, file: str) -> bytes:
 
 def known_skills(host: Place) -> str:
     """What a model is told of the skills that count; a person is told of those that do not."""
+    if not has_folders(host.workspace.root):
+        return ""
     from quoth.tools.knowledge.skills import load_skills  # here: few have skills
 
     try:

@@ -319,25 +319,23 @@ class Undo:
         wrote = any(str(one).startswith(("wrote:", "created:")) for one in end.data.get("effects", ()))
         return "what it wrote was not kept" if not kept and (wrote or not self.ships(tool)) else ""
 
-    def changed(self) -> tuple[list[tuple[PutBack, str]], list[Left]]:
-        """What lies between the first content of each file and what it holds now, with a note; and the files
-        of which that is not known."""
-        found: list[tuple[PutBack, str]] = []
+    def changed(self) -> tuple[list[PutBack], list[Left]]:
+        """What lies between the first content of each file and what it holds now; and the files of which that
+        is not known."""
+        found: list[PutBack] = []
         left: list[Left] = []
         for path, rows in sorted(self._by_path()):
             file, first = self._file(path), rows[0]
             if not file.trouble and file.digest == first.before:
                 continue
             then = None if first.before is None else self.versions.content(first.before)
-            if file.trouble or (then is None) != (first.before is None):
+            known = (then is None) == (first.before is None) and (file.data is None) == (file.digest is None)
+            if file.trouble or not known:
                 left.append(Left(path, file.trouble or NOT_KEPT))
                 continue
-            if (file.data is None) != (file.digest is None):
-                left.append(Left(path, NOT_KEPT))
-                continue
-            theirs = all(stands is False for _, stands in [*_standing(rows, file.digest)][:1])
-            note = "somebody else has changed it since, too" if theirs else ""
-            found.append((PutBack(path, then, file.data, first), note))
+            ours = any(stands for _, stands in [*_standing(rows, file.digest)][:1])
+            note = "" if ours else "somebody else has changed it since, too"
+            found.append(PutBack(path, then, file.data, first, note))
         return found, left
 
     def event_of(self, wanted: str) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST = 10  # calls that are not covered, shown one by one
 
 
-def lines_of(one: Difference, note: str, *, color: bool) -> list[str]:
+def file_lines(one: Difference, note: str, *, color: bool) -> list[str]:
     """One file: what becomes of it, and the lines that differ."""
     width = max(shutil.get_terminal_size().columns, 40)
     return [one.head + (f" ({note})" if note else ""), *drawn(one.lines, width, color=color)]
@@ -27,9 +27,7 @@ def lines_of(one: Difference, note: str, *, color: bool) -> list[str]:
 
 def plan_lines(plan: UndoPlan, *, color: bool) -> Iterator[str]:
     """What an act would do, what it leaves as it is, and what it does not cover."""
-    for one in plan.files:
-        yield from lines_of(one.difference, one.note, color=color)
-    yield from left_lines(plan.left, color=color)
+    yield from changed_lines(plan.files, plan.left, color=color)
     yield from uncovered_lines(plan)
 
 
@@ -38,7 +36,7 @@ def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
         yield f"left as it is: {visible(one.path)}; {visible(one.why)}"
         if one.difference is not None and one.difference.lines:
             yield "  to put it back would change:"
-            yield from lines_of(one.difference, "", color=color)[1:]
+            yield from file_lines(one.difference, "", color=color)[1:]
 
 
 def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
@@ -47,10 +45,11 @@ def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
         yield f"not covered: {number_of(len(plan.uncovered) - MOST, 'more call')} (all: --json)"
 
 
-def changed_lines(found: Iterable[tuple[PutBack, str]], *, color: bool) -> Iterator[str]:
-    """What a session has changed."""
-    for one, note in found:
-        yield from lines_of(one.difference, note, color=color)
+def changed_lines(found: Iterable[PutBack], left: Iterable[Left], *, color: bool) -> Iterator[str]:
+    """What a session has changed, and of which files that is not known."""
+    for one in found:
+        yield from file_lines(one.difference, one.note, color=color)
+    yield from left_lines(left, color=color)
 
 
 def done_text(plan: UndoPlan, done: Done, redo: str) -> str:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.editor import edited, named_editor
 from quoth.agent.terminal.forms import laid_out, stands
@@ -21,7 +22,6 @@ from quoth.agent.terminal.question import columns, question
 from quoth.agent.terminal.words import ASKS, prompt, rows
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.change import Changes
-from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS
@@ -33,6 +33,9 @@ from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, s
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import SECONDS
 from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.tools.call.question import Question
 
 ANSWER_SECONDS = 600.0
 UNITS = {unit[0]: float(SECONDS[unit]) for unit in ("second", "minute", "hour", "day")}
@@ -141,7 +144,7 @@ class AskTerminal:
                 return None
             except asyncio.CancelledError:
                 if self._outcome:
-                    _say(f"  Answered elsewhere: {visible(self._outcome)}.\n")
+                    _say(f"  Decided elsewhere: {visible(self._outcome)}.\n")
                 if not self._interrupted:
                     raise
                 _say("\n")

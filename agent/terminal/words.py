@@ -6,10 +6,14 @@ Knows questions as data; it must not know calls, requests or who answers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quoth.agent.terminal.forms import MARGIN
 from quoth.agent.terminal.output import set_in
-from quoth.tools.call.question import Question
 from quoth.tools.visible import mixed, visible
+
+if TYPE_CHECKING:
+    from quoth.tools.call.question import Question
 
 ASKS = "A question for you; an answer is only words, and allows nothing:"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.config.loading import load_config
-from quoth.agent.run.options import PolicyOptions, open_gates
+from quoth.agent.run.options import PolicyOptions
 from quoth.tools.call.call import Verdict
 from quoth.tools.call.ports import Gate, Passages
 from quoth.tools.call.workspace import Workspace
@@ -68,7 +68,9 @@ class Files:
         if not self.root.is_dir():
             raise UsageError(f"The workspace {self.root} is not a folder.")
         kept = policy_files(self.root, self.policy, self.gate)
-        return Workspace(self.root, protected=(state_dir(), cache_dir(), *kept), secret=self.secret)
+        found = Workspace(self.root, protected=(state_dir(), cache_dir(), *kept), secret=self.secret)
+        found.loaded = tuple(Path(path).absolute() for path in self.tools)
+        return found
 
     def offer(self) -> Offer:
         """Run the files. Raises UsageError for what cannot be used."""
@@ -81,7 +83,7 @@ class Files:
         policy.counted, policy.default = True, judged_by_caller
         table.permit(permissions_for(policy, table, read_allow(self.allow)))
         given = PolicyOptions(gate=self.gate, gate_command=self.gate_command)
-        programs = open_gates(given.gate_commands(load_config(self.root)), lambda: table.secrets)
+        programs = given.open_gate_programs(load_config(self.root), lambda: table.secrets)
         return Offer(table, policy, given.open_gate(), programs)
 
 

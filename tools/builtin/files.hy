@@ -8,8 +8,6 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.text [count number-of]
   quoth.tools.lisp.printer [print-string]
   quoth.tools.call.guards [inside-workspace]
-  quoth.tools.call.ignored [Ignored]
-  quoth.tools.call.images [image-value is-image]
   quoth.tools.registry.param-types [written])
 
 ;; * Bounds
@@ -89,6 +87,13 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     (.say ctx f"Lines {start} to {last} of {(len lines)}; read on with :start {(+ last 1)}."))
   shown)
 
+(defn contents [ctx path data start limit]
+  "What a model is shown of a file: an image, or lines of its text."
+  (import quoth.tools.call.images [image-value is-image])  ; here: many calls read no file
+  (if (is-image data)
+      (image-value ctx data (written path))
+      (some-lines ctx path (text-of ctx path data) start limit)))
+
 (defn matches? [shown pattern]
   "Whether a path fits a glob, by its name or as a whole."
   (or (fnmatch (get (.rsplit shown "/" 1) -1) pattern)
@@ -96,6 +101,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (defn listed [ctx path pattern limit all]
   "The files below a folder that fit a glob, without those that the rules do not let be named."
+  (import quoth.tools.call.ignored [Ignored])  ; here: few calls list files
   (setv found []  left-out 0  ignored (Ignored ctx.workspace.root))
   (for [file (.walk ctx.workspace path :all all :ignored ignored)]
     (setv shown (.spelling ctx.workspace file))
@@ -143,9 +149,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :examples   [(read-file :path "<folder>/<file>")]
   :body       (do
                 (setv data (bytes-of ctx path)
-                      shown (if (is-image data)
-                                (image-value ctx data (written path))
-                                (some-lines ctx path (text-of ctx path data) start limit)))
+                      shown (contents ctx path data start limit))
                 (.saw ctx.workspace (reader ctx) path data)  ; what could not be shown was not read
                 shown))
 

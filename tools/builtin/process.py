@@ -14,7 +14,7 @@ from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.shell.running import Output, Running, read_all
+from quoth.tools.shell.running import Output, Running
 from quoth.tools.shell.view import INSIDE
 from quoth.tools.storage.addresses import verified
 from quoth.tools.web.answer import body_of, explained
@@ -42,13 +42,9 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     except (OSError, ValueError) as error:
         raise ToolError(f"{words[0]} cannot be started: {error}.") from None
     out, err = Output(MAX_OUTPUT), Output(MAX_OUTPUT)
-    process = program.process
-    assert process.stdout is not None
-    assert process.stderr is not None
     try:
         async with asyncio.timeout(timeout):
-            await asyncio.gather(read_all(process.stdout, out.add), read_all(process.stderr, err.add))
-            code = await program.ended()
+            code = await program.communicate(out.add, err.add)
     except FileNotFoundError:
         raise ToolError(f"There is no program {words[0]} on this machine.") from None
     except TimeoutError:

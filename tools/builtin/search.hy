@@ -8,8 +8,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.safe_regex [compiled]
   quoth.tools.text [count]
   quoth.tools.registry.param_types [WorkspacePath]
-  quoth.tools.call.guards [inside-workspace]
-  quoth.tools.call.ignored [Ignored])
+  quoth.tools.call.guards [inside-workspace])
 
 ;; * Bounds
 
@@ -65,7 +64,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   hits)
 
 (defn search [ctx pattern path glob limit all]
-  (import time  quoth.tools.builtin.prefilter [sieve])
+  (import time  quoth.tools.builtin.prefilter [sieve]  quoth.tools.call.ignored [Ignored])
   (setv expression (compiled pattern)
         wanted (sieve pattern)
         deadline (+ (time.monotonic) SECONDS)

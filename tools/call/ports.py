@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.keeping import FileWrite
 from quoth.tools.call.preview import RemainingQuota
-from quoth.tools.call.question import Question
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+if TYPE_CHECKING:
+    from quoth.tools.call.keeping import FileWrite
+    from quoth.tools.call.question import Question
 
 
 class Policy(Protocol):

@@ -34,11 +34,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.ports import QUOTED, Answer, Audit
-from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
@@ -65,6 +64,9 @@ from quoth.tools.policy.scope import (
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
+
+if TYPE_CHECKING:
+    from quoth.tools.call.question import Question
 
 ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere
 EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for nothing else

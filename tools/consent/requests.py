@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, deny
-from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import redact
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
+
+if TYPE_CHECKING:
+    from quoth.tools.call.question import Question
 
 QUESTION = "it asks a person"  # the reason of a request for an answer
 Kind = Literal["once", "duration", "scope", "edit", "deny", "answer"]

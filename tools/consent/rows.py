@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
-from quoth.tools.call.question import question_in
 from quoth.tools.consent.requests import Request
+from quoth.tools.errors import ANSWER
 from quoth.tools.storage.database import Statement, Store
 
 KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, for offers and for people
@@ -68,7 +68,11 @@ class Row:
         except ValueError:  # one that was tampered with is shown nevertheless
             touches = (self.touches,)
         more = {one.name: getattr(self, one.name) for one in fields(Request) if one.name != "question"}
-        form, question = question_in(self.shown) or (self.shown, None)
+        form, question = self.shown, None
+        if ANSWER in form:
+            from quoth.tools.call.question import question_in  # here: few requests ask one
+
+            form, question = question_in(form) or (form, None)
         return Request(**more | {"form": form, "touches": touches, "question": question})
 
 

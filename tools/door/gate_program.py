@@ -7,7 +7,6 @@ calls; it must not know the stages.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -58,6 +57,11 @@ class GateProgram:
         raise ToolError(f"{self._name} {how}" + (f": {said}" if said else ""))
 
     @property
+    def files(self) -> list[Path]:
+        """The program, and what its arguments name."""
+        return [path for path in map(Path, self.argv) if path.is_absolute()]
+
+    @property
     def _name(self) -> str:
         return Path(self.argv[0]).name
 
@@ -82,7 +86,7 @@ class GateProgram:
 
     async def _asked(self, question: str) -> tuple[int, str]:
         """How the program ended, and its words: those on stderr, or else on stdout."""
-        from quoth.tools.shell.running import PIPE, Running, read_all
+        from quoth.tools.shell.running import PIPE, Output, Running
         from quoth.tools.shell.view import INSIDE
 
         try:
@@ -93,20 +97,13 @@ class GateProgram:
         except (OSError, ValueError) as error:
             raise ToolError(f"{self._name} cannot be started: {error}") from None
         try:
-            process, out, err = running.process, bytearray(), bytearray()
-            assert process.stdout is not None
-            assert process.stderr is not None
-            await asyncio.gather(
-                running.feed(question),
-                read_all(process.stdout, keep(out)),
-                read_all(process.stderr, keep(err)),
-            )
-            code = await running.ended()
+            out, err = Output(MOST_OUTPUT), Output(MOST_OUTPUT)
+            code = await running.communicate(out.add, err.add, question)
         except OSError as error:
             raise ToolError(f"{self._name} cannot be started: {error.strerror}") from None
         finally:
             await running.put_away()
-        return code, (err.strip() or out).decode("utf-8", "backslashreplace")
+        return code, err.text.strip() or out.text
 
 
 def _without_secrets(value: Any, name: str = "") -> Any:
@@ -120,11 +117,6 @@ def _without_secrets(value: Any, name: str = "") -> Any:
     if isinstance(value, Code):
         return Code(redact(value))
     return redact(value) if isinstance(value, str) else value
-
-
-def keep(words: bytearray) -> Callable[[bytes], object]:
-    """What keeps the beginning of an output in ``words``, for those who read all of it."""
-    return lambda chunk: words.extend(chunk[: MOST_OUTPUT - len(words)])
 
 
 def gate_words(given: str | Sequence[str], where: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ folders and trust; it must not know prompts or tools, and it runs nothing.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -17,16 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
+from quoth.tools.knowledge.skill_folders import KIND, WORKSPACE_FOLDERS, folders_in, user_skills
 from quoth.tools.policy.files import at_home
 from quoth.tools.policy.trust import Trust
-from quoth.tools.storage.paths import config_dir
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
 GUIDE = "SKILL.md"
-FOLDER = "skills"
-WORKSPACE_FOLDERS = (".quoth/skills", ".agents/skills", ".claude/skills")
-TRUST = Trust(kind=".skills")
+TRUST = Trust(kind=KIND)
 MOST_FILES, MOST_BYTES, LONGEST_GUIDE = 200, 5_000_000, 100_000
 LONGEST_NAME, LONGEST_DESCRIPTION = 64, 1024
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -60,21 +57,6 @@ class Skills:
 NO_SKILLS = Skills({})
 
 
-def user_skills() -> Path:
-    """The folder of the user's own skills."""
-    return config_dir() / FOLDER
-
-
-def skill_folders(root: Path) -> tuple[Path, ...]:
-    """The folders of skills that are hidden from programs unless they are shown: their scripts are there."""
-    return (user_skills(), root / WORKSPACE_FOLDERS[0])
-
-
-def has_skills(root: Path) -> bool:
-    """Whether there may be skills for this workspace: the user has some, or has trusted some of it."""
-    return any(_folders(user_skills())) or TRUST.trusted(root) is not None
-
-
 def load_skills(root: Path) -> Skills:
     """The user's skills, and those of the workspace that are as they were trusted. A name is taken by the
     first that has it. Raises UsageError where the record of trust cannot be read."""
@@ -85,7 +67,7 @@ def load_skills(root: Path) -> Skills:
             what = "has changed since it was trusted" if skill.folder in trusted else "is not trusted"
             raise UsageError(f"The skill {skill.folder} {what}; read it, then run: quoth trust")
 
-    mine = _read_all((at_home(folder), folder) for folder in _folders(user_skills()))
+    mine = _read_all((at_home(folder), folder) for folder in folders_in(user_skills()))
     return _read_all(_of_workspace(root), trusted_one, mine)
 
 
@@ -122,18 +104,8 @@ def _of_workspace(root: Path) -> Iterator[tuple[str, Path]]:
     root = root.resolve()
     for name in WORKSPACE_FOLDERS:
         if (root / name).resolve() == root / name:  # a link could lead anywhere
-            for folder in _folders(root / name, links=False):
+            for folder in folders_in(root / name, links=False):
                 yield f"{name}/{visible(folder.name)}", folder
-
-
-def _folders(place: Path, *, links: bool = True) -> list[Path]:
-    with contextlib.suppress(OSError), os.scandir(place) as found:
-        return sorted(
-            place / one.name
-            for one in found
-            if not one.name.startswith(".") and one.is_dir(follow_symlinks=links)
-        )
-    return []
 
 
 def _files(folder: Path, place: str) -> dict[str, bytes]:

@@ -25,6 +25,7 @@ from quoth.tools.registry.table import CognitiveTool
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 URL = "url"  # the argument of a tool that uses the network
+NETWORK = "network"  # the one of a program that is to have it: each further word may name a server
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 # Programs that run what their arguments name.
 RUNNERS = frozenset(
@@ -174,7 +175,7 @@ def suggested(tool: CognitiveTool, form: CallForm) -> str:
             clause = _under(value)
         elif in_folder and isinstance(value, str) and name not in closed:
             clause = "_"
-        elif "runs" in tool.effects and _is_vector(value):
+        elif "runs" in tool.effects and _is_vector(value) and not form.args.get(NETWORK):
             clause = _vector(value)
         elif name == URL and "net" in tool.effects:
             clause = _site(value)

@@ -19,7 +19,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 
 SECONDS = 30.0
-MOST_OUTPUT = 200_000  # bytes that are read of each
+MOST_OUTPUT = 200_000  # bytes that are kept of each
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,21 @@ async def run_after(
 ) -> tuple[int, str]:
     """Run it for a file of the workspace; its exit code and what it wrote. Raises ToolError."""
     from quoth.tools.shell.boundary import boundary_kind, confined, why_none  # here: few have such programs
-    from quoth.tools.shell.running import STDOUT, Running, read_all
+    from quoth.tools.shell.running import STDOUT, Output, Running
     from quoth.tools.shell.view import INSIDE, Boundary, Command
 
     words, root, kind = program.words(path), workspace.root, boundary_kind()
     if not program.confined:
         command = Command(tuple(words), {**os.environ, INSIDE: "1"})
     elif kind:
-        command = confined(words, Boundary(root, root, hidden=workspace.protected), kind)
+        boundary = Boundary(root, root, protected=workspace.loaded, hidden=workspace.protected)
+        command = confined(words, boundary, kind)
     else:
         raise ToolError(
             f"it was not run, as nothing confines programs here ({why_none().rstrip('.')});"
             " :confined False in config.hy runs it all the same"
         )
-    output = bytearray()
+    output = Output(MOST_OUTPUT)
     try:
         running = await Running.start(
             command.argv,
@@ -74,11 +75,7 @@ async def run_after(
         )
         try:
             async with asyncio.timeout(seconds):
-                assert running.process.stdout is not None
-                await read_all(
-                    running.process.stdout, lambda chunk: output.extend(chunk[: MOST_OUTPUT - len(output)])
-                )
-                code = await running.ended()
+                code = await running.communicate(output.add)
         finally:
             await running.put_away()
     except TimeoutError:
@@ -88,7 +85,7 @@ async def run_after(
     finally:
         command.close()
         command.removed()
-    return code, output.decode("utf-8", "backslashreplace")
+    return code, output.text
 
 
 def new_lines(now: str, before: str, path: str, old_path: str) -> list[str]:

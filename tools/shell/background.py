@@ -13,7 +13,7 @@ from typing import Any
 from quoth.tools.errors import ToolError, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.program import exit_code, plain
-from quoth.tools.shell.running import Output, Running, read_all
+from quoth.tools.shell.running import Output, Running
 from quoth.tools.shell.view import Command
 from quoth.tools.text import number_of
 
@@ -95,10 +95,8 @@ class Background:
 
 
 async def _watch(running: Running, command: Command, output: Output) -> int:
-    assert running.process.stdout is not None
     try:
-        await read_all(running.process.stdout, output.add)
-        return await running.ended()
+        return await running.communicate(output.add)
     except OSError:
         return 127
     finally:

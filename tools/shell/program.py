@@ -22,7 +22,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
-from quoth.tools.shell.running import PIPE, STDOUT, Output, Running, read_all
+from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
 
@@ -136,7 +136,8 @@ def command_for(
     argv: Sequence[str], folder: Path, workspace: Workspace, *, network: bool, more: Mapping[str, Any]
 ) -> Command:
     """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked."""
-    boundary = Boundary(workspace.root, folder, network=network, hidden=workspace.protected, **more)
+    kept, hidden = workspace.loaded, workspace.protected
+    boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
     return replace(command, env={**command.env, **PLAIN})
@@ -187,12 +188,9 @@ async def run(
         output.add(chunk)
         lines.add(chunk)
 
-    assert program.process.stdout is not None
-    feeding = asyncio.create_task(program.feed(stdin)) if stdin is not None else None
     try:
         async with asyncio.timeout(timeout):
-            await read_all(program.process.stdout, take)
-            code = await program.ended()
+            code = await program.communicate(take, stdin=stdin)
     except TimeoutError:
         said = plain(output.text)[-TOLD:].strip()
         told = f" The end of its output:\n{said}" if said else " It had written nothing."
@@ -203,8 +201,6 @@ async def run(
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
     finally:
         lines.end()
-        if feeding is not None:
-            feeding.cancel()
         try:
             await program.put_away()
         finally:

@@ -17,6 +17,7 @@ from typing import Self
 KEEPER = str(Path(__file__).with_name("keeper.py"))
 PIPE, DEVNULL, STDOUT = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL, asyncio.subprocess.STDOUT
 CHUNK = 65536
+Take = Callable[[bytes], object]
 
 
 class Running:
@@ -43,23 +44,13 @@ class Running:
         """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
         called. A program that sees to that itself, as bwrap does, need not be ``kept``: to start the keeper
         takes longer than all the rest. Raises OSError and ValueError if that is not possible."""
-        if not kept:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                pass_fds=pass_fds,
-                cwd=cwd,
-                env=env,
-                stdin=stdin,
-                stdout=PIPE,
-                stderr=stderr,
-                start_new_session=True,
-            )
-            return cls(process, None)
-        report, told = os.pipe()
+        report, told = os.pipe() if kept else (None, None)
+        keeper = (sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)))
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)), *argv),
-                pass_fds=[told, *pass_fds],
+                *(keeper if kept else ()),
+                *argv,
+                pass_fds=pass_fds if told is None else [told, *pass_fds],
                 cwd=cwd,
                 env=env,
                 stdin=stdin,
@@ -68,11 +59,25 @@ class Running:
                 start_new_session=True,
             )
         except BaseException:
-            os.close(report)
+            if report is not None:
+                os.close(report)
             raise
         finally:
-            os.close(told)
+            if told is not None:
+                os.close(told)
         return cls(process, report)
+
+    async def communicate(self, out: Take, err: Take | None = None, stdin: str | None = None) -> int:
+        """Feed it ``stdin``, give all that it writes to ``out`` and ``err``, piece by piece, and return its
+        exit code as ``ended`` does."""
+        streams = [(self.process.stdout, out), (self.process.stderr, err)]
+        feeding = None if stdin is None else asyncio.create_task(self._feed(stdin))
+        try:
+            await asyncio.gather(*(_read(stream, take) for stream, take in streams if stream and take))
+            return await self.ended()
+        finally:
+            if feeding is not None:
+                feeding.cancel()  # it may have closed its outputs, and read nothing
 
     async def ended(self) -> int:
         """Its exit code, negative for a signal, once it has ended. Raises OSError if it was never started."""
@@ -109,10 +114,11 @@ class Running:
         await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
 
     def _tell(self, what: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # the keeper has ended
-            self.process.send_signal(what)
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(self.process.pid, what)  # Popen's own way would take the exit code from asyncio
 
-    async def feed(self, text: str) -> None:
+    async def _feed(self, text: str) -> None:
         """Write its standard input, as much as it reads, and close that."""
         pipe = self.process.stdin
         assert pipe is not None
@@ -154,7 +160,6 @@ class Output:
         return (self._head + self._tail).decode("utf-8", "backslashreplace")
 
 
-async def read_all(stream: asyncio.StreamReader, take: Callable[[bytes], object]) -> None:
-    """Give all that comes out of a stream, piece by piece, to ``take``."""
+async def _read(stream: asyncio.StreamReader, take: Take) -> None:
     while chunk := await stream.read(CHUNK):
         take(chunk)

@@ -17,7 +17,7 @@ from processes import in_a_process
 from words import agent, complaint, files
 
 from quoth import Agent
-from quoth.agent.run.taking_back import undo_of
+from quoth.agent.run.undo import undo_of
 from quoth.agent.session.index import fork_session
 from quoth.agent.session.undo import Undo
 from quoth.agent.session.undo_page import plan_lines
@@ -231,7 +231,7 @@ def test_what_would_have_been_put_back_is_shown(tmp_path: Path) -> None:
         ((found,), changed) = way_of(one).plan().left, way_of(one).changed()[0]
         assert found.difference is not None
         assert found.difference.to_json()["diff"] == "@@ line 1 @@\n-1\n-mine\n+one\n+two\n"
-        assert changed[0][1] == "somebody else has changed it since, too"
+        assert changed[0].note == "somebody else has changed it since, too"
 
 
 def test_another_session_is_named(tmp_path: Path) -> None:

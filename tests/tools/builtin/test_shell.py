@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from quoth.tools.lisp.printer import print_value
 from quoth.tools.shell import background, boundary
 from quoth.tools.shell.background import Background
 from quoth.tools.shell.program import Lines, plain
-from quoth.tools.shell.running import Output
+from quoth.tools.shell.running import Output, Running
 
 KEY = "sk-abcdefghijklmnop"
 
@@ -353,6 +354,29 @@ def test_a_workspace_around_the_home_folder_is_refused_before_anybody_is_asked(
     with agent(tmp_path) as here:
         result = here.call('(shell :argv ["ls"])')
     assert (result.status, "start in the folder of a project" in result.message) == ("invalid", True)
+
+
+async def test_how_a_program_ended_is_left_to_asyncio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    running = await Running.start(["true"], cwd=tmp_path, env={}, alone=True)
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda self: asked.append(self))  # it would take it away
+    assert running.process.stdout is not None
+    assert await running.process.stdout.read() == b""
+    assert await running.ended() == 0
+    await running.put_away()
+    assert asked == []
+
+
+def test_a_program_may_not_change_the_code_of_the_tools(tmp_path: Path) -> None:
+    own = '(require quoth [def-cognitive-tool])\n(def-cognitive-tool own "Say 1." :body 1)\n'
+    files(tmp_path, {"own/tools.hy": own})
+    script = "cat own/tools.hy; echo '(evil)' >> own/tools.hy; mv own away; true"
+    with agent(tmp_path, tools=[tmp_path / "own/tools.hy"], consent="yes") as it:
+        said = value(it.call(f'(shell :argv ["sh" "-c" "{script}"])'))["output"]
+    assert said.startswith(own)
+    assert (tmp_path / "own/tools.hy").read_text() == own
 
 
 def test_a_program_may_decide_nothing(here: Agent) -> None:

@@ -11,7 +11,8 @@ from words import complaint, files, shipped, story
 
 from quoth.tools.errors import UsageError
 from quoth.tools.knowledge import skills
-from quoth.tools.knowledge.skills import TRUST, front_matter, has_skills, load_skills, user_skills
+from quoth.tools.knowledge.skill_folders import has_skills, user_skills
+from quoth.tools.knowledge.skills import TRUST, front_matter, load_skills
 from quoth.tools.storage.paths import config_dir
 
 HEAD = "---\nname: {}\ndescription: {}\n---\n"

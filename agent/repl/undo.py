@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.run.taking_back import undo_of
+from quoth.agent.run.undo import undo_of
 from quoth.agent.session.session import alone
 from quoth.agent.session.undo_page import changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import may_draw
@@ -83,7 +83,7 @@ def diff(repl: Interpreter, rest: str) -> None:
     session = find_session(repl.agent.store, rest) if rest else repl.agent.session
     found, left = undo_of(repl.agent, session).changed()
     color = may_draw(sys.stdout)
-    _draw(repl, [*changed_lines(found, color=color), *left_lines(left, color=color)], color)
+    _draw(repl, changed_lines(found, left, color=color), color)
     if not found and not left:
         repl.complain(f"Session {session} has changed no file.")
 
