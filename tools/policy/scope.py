@@ -28,24 +28,40 @@ URL = "url"  # the argument of a tool that uses the network
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 # Programs that run what their arguments name.
 RUNNERS = frozenset(
-    (
-        *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
-        *(
-            "ruby",
-            "php",
-            "lua",
-            "env",
-            "xargs",
-            "find",
-            "nice",
-            "nohup",
-            "setsid",
-            "timeout",
-            "time",
-            "watch",
-        ),
-        *("sudo", "doas", "ssh", "npx", "uvx", "parallel", "script", "strace"),
-    )
+    [
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "ash",
+        "fish",
+        "busybox",
+        "python",
+        "python3",
+        "node",
+        "perl",
+        "ruby",
+        "php",
+        "lua",
+        "env",
+        "xargs",
+        "find",
+        "nice",
+        "nohup",
+        "setsid",
+        "timeout",
+        "time",
+        "watch",
+        "sudo",
+        "doas",
+        "ssh",
+        "npx",
+        "uvx",
+        "parallel",
+        "script",
+        "strace",
+    ]
 )
 
 

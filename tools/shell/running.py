@@ -94,7 +94,10 @@ class Running:
 
     def stop(self) -> None:
         """Kill everything; ``ended`` then returns soon."""
-        self._tell(signal.SIGKILL if self._report is None else signal.SIGTERM)
+        if self._report is not None:
+            self._tell(signal.SIGTERM)
+        elif self.process.returncode is None:
+            _kill_with_child(self.process.pid)
 
     async def put_away(self) -> None:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
@@ -125,6 +128,19 @@ class Running:
             pipe.write(text.encode("utf-8", "replace"))
             await pipe.drain()
         pipe.close()
+
+
+def _kill_with_child(pid: int) -> None:
+    """Kill bwrap and its child, the first process of the namespace: only once that has mounted everything does
+    it end with bwrap, and until then it would run the program all the same. At first it is in bwrap's group."""
+    children: list[str] = []
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    for child in children:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(int(child), signal.SIGKILL)
 
 
 class Output:
