@@ -303,7 +303,7 @@ def _skills(options: Options) -> Iterator[Finding]:
             "skills", "ok", ", ".join(f"{one.name} ({one.folder})" for one in skills.known.values())
         )
     for fault in skills.faults:
-        yield Finding("skills", "note", fault, "quoth trust" if "quoth trust" in fault else "")
+        yield Finding("skills", "note", fault)
 
 
 def _terminal(options: Options) -> Iterator[Finding]:

@@ -123,7 +123,7 @@ def _covers(step: Part, covered: Coverage) -> Iterator[tuple[str, list[str]]]:
     if calls:
         yield f"covers, in {attempts}", calls
     if not (calls or covered.model):
-        yield "covers", ["no call"]
+        yield "covers", ["no call" if covered.asks else "no call, for none is asked about"]
     if covered.asks:
         yield "will still ask", list(covered.asks)
 

@@ -20,7 +20,7 @@ from quoth.tools.text import number_of
 if TYPE_CHECKING:
     from quoth.agent.repl.interpreter import Interpreter
 
-WIDTH = 15  # of the column of names
+WIDTH = 16  # of the column of names
 
 
 @dataclass(frozen=True)

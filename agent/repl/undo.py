@@ -29,7 +29,7 @@ WAYS = ("", "files", "message")
 def undo(repl: Interpreter, rest: str) -> None:
     """Take back the last message and the files that were written since, or one of both."""
     if rest not in WAYS:
-        raise UsageError(f"It is ,undo, ,undo files or ,undo message; not ,undo {rest}")
+        raise UsageError(f"It is ,undo, ,undo files or ,undo message; not ,undo {rest}.")
     with alone(Path(repl.agent.store.path), repl.agent.session):
         _undo(repl, rest)
 

@@ -20,9 +20,12 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, Texts
 from quoth.tools.lisp.printer import print_string
+from quoth.tools.text import short
+from quoth.tools.visible import visible
 
 MOST_FILES = 20
 TEXT_BYTES = 200_000
+NAME = 100  # characters of the name of an image that a call gave
 
 
 def attached(paths: Iterable[str | Path], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
@@ -94,7 +97,7 @@ def result_images(values: Iterable[Any], pages: Texts | None) -> list[tuple[str,
     images = [
         image_of(
             {
-                "name": sendable(one["name"]),
+                "name": sendable(short(visible(one["name"]), NAME)),  # it may be anybody's words
                 "media": one["type"],
                 "id": one["image"],
                 "size": f"{one['width']}x{one['height']}",

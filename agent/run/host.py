@@ -133,6 +133,7 @@ class Host(EventSource):
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.workspace = workspace_of(workspace, policies, tooling, options)
+        self.workspace.loaded = tuple(map(Path, tooling.files))
         self.config = load_config(self.workspace.root)
         self._gates = policies.open_gate_programs(self.config, lambda: self.table.secrets)
         self.workspace.protect(file for gate in self._gates for file in gate.files)

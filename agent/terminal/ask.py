@@ -144,7 +144,7 @@ class AskTerminal:
                 return None
             except asyncio.CancelledError:
                 if self._outcome:
-                    _say(f"  Answered elsewhere: {visible(self._outcome)}.\n")
+                    _say(f"  Decided elsewhere: {visible(self._outcome)}.\n")
                 if not self._interrupted:
                     raise
                 _say("\n")
@@ -159,6 +159,8 @@ class AskTerminal:
         while True:
             try:
                 said = await self._line(prompt(question))
+                if said.strip() == "?":
+                    raise UsageError("The model is told what you write, as it is.")
                 return Decision("answer", self._user, answer=question.answer(said))
             except EOFError:
                 return None

@@ -83,10 +83,11 @@ def command_line(form: CallForm) -> str:
     if not isinstance(argv, list | tuple) or not argv or not all(isinstance(word, str) for word in argv):
         return ""
     name = argv[0].rpartition("/")[2]
+    network = "with the network: " if form.args.get("network") is True else ""
     if name in SHELLS and len(argv) > 2 and argv[1].startswith("-") and argv[1].endswith("c"):
         more = f" (with {shlex.join(argv[3:])})" if argv[3:] else ""
-        return f"{name} runs the shell program{more}: {shortened(argv[2], LONG)}"
-    return f"$ {shortened(shlex.join(argv), LONG)}"
+        return f"{network}{name} runs the shell program{more}: {shortened(argv[2], LONG)}"
+    return f"{network}$ {shortened(shlex.join(argv), LONG)}"
 
 
 def laid_out(form: CallForm, width: int = WIDTH) -> str:

@@ -52,7 +52,8 @@ def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list
     if why.decided is not None:
         lines.append(f"Without rules: {why.default.kind}, for {why.default.reason}.")
     elif not why.matches and not limits:
-        lines.append("No rule matches.")
+        named = " One that allows it has to name :network." if call.form.args.get("network") is True else ""
+        lines.append(f"No rule matches.{named}")
     return lines
 
 

@@ -255,9 +255,9 @@ class Progress:
         mark = "green" if result.ok else "red"
         body = show_value(result.value) if result.ok else result.message
         lines = body.splitlines() or [""]
-        first, last = (2, SHOWN_LINES - 2) if self._ran else (SHOWN_LINES, 0)  # what ran tells at its end
-        if (more := len(lines) - SHOWN_LINES) > 0:
-            lines[first : len(lines) - last] = [f"… {number_of(more, 'more line')}"]
+        lines = _some(lines, 2 if self._ran else SHOWN_LINES)  # what ran tells at its end
+        if result.ok:  # beside the value: what the body and the programs behind a write have to say
+            lines += _some(result.message.splitlines(), SHOWN_LINES)
         brief = [short(line, 160) for line in lines]
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
@@ -272,3 +272,11 @@ class Progress:
             rows = text.replace("\n", f"\n{margin}")
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()
+
+
+def _some(lines: list[str], first: int) -> list[str]:
+    """At most SHOWN_LINES of these, and one that counts the rest: the first so many, and else the last."""
+    more = len(lines) - SHOWN_LINES
+    if more < 2:  # a line that counts one line takes its room
+        return lines
+    return [*lines[:first], f"… {number_of(more, 'more line')}", *lines[first + more :]]

@@ -49,7 +49,7 @@ class Decided:
             return f"Approved in place of {form}: {_told(str(self.decision.form), 4, 24)}"
         if kind == "answer":
             asked = one_line(self.request.question.text, SHOWN_CHARS) if self.request.question else form
-            return f"Answered: {visible(asked)}"
+            return f"Answered: {visible(asked)} {visible(one_line(self.decision.answer, SHOWN_CHARS))}"
         if kind == "deny" and self.request.question:
             return f"Not answered: {visible(one_line(self.request.question.text, SHOWN_CHARS))}"
         said = {"once": "Approved once", "duration": f"Approved for {span}", "deny": "Denied"}[kind]

@@ -68,7 +68,9 @@ class Files:
         if not self.root.is_dir():
             raise UsageError(f"The workspace {self.root} is not a folder.")
         kept = policy_files(self.root, self.policy, self.gate)
-        return Workspace(self.root, protected=(state_dir(), cache_dir(), *kept), secret=self.secret)
+        found = Workspace(self.root, protected=(state_dir(), cache_dir(), *kept), secret=self.secret)
+        found.loaded = tuple(Path(path).absolute() for path in self.tools)
+        return found
 
     def offer(self) -> Offer:
         """Run the files. Raises UsageError for what cannot be used."""

@@ -13,8 +13,9 @@
 ;; A text of more than 100,000 characters is asked even there.
 (ask (write-file :content (len > 100000)))
 
-;; Programs of this machine never run without a question, whoever allows them.
-(ask (effects :runs))
+;; Programs are asked about, unless a rule allows them: quoth policy example prints rules for git, tests and linters.
+;; A shell is always asked about, whatever allows it.
+(ask (shell :argv [(matches "(^|/)(ba|da|z|k|fi)?sh$") ...]) :why "a shell runs what its text says")
 
 ;; At most so many searches a day, for each user.
 (quota grep-search 200 :per :day :by :user)

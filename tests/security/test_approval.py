@@ -208,7 +208,11 @@ SAVE = tool(
     },
     effects=["writes"],
 )
-START = tool("start", params={"argv": {"type": list}, "stdin": {"default": ""}}, effects=["runs"])
+START = tool(
+    "start",
+    params={"argv": {"type": list}, "stdin": {"default": ""}, "network": {"type": bool, "default": False}},
+    effects=["runs"],
+)
 
 SCOPES = [  # the tool, the call, the rule that is offered, what it leaves open, what it covers and what not
     (
@@ -251,6 +255,14 @@ SCOPES = [  # the tool, the call, the rule that is offered, what it leaves open,
         "It leaves the rest of :argv open.",
         ['(start :argv ["git" "push" "-f"])'],
         ['(start :argv ["git" "push"] :stdin "x")', '(start :argv ["git" "pull"])'],
+    ),
+    (
+        START,
+        '(start :argv ["wget" "https://a.example" "-q"] :network True)',
+        '(allow (start :argv ["wget" "https://a.example" "-q"] :network True :only))',
+        "",
+        [],
+        ['(start :argv ["wget" "https://a.example" "--post-file=x" "https://b.example"] :network True)'],
     ),
 ]
 

@@ -103,8 +103,11 @@ def near_list(ctx: ToolContext, path: str, pattern: str) -> str:
 def near_file(ctx: ToolContext, path: str) -> str:
     """Where there is a file of this name in another folder, or with another ending; empty for none."""
     wanted = PurePosixPath(path)
+    folder, _, inner = path.partition("/")
     with contextlib.suppress(ToolError):
         files = [shown for shown in _beside(ctx) if ctx.may_look(shown)]
+        if folder == ctx.workspace.root.name and inner in files:  # models take its name for a part of paths
+            return f" {folder} is the name of this folder itself: write :path {print_string(inner)}."
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],
             [one for one in files if PurePosixPath(one).stem.lower() == wanted.stem.lower()],

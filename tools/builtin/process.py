@@ -90,7 +90,7 @@ async def http_request(
         target = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise ToolError(f"{url} is no address: {error}.") from None
-    place = f"{target.scheme}://{target.host}{target.path}"
+    place = f"{target.scheme}://{target.netloc.decode()}{target.path}"
     verify = verified(target.scheme)
     ctx.effect(f"requested:{method.upper()} {place}")
     with explained(place, timeout):

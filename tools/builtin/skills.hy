@@ -16,9 +16,13 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
   "The skill of that name; one that does not count says why."
   (when (in name skills.known)
     (return (get skills.known name)))
-  (setv why (next (gfor  fault skills.faults  :if (in f"/{name}" fault)  f" {fault}") "")
-        hint (or why
-                 (did-you-mean name skills.known)
+  (setv why (next (gfor  fault skills.faults
+                         :if (or (in f"/{name} " fault) (in f"/{name}/" fault))
+                         fault)
+                  None))
+  (when why
+    (raise (ToolError why)))
+  (setv hint (or (did-you-mean name skills.known)
                  (if skills.known  f" There are {(.join ", " skills.known)}."  "")))
   (raise (ToolError f"There is no skill {name}.{hint}")))
 

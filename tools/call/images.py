@@ -115,8 +115,8 @@ def image_value(ctx: ToolContext, data: bytes, name: str) -> dict[str, Any]:
 def images_in(value: Any, depth: int = 0) -> list[dict[str, Any]]:
     """The images in the value of a call, as ``image_value`` made them."""
     if isinstance(value, dict) and all(field in value for field in _FIELDS):
-        texts = all(isinstance(value[field], str) for field in _FIELDS[:3])
-        return [value] if texts and value["image"] and value["type"] in _SIZES else []
+        sound = all(isinstance(value[field], str if field in _FIELDS[:3] else int) for field in _FIELDS)
+        return [value] if sound and value["image"] and value["type"] in _SIZES else []
     if depth == MAX_DEPTH or not isinstance(value, dict | list):
         return []
     inner = value.values() if isinstance(value, dict) else value

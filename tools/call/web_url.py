@@ -105,9 +105,13 @@ def read_url(text: str) -> WebUrl:
 def _no_scheme(text: str, scheme: str) -> ToolError:
     if "@" in text:  # it may be a password
         return ToolError("An address begins with https:// or http://, and holds no user name or password.")
+    if not text:
+        return ToolError("The address is empty; one is written https://example.org/page.")
     rest = text[len(scheme) + 1 :]
     if scheme and not (rest[:1].isdecimal() or "." in scheme):  # example.org:80/ is no scheme
         return ToolError(f"Only http and https addresses are fetched, not {excerpt(scheme)}: ones.")
+    if text.startswith(("/", ".", "~")) and not text.startswith("//"):
+        return ToolError(f"{excerpt(text, 80)} is a path, not an address; read-file reads files.")
     return ToolError(f"{excerpt(text, 80)} has no scheme; write https://{excerpt(text.lstrip('/'), 80)}.")
 
 

@@ -39,7 +39,9 @@ def flight_lock(plan: Path) -> str:
 
 class Workspace:
     """A root folder. Its ``protected`` folders, and a flight plan while it runs, cannot be written; its
-    ``secret`` files, such as keys, cannot even be read."""
+    ``secret`` files, such as keys, cannot even be read. What is in a ``.git`` only git writes."""
+
+    loaded: tuple[Path, ...] = ()  # files whose code runs in this process: no program may change them
 
     def __init__(
         self, root: Path | str = ".", protected: tuple[Path, ...] = (), secret: Iterable[Path] = ()
@@ -324,6 +326,8 @@ class Workspace:
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        if ".git" in map(str.lower, real.parts[len(self.root.parts) :]):  # git runs what its settings name
+            raise ToolError(f"{path} belongs to git itself and cannot be written by a tool.")
 
     @contextlib.contextmanager
     def _parent(self, real: Path, made: list[str] | None = None) -> Iterator[int]:

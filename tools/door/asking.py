@@ -82,6 +82,8 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
         return None
     call = state.call
     gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
+    if isinstance(guard, Verdict) and guard.kind == "allow" and guard.reason:
+        state.questions.append(guard.reason)  # it does not ask, and tells whoever is asked
     if isinstance(guard, Verdict) and guard.each_time:
         call = dataclasses.replace(call, program_run="", each_time=True)
     if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):

@@ -47,7 +47,10 @@ class GateProgram:
         code, words = await self._asked(self._question(tool, call, context))
         if code == ALLOW:
             return GateDecision(True)
-        said = short(redact(visible(words.strip())), LONGEST)
+        lines = words.strip().splitlines()
+        if code != DENY:
+            lines = lines[-1:]  # of a traceback the last line says what happened
+        said = short(redact(visible(" ".join(lines))), LONGEST)
         if code == DENY:
             return GateDecision(False, said or f"{self._name} gave no reason")
         how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"

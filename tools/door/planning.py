@@ -29,8 +29,8 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
         planning.enters(state.call)
         return None
     paths = [str(path) for param in tool.path_params for path in paths_in(state.args.get(param.name))]
-    looks = tool.ships and state.args.get("operation") in LOOKING
-    if looks or changes_nothing(tool):
+    operation = state.args.get("operation") if tool.ships else None
+    if operation in LOOKING or (operation is None and changes_nothing(tool)):
         return _reads(planning, state, paths)
     if not FILES.issuperset(tool.effects):  # what a program or a server does is not told by a path
         paths = []

@@ -152,6 +152,8 @@ def _read(folder: Path, place: str) -> Skill:
     """The skill in a folder. Raises UsageError for what is none."""
     files = _files(folder, place)
     if GUIDE not in files:
+        if (folder / GUIDE).is_symlink():
+            raise UsageError(f"{place}/{GUIDE} is a link, which is not followed; put the file itself there.")
         raise UsageError(f"The folder {place} holds no {GUIDE}, so it is no skill.")
     if len(files[GUIDE]) > LONGEST_GUIDE:
         raise UsageError(f"{place}/{GUIDE} is too large: it may have at most {LONGEST_GUIDE:,} bytes.")

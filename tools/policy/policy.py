@@ -15,16 +15,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
+
+UNSURE = ", and whether that fits cannot be decided"
 
 LayerKind = Literal["user", "workspace", "given", "shipped"]
 
@@ -167,7 +170,8 @@ class RulesPolicy:
         if indexed is None or indexed.tool is not tool:
             indexed = self._indexed(tool)
         facts = EvaluationContext(tool, call, context.workspace)
-        return indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
+        found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
+        return _with_address(found, args)
 
     def judge_unknown(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
@@ -229,7 +233,7 @@ class RulesPolicy:
         for kind in KINDS:
             for match in matches:
                 if match.rule.kind == kind and match.counts:
-                    verdict = _says(match.rule, match.truth)
+                    verdict = _with_address(_says(match.rule, match.truth), args)
                     return Explanation(verdict, match, tuple(matches), default)
         return Explanation(default, None, tuple(matches), default)
 
@@ -240,5 +244,17 @@ def is_path_key(key: Key, tool: CognitiveTool) -> bool:
 
 
 def _says(rule: Rule, truth: Truth) -> Verdict:
-    unsure = "" if truth else ", and whether that fits cannot be decided"
-    return Verdict(rule.kind, f"{rule.place} says {rule.text}{unsure}", rule.text)
+    return Verdict(rule.kind, f"{rule.place} says {rule.text}{'' if truth else UNSURE}", rule.text)
+
+
+def _with_address(verdict: Verdict, args: Mapping[str, Any]) -> Verdict:
+    """The verdict; of one that could not be decided, why ``:url`` is no address, where that is so."""
+    if not verdict.reason.endswith(UNSURE) or not isinstance(url := args.get("url"), str):
+        return verdict
+    from quoth.tools.call.web_url import read_url  # here: few calls name one
+
+    try:
+        read_url(url)
+    except ToolError as error:
+        return replace(verdict, reason=f"{verdict.reason}: {error}")
+    return verdict

@@ -25,43 +25,15 @@ from quoth.tools.registry.table import CognitiveTool
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 URL = "url"  # the argument of a tool that uses the network
+NETWORK = "network"  # the one of a program that is to have it: each further word may name a server
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 # Programs that run what their arguments name.
 RUNNERS = frozenset(
-    [
-        "sh",
-        "bash",
-        "dash",
-        "zsh",
-        "ksh",
-        "ash",
-        "fish",
-        "busybox",
-        "python",
-        "python3",
-        "node",
-        "perl",
-        "ruby",
-        "php",
-        "lua",
-        "env",
-        "xargs",
-        "find",
-        "nice",
-        "nohup",
-        "setsid",
-        "timeout",
-        "time",
-        "watch",
-        "sudo",
-        "doas",
-        "ssh",
-        "npx",
-        "uvx",
-        "parallel",
-        "script",
-        "strace",
-    ]
+    (
+        *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
+        *("ruby", "php", "lua", "env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "npx"),
+        *("watch", "sudo", "doas", "ssh", "uvx", "parallel", "script", "strace"),
+    )
 )
 
 
@@ -190,7 +162,7 @@ def suggested(tool: CognitiveTool, form: CallForm) -> str:
             clause = _under(value)
         elif in_folder and isinstance(value, str) and name not in closed:
             clause = "_"
-        elif "runs" in tool.effects and _is_vector(value):
+        elif "runs" in tool.effects and _is_vector(value) and not form.args.get(NETWORK):
             clause = _vector(value)
         elif name == URL and "net" in tool.effects:
             clause = _site(value)

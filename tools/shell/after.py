@@ -55,7 +55,8 @@ async def run_after(
     if not program.confined:
         command = Command(tuple(words), {**os.environ, INSIDE: "1"})
     elif kind:
-        command = confined(words, Boundary(root, root, hidden=workspace.protected), kind)
+        boundary = Boundary(root, root, protected=workspace.loaded, hidden=workspace.protected)
+        command = confined(words, boundary, kind)
     else:
         raise ToolError(
             f"it was not run, as nothing confines programs here ({why_none().rstrip('.')});"
@@ -83,6 +84,7 @@ async def run_after(
         raise ToolError(f"it cannot be started: {getattr(error, 'strerror', None) or error}") from None
     finally:
         command.close()
+        command.removed()
     return code, output.text
 
 

@@ -83,8 +83,8 @@ class Background:
     def _listed(self) -> str:
         if not self._programs:
             return "There is none: those of a session end with it."
-        said = (f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items())
-        return f"There are {', '.join(said)}."
+        said = [f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items()]
+        return f"There {'are' if said[1:] else 'is'} {', '.join(said)}."
 
     @staticmethod
     def _state(program: _Program) -> dict[str, Any]:
@@ -104,6 +104,7 @@ async def _watch(running: Running, command: Command, output: Output) -> int:
             await running.put_away()
         finally:
             command.close()
+            command.removed()
 
 
 async def _end(program: _Program) -> None:

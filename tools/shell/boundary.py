@@ -10,12 +10,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from quoth.tools.shell import bubblewrap, landlock
 from quoth.tools.shell.cgroup import ControlGroup
-from quoth.tools.shell.view import Boundary, Command, environment
+from quoth.tools.shell.view import Boundary, Command, environment, real, without_leads
 
 Kind = Literal["bubblewrap", "landlock", ""]
 
@@ -34,13 +35,16 @@ def why_none() -> str:
 
 def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
     """How to start ``argv`` inside the boundary. Raises ToolError where its workspace cannot be bounded."""
+    remove_leads = without_leads(real(boundary.root))
     if kind == "bubblewrap":
         program = _bwrap()[0]
         assert program is not None
-        return _in_namespaces(program, argv, boundary)
-    if kind == "landlock":
-        return landlock.command(argv, boundary)
-    raise ValueError(f"no boundary of kind {kind!r}")
+        command = _in_namespaces(program, argv, boundary)
+    elif kind == "landlock":
+        command = landlock.command(argv, boundary)
+    else:
+        raise ValueError(f"no boundary of kind {kind!r}")
+    return replace(command, removed=remove_leads)
 
 
 def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Command:

@@ -53,7 +53,11 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
     readable = [*neighbours(Path("/"), {Path("/dev"), *of[Access.COVERED]}), *of[Access.READ]]
     if boundary.network:
         readable.append(real(Path("/etc/resolv.conf")))
-    needed = {real(boundary.root) / GIT[1], *map(real, running(real(boundary.root)))}  # cannot be read only
+    needed = {
+        real(boundary.root) / ".git",
+        real(boundary.root) / GIT[1],
+        *map(real, running(real(boundary.root))),
+    }  # cannot be read only
     hidden = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]
     denied = [part for place in hidden for part in refused(place, set(of[Access.READ]))]
     writable = [*of[Access.WRITE], Path(scratch)]

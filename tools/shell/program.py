@@ -24,7 +24,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
 from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
 from quoth.tools.shell.view import environment, homes, places
-from quoth.tools.text import escape
+from quoth.tools.text import escape, excerpt
 
 MAX_OUTPUT = 2_000_000  # bytes of it that are kept
 TOLD = 4_000  # characters of its end that are told of a program that did not finish
@@ -108,6 +108,8 @@ def _instead(argv: Sequence[str]) -> str:
     if hint := SHELL_WORDS.get(name.split()[0]):
         line = f'["sh" "-c" {print_string(" ".join(argv))}]'
         return f" It is a word of the shell: {hint.format(line)}."
+    if re.match(r"[A-Za-z_]\w*=", name):
+        return f' A variable is set by env: ["env" {" ".join(map(print_string, argv))}].'
     if len(words := name.split()) > 1:
         return f" Each word is an item of its own: [{' '.join(map(print_string, [*words, *argv[1:]]))}]."
     names = set(_programs())
@@ -134,7 +136,8 @@ def command_for(
     argv: Sequence[str], folder: Path, workspace: Workspace, *, network: bool, more: Mapping[str, Any]
 ) -> Command:
     """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked."""
-    boundary = Boundary(workspace.root, folder, network=network, hidden=workspace.protected, **more)
+    kept, hidden = workspace.loaded, workspace.protected
+    boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
     return replace(command, env={**command.env, **PLAIN})
@@ -202,6 +205,9 @@ async def run(
             await program.put_away()
         finally:
             command.close()
+            removed = command.removed()
+    if removed:
+        ctx.say(f"Removed, as git outside would obey it: {', '.join(removed)}.")
     result = {"exit": exit_code(code), "output": plain(output.text)}
     for note in notes(argv, result, network):
         ctx.say(note)
@@ -240,8 +246,11 @@ def notes(argv: Sequence[str], result: Mapping[str, Any], network: bool) -> Iter
     if code > 128 and (name := _signal(code - 128)):
         why = " It may have used more memory than it is given." if name == "SIGKILL" else ""
         yield f"{argv[0]} was ended by {name}.{why}"
-    if (found := OPERATORS.intersection(argv[1:])) and argv[0] not in ("find", "test", "["):
-        yield f'No shell reads :argv, so that {min(found)} was a word as others; a shell is ["sh" "-c" "…"].'
+    missing = "No such file" in output
+    patterns = {word for word in argv[1:] if {*word} & {*"*?"} and word in output and missing}
+    if (found := OPERATORS.intersection(argv[1:]) | patterns) and argv[0] not in ("find", "test", "["):
+        word = excerpt(min(found))
+        yield f'No shell reads :argv: {word} was a word like any other. A shell is called as ["sh" "-c" "…"].'
     for pattern, said in TOLD_BY_OUTPUT.items():
         if re.search(pattern, output) and not (network and pattern == NO_NETWORK):
             yield said

@@ -117,8 +117,9 @@ class Running:
         await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
 
     def _tell(self, what: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # the keeper has ended
-            self.process.send_signal(what)
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(self.process.pid, what)  # Popen's own way would take the exit code from asyncio
 
     async def _feed(self, text: str) -> None:
         """Write its standard input, as much as it reads, and close that."""
@@ -131,8 +132,8 @@ class Running:
 
 
 def _kill_with_child(pid: int) -> None:
-    """Kill bwrap and its child, the first process of the namespace: only once that has mounted everything does
-    it end with bwrap, and until then it would run the program all the same. At first it is in bwrap's group."""
+    """Kill bwrap and its child, the first process of the namespace. Until everything is mounted that does not
+    end with bwrap, and would run the program all the same; before it is listed it is of bwrap's group."""
     children: list[str] = []
     with contextlib.suppress(OSError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

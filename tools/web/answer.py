@@ -50,7 +50,9 @@ def explained(place: str, seconds: float) -> Iterator[None]:
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         if (fault := certificate_fault(error)) is not None:
             raise ToolError(f"{place} has a certificate that is not to be trusted: {fault}.") from None
-        said = excerpt(str(error), 100).rstrip(".") or type(error).__name__
+        said = excerpt(str(error), 100).rstrip(".") or "the connection broke off"
+        if "WRONG_VERSION_NUMBER" in said:
+            said = "it does not speak TLS; its address may begin with http://"
         raise ToolError(f"{place} cannot be reached: {said}.") from None
 
 

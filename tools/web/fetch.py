@@ -6,9 +6,11 @@ and makes its calls by ``ctx.dispatch``, so that rules, a person and the audit s
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from typing import Any
 
+from quoth.tools.call.call import Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.images import image_value, is_image
 from quoth.tools.call.web_url import WebUrl, read_url
@@ -23,15 +25,17 @@ MAX_REDIRECTS = 5
 _way: ContextVar[tuple[WebUrl, ...]] = ContextVar("way", default=())  # the addresses that led to this one
 
 
-def may_fetch(url: str, ctx: ToolContext) -> bool:
+def may_fetch(url: str, ctx: ToolContext) -> Verdict:
     """The guard: nobody is asked about what is no address, or about this machine and its network where no
-    rule names them. Raises ToolFailure, ``invalid`` or ``denied``."""
+    rule names them; who is asked about a redirect is told which page leads there. Raises ToolFailure,
+    ``invalid`` or ``denied``."""
     try:
         read = read_url(url)
     except ToolError as error:
         raise ToolFailure("invalid", str(error)) from None
     require_no_known_address(read, ctx.may_reach)
-    return True
+    way = _way.get()
+    return Verdict("allow", f"{way[-1].place} leads on to it" if way else "")
 
 
 async def fetch(url: str, wanted: str, ctx: ToolContext) -> Any:
@@ -46,7 +50,7 @@ async def fetch(url: str, wanted: str, ctx: ToolContext) -> Any:
     if wanted != "json" and is_image(response.body):
         name = here.path.rpartition("/")[2] or here.host
         return {"url": str(here), "image": image_value(ctx, response.body, name)}
-    return page_of(response, wanted)
+    return await asyncio.to_thread(page_of, response, wanted)  # a page may be made to take long
 
 
 async def _follow(here: WebUrl, moved: str, wanted: str, ctx: ToolContext) -> Any:

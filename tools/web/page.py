@@ -27,6 +27,9 @@ _ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding=["']([A-Za-z0-9_.-]{1,4
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _TOP = re.compile(r"\A---\n(?!\n).*?\n---\n+", re.DOTALL)  # what the converter writes of a page's head
 MAX_TITLE = 200
+MAX_TEXT = 5_000_000  # characters of a converted page
+MAX_BASE = 200
+_WIDE = re.compile(r"(?i)\b(?:col|row)(span\s*=)(?!\s*[\"']?\s*\d(?!\d))")  # a cell that is to be many
 
 
 def page_of(response: Response, wanted: str) -> dict[str, Any]:
@@ -74,17 +77,21 @@ def _from_html(html: str, base: str, *, plain: bool) -> tuple[str, str]:
 
     options = converter.ConversionOptions(
         output_format="plain" if plain else "markdown",
-        base_url=base,
+        base_url=base if len(base) <= MAX_BASE else None,  # it is written before each link
         exclude_selectors=["svg"],
         inline_data_media="drop_element",
         skip_images=plain,
     )
     try:
-        made = converter.convert(html, options)
+        made = converter.convert(_WIDE.sub(r"\1", html), options)
     except Exception as error:  # of the library, whatever a stranger's page has made it do
         raise ToolError(
             f'This page cannot be converted ({type(error).__name__}); ask for it with :as "raw".'
         ) from None
     title = one_line(made.metadata.document.title or "", MAX_TITLE)
     text = made.content or ""
+    if len(text) > MAX_TEXT:
+        raise ToolError(
+            f'As Markdown this page has more than {MAX_TEXT:,} characters; ask for it with :as "raw".'
+        )
     return title, (text if plain else _TOP.sub("", text, count=1)).strip()

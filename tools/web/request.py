@@ -98,12 +98,16 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
             addresses = await addresses_of(url, may_reach)
             verify = httpx.create_ssl_context() if url.scheme == "https" else False
             async with httpx.AsyncClient(timeout=SECONDS, verify=verify, trust_env=False) as client:
-                for number, address in enumerate(addresses, 1):
+                failed: httpx.ConnectError | None = None  # the first says most: the next may be of IPv6
+                for address in addresses:
                     try:
                         return await _ask_at(client, url, address, accept)
                     except httpx.ConnectError as error:
-                        if number == len(addresses) or certificate_fault(error) is not None:
+                        failed = failed or error
+                        if certificate_fault(error) is not None:
                             raise
+                if failed is not None:
+                    raise failed
     raise ToolError(f"{url.host} has no address.")
 
 

@@ -77,7 +77,7 @@ def test_a_run_waits_for_an_answer_and_goes_on_with_it(here: Path) -> None:
     said = quoth("answer", id, "dark", "green", "--resume", "--user", "ann", cwd=here)
     assert said.code == 0
     assert said.out == "So be it: dark green\n"
-    assert said.err.startswith("quoth: Answered: Which colour?\n")
+    assert said.err.startswith("quoth: Answered: Which colour? dark green\n")
     again = refused(here, "answer", id, "red")
     assert re.fullmatch(f"Request {id} was answered before, by ann at .* UTC.", again)
     assert "answered by ann at" in quoth("pending", id, cwd=here).out

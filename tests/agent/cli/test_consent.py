@@ -667,6 +667,6 @@ def test_a_question_answered_in_another_terminal_goes_away_and_the_work_goes_on(
         terminal.see("Allow it?")
         (request,) = told(here, "pending")
         done(here, "approve", request["id"], "--user", "ann")
-        terminal.see("Answered elsewhere: approved once by ann.")
+        terminal.see("Decided elsewhere: approved once by ann.")
         terminal.see("Created src/a.txt, 1 byte.")
         assert terminal.ended() == 0

@@ -445,7 +445,7 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
         "result": ["no call", "put (it works with what value comes to)"],
         "loop": [f"(put :x {n})" for n in range(9)],
         "long": told["long"],
-        "nothing": ["no call"],
+        "nothing": ["no call, for none is asked about"],
         "prose": ["no call", "what its model calls"],
         "other": ["the model scripted:other.txt"],
     }

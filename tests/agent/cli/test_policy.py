@@ -87,6 +87,10 @@ def test_the_rules_that_ship_allow_what_they_name_and_no_way_around(tmp_path: Pa
     with agent(tmp_path, policy=tmp_path / "p.hy") as here:
         judged_so = {argv: verdict(here, argv) for argv in EXAMPLE}
     assert judged_so == EXAMPLE
+    why = quoth(
+        "policy", "explain", '(shell ["make" "test"] :network True)', "--policy", "p.hy", cwd=tmp_path
+    )
+    assert why.out == "ask: it runs a program.\nNo rule matches. One that allows it has to name :network.\n"
 
 
 def test_a_rule_about_one_of_several_commands_reads_naturally(tmp_path: Path) -> None:

@@ -137,7 +137,9 @@ def test_a_belt_to_search_neither_describes_nor_finds_it(tmp_path: Path) -> None
         '(describe :name "crimsn")',
     )
     described, found, near = (call.result for call in panel.runs(*looks, "Done.").calls)
-    assert described.message.startswith("There is no tool named crimson. Available tools: ask, ask-person, asking, block")
+    assert described.message.startswith(
+        "There is no tool named crimson. Available tools: ask, ask-person, asking, block"
+    )
     assert "- teal: A tool for a test." in found.value
     assert "crimson" not in str(found.value)
     assert "crimson" not in near.message

@@ -224,6 +224,15 @@ def test_the_words_of_a_reply_are_shown_as_they_come_and_no_argument_of_a_call(
     assert "hush" not in shown.getvalue()
 
 
+def test_a_result_is_shown_with_what_is_told_beside_it_and_no_single_line_is_folded() -> None:
+    shown = io.StringIO()
+    show = Progress(shown, color=False)
+    form = CallForm("edit-file", {"path": "a.py"})
+    value, note = "\n".join("1234567"), "a.py was changed after the write by: ruff format a.py"
+    show(RunEvent("result", CallRecord(form, ToolResult("1", "edit-file", "ok", value, note))))
+    assert shown.getvalue().splitlines()[-2:] == ["    7", f"    {note}"]
+
+
 def test_what_a_program_writes_is_shown_by_its_last_line_and_its_result_by_its_end() -> None:
     shown = io.StringIO()
     show = Progress(shown, color=True)

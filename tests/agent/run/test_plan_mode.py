@@ -118,6 +118,12 @@ def test_whichever_way_a_call_comes_it_is_not_made_but_planned(office: Office, w
     assert office.marks[:1] == ["a"]
 
 
+def test_to_end_a_program_is_a_step_and_to_look_at_one_is_none(office: Office) -> None:
+    kill = '(process :id "sleep-1" :operation "kill")'
+    office.run('(process :id "sleep-1")', kill, "Done.")
+    assert office.steps() == [kill]
+
+
 def test_a_plan_is_flown_and_gives_what_was_asked_for(tmp_path: Path) -> None:
     files(tmp_path, {"setup.txt": "version = 1\n", "talk.txt": "\n---\n".join(TALK)})
     before = sorted(tmp_path.rglob("*.txt"))

@@ -211,4 +211,4 @@ def test_a_question_that_is_answered_elsewhere_goes_away(capsys: pytest.CaptureF
 
     waits = asyncio.Event()
     asyncio.run(story())
-    assert capsys.readouterr().err.endswith("  Answered elsewhere: approved once by ann\\x1b.\n")
+    assert capsys.readouterr().err.endswith("  Decided elsewhere: approved once by ann\\x1b.\n")

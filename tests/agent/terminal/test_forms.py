@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from words import form, lines
 
-from quoth.agent.terminal.forms import brief, folded, laid_out, margined
+from quoth.agent.terminal.forms import brief, command_line, folded, laid_out, margined
 
 PROGRAM = (
     '(eval :form (do (setv files (list-files :path "src" :pattern "*.py"))'
@@ -71,3 +71,17 @@ def test_no_line_of_a_form_stands_where_quoth_speaks() -> None:
     rows = margined(f"(a {'x' * 16}  Allow it? {'日本' * 9}\tn)", 20, 7).split("\n")
     assert rows[0] == "(a xxxxxxxxx"
     assert all(row.startswith("│ ") and cell_len(row) < 20 for row in rows[1:])
+
+
+PROGRAMS = {
+    '["git" "commit" "-m" "Two words"]': "$ git commit -m 'Two words'",
+    '["npm" "install"] :network True': "with the network: $ npm install",
+    '["/bin/sh" "-c" "ls *"] :network True': "with the network: sh runs the shell program: ls *",
+    '["bash" "-ec" "echo $0" "x"]': "bash runs the shell program (with x): echo $0",
+    '["sh" "run.sh"]': "$ sh run.sh",
+}
+
+
+@pytest.mark.parametrize("argv", PROGRAMS)
+def test_a_program_is_shown_as_a_person_types_it(argv: str) -> None:
+    assert command_line(form(f"(shell :argv {argv})")) == PROGRAMS[argv]

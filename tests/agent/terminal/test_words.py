@@ -44,11 +44,12 @@ def test_choices_are_numbered_and_other_words_are_an_answer_too(capsys: pytest.C
 
 
 def test_what_is_no_answer_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
-    person = Types("", "green", "1")
+    person = Types("", "green", "?", "1")
     assert said(person, "Which?", ("red", "blue"), True) == Decision("answer", "ann", answer="red")
-    assert person.prompts == ["  Your answer, 1 to 2: "] * 3
+    assert person.prompts == ["  Your answer, 1 to 2: "] * 4
     told = capsys.readouterr().err
     assert "  The answer is empty. Ctrl-C leaves it for later.\n" in told
+    assert "  The model is told what you write, as it is. Ctrl-C leaves it for later.\n" in told
     assert "  green is none of the answers: 1 red, 2 blue. Ctrl-C leaves it for later.\n" in told
 
 

@@ -80,6 +80,11 @@ MISSING = [
     ("notes/prices.csv", "There is no file notes/prices.csv. There is data/prices.csv."),
     ("report.txt", "There is no file report.txt. There is shop/Report.java."),
     ("other.txt", "There is no file other.txt."),
+    (
+        "home/data/prices.csv",
+        "There is no file home/data/prices.csv. home is the name of this folder itself: "
+        'write :path "data/prices.csv".',
+    ),
 ]
 
 

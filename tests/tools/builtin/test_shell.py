@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +72,11 @@ ENDS: dict[str, tuple[str, dict[str, Any], str]] = {
     sh("kill -TERM $$"): ({"exit": 143, "output": ""}, "sh was ended by SIGTERM."),
     '(shell :argv ["cat" "|" "wc"])': (
         {"exit": 1, "output": "cat: '|': No such file or directory\ncat: wc: No such file or directory\n"},
-        'No shell reads :argv, so that | was a word as others; a shell is ["sh" "-c" "…"].',
+        'No shell reads :argv: | was a word like any other. A shell is called as ["sh" "-c" "…"].',
+    ),
+    '(shell :argv ["ls" "*.py"])': (
+        {"exit": 2, "output": "ls: cannot access '*.py': No such file or directory\n"},
+        'No shell reads :argv: *.py was a word like any other. A shell is called as ["sh" "-c" "…"].',
     ),
     sh("echo 'Could not resolve host: example.org'; exit 6"): (
         {"exit": 6, "output": "Could not resolve host: example.org\n"},
@@ -105,6 +110,9 @@ MISTAKES = {
     '(shell :argv ["export" "A=1"])': (
         'There is no program "export" here. It is a word of the shell: a shell knows it,'
         ' ["sh" "-c" "export A=1"].'
+    ),
+    '(shell :argv ["A=1" "ls"])': (
+        'There is no program "A=1" here. A variable is set by env: ["env" "A=1" "ls"].'
     ),
     '(shell :argv ["./nothing"])': 'There is no program "./nothing" here.',
     '(shell :argv ["./notes.txt"])': '"./notes.txt" cannot be executed: name the program that runs it first.',
@@ -247,7 +255,9 @@ def test_what_is_in_the_background_is_bounded_and_ends_with_the_agent(
 ) -> None:
     monkeypatch.setattr(background, "MOST", 2)
     with agent(tmp_path, consent="yes") as here:
-        ids = [value(here.call(sh("sleep 100", background=True)))["id"] for _ in range(2)]
+        ids = [value(here.call(sh("sleep 100", background=True)))["id"]]
+        assert here.call('(process :id "?")').message.endswith(f"There is {ids[0]} (runs).")
+        ids.append(value(here.call(sh("sleep 100", background=True)))["id"])
         said = here.call(sh("sleep 100", background=True)).message
         assert said == (
             "2 programs run in the background, and no more can: end one. "
@@ -360,6 +370,29 @@ def test_a_workspace_around_the_home_folder_is_refused_before_anybody_is_asked(
     with agent(tmp_path) as here:
         result = here.call('(shell :argv ["ls"])')
     assert (result.status, "start in the folder of a project" in result.message) == ("invalid", True)
+
+
+async def test_how_a_program_ended_is_left_to_asyncio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    running = await Running.start(["true"], cwd=tmp_path, env={}, alone=True)
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda self: asked.append(self))  # it would take it away
+    assert running.process.stdout is not None
+    assert await running.process.stdout.read() == b""
+    assert await running.ended() == 0
+    await running.put_away()
+    assert asked == []
+
+
+def test_a_program_may_not_change_the_code_of_the_tools(tmp_path: Path) -> None:
+    own = '(require quoth [def-cognitive-tool])\n(def-cognitive-tool own "Say 1." :body 1)\n'
+    files(tmp_path, {"own/tools.hy": own})
+    script = "cat own/tools.hy; echo '(evil)' >> own/tools.hy; mv own away; true"
+    with agent(tmp_path, tools=[tmp_path / "own/tools.hy"], consent="yes") as it:
+        said = value(it.call(f'(shell :argv ["sh" "-c" "{script}"])'))["output"]
+    assert said.startswith(own)
+    assert (tmp_path / "own/tools.hy").read_text() == own
 
 
 def test_a_program_may_decide_nothing(here: Agent) -> None:

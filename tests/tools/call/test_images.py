@@ -59,5 +59,5 @@ def test_images_are_found_in_a_value() -> None:
     assert images_in({"url": "x", "pages": [one, 3, "text"]}) == [one, *[]]
     assert len(images_in([one] * 99)) == MAX_FOUND
     assert images_in([[[[one]]]]) == []
-    for wrong in ({"image": ""}, {"image": 3}, {"type": "image/svg"}, {"name": None}):
+    for wrong in ({"image": ""}, {"image": 3}, {"type": "image/svg"}, {"name": None}, {"width": "4\nNo"}):
         assert images_in(one | wrong) == []

@@ -310,6 +310,10 @@ def test_protected_folders_are_read_but_never_written(home: Path) -> None:
         assert said == f"{path} belongs to quoth itself and cannot be written by a tool."
     assert read(workspace, "state/store") == b"kept"
     assert not (home / "state/x").exists()
+    for path in (".git/config", "sub/.git", "sub/.GIT/hooks/pre-commit", "sub/../.git/commondir"):
+        said = complaint(ToolError, lambda path=path: workspace.write(path, b"x"))
+        assert said == f"{path} belongs to git itself and cannot be written by a tool."
+    workspace.write(".gitignore", b"x")
 
 
 # Walking

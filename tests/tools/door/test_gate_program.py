@@ -42,6 +42,11 @@ ANSWERS = {
         r"probe was denied: \x1b[2Jgone.",
     ),
     "it fails": ("echo oh >&2; exit 1", "denied", "probe was denied: the gate failed (sh ended with 1: oh)."),
+    "it crashes": (
+        r"printf 'Traceback:\n  line 1\nValueError: oh\n' >&2; exit 1",
+        "denied",
+        "probe was denied: the gate failed (sh ended with 1: ValueError: oh).",
+    ),
     "it is killed": (
         "kill -9 $$",
         "denied",

@@ -114,8 +114,14 @@ def test_links_of_a_workspace_lead_nowhere(home: Path, tmp_path: Path) -> None:
     (home / ".quoth/skills/a").symlink_to(elsewhere / "a")
     (home / ".claude").symlink_to(elsewhere)
     (home / ".quoth/skills/notes/key").symlink_to(elsewhere / "key")
-    assert "key" not in load_skills(trusted(home)).known["notes"].files
-    assert [*load_skills(home).known] == ["notes"]
+    files(home, {".quoth/skills/b/other.md": ""})
+    (home / ".quoth/skills/b/SKILL.md").symlink_to(elsewhere / "a/SKILL.md")
+    found = load_skills(trusted(home))
+    assert "key" not in found.known["notes"].files
+    assert [*found.known] == ["notes"]
+    assert found.faults == (
+        ".quoth/skills/b/SKILL.md is a link, which is not followed; put the file itself there.",
+    )
 
 
 # Trust
@@ -161,7 +167,7 @@ def test_a_model_reads_a_skill_and_its_files(home: Path) -> None:
         ('(skill :name "zzz")', "There is no skill zzz. There are notes."),
         (
             '(skill :name "bad")',
-            "There is no skill bad. The skill .quoth/skills/bad is not trusted; read it,",
+            "The skill .quoth/skills/bad is not trusted; read it,",
         ),
         ('(skill :name "notes" :file "../x")', "The skill notes has no file ../x."),
         (

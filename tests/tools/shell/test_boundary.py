@@ -128,6 +128,24 @@ def test_a_link_in_the_workspace_shows_nothing_of_home(
     assert "secret" not in says(kind, shop, f"cat .quoth/config .git/config {home}/config")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_left_that_leads_git_to_other_settings(kind: Kind, shop: Path) -> None:
+    git = shop / ".git"
+    git.mkdir()
+    (git / "config").write_text("[core]")
+    command = confined(["x"], Boundary(shop, shop), kind)  # one that still runs, as in the background
+    says(kind, shop, "cd .git; echo ../evil > commondir; mkdir -p hooks; touch HEAD hooks/pre-commit")
+    assert (git / "commondir").exists()  # else nothing was tried
+    assert command.removed() == [".git/commondir", ".git/hooks"]
+    assert sorted(os.listdir(git)) == ["HEAD", "config"]
+    command.close()
+    shutil.rmtree(git)
+    git.write_text("gitdir: /main/.git")  # as in a work tree of its own
+    if kind == "bubblewrap":
+        assert "gitdir: /main" in says(kind, shop, "echo gitdir: evil > .git; mv .git x; cat .git")
+        assert git.read_text() == "gitdir: /main/.git"
+
+
 def test_a_link_put_in_place_of_a_folder_is_not_followed(shop: Path, tmp_path: Path) -> None:
     (shop / ".git").symlink_to(tmp_path)
     with pytest.raises(ToolError, match="replaced while a program was to be started"):

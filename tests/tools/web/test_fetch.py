@@ -98,6 +98,18 @@ def test_what_is_not_what_was_asked_for(body: bytes, wanted: str, sentence: str)
     assert str(told.value) == sentence
 
 
+def test_a_page_does_not_grow_beyond_bounds() -> None:
+    def text_of(body: str, path: str) -> str:
+        url = read_url(f"http://a.example/{path}/x")
+        return str(page_of(Response(url, "text/html", "", body.encode()), "markdown")["text"])
+
+    wide = "<table>" + "<tr><td colspan=999><td COLSPAN = '1000'>x" * 9
+    assert len(text_of(wide, "")) < 200
+    assert len(text_of("<a href=y>x</a>" * 9, "a" * 900)) < 200
+    with pytest.raises(ToolError, match='has more than 5,000,000 characters; ask for it with :as "raw"'):
+        text_of("<a href=y>x</a>" * 30_000, "a" * 170)
+
+
 def test_an_image_comes_as_a_value(server: Server) -> None:
     png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", 640, 480) + b"\x08\x02\0\0\0"
     server.answers = [moved("/cat.png"), status(200, png, kind="image/png")]
@@ -125,9 +137,9 @@ def test_each_redirect_is_a_call_of_its_own(server: Server) -> None:
 def test_a_redirect_waits_for_a_person_where_rules_ask(server: Server) -> None:
     server.answers = [moved("/b")]
     rules = f'{HERE} (ask (fetch :url (path "/b")))'
-    assert refusal(at(server, "/a"), rules).startswith(
-        "pending: fetch waits for a person's approval: policy.hy:1"
-    )
+    said = refusal(at(server, "/a"), rules)
+    assert said.startswith("pending: fetch waits for a person's approval: policy.hy:1")
+    assert said.endswith(f"; {at(server, '/a')} leads on to it.")
     assert len(server.requests) == 1
 
 
@@ -203,6 +215,8 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
     [
         ("example.org/x", "example.org/x has no scheme; write https://example.org/x."),
         ("localhost:80/x", "localhost:80/x has no scheme; write https://localhost:80/x."),
+        ("", "The address is empty; one is written https://example.org/page."),
+        ("/etc/passwd", "/etc/passwd is a path, not an address; read-file reads files."),
         ("//example.org", "//example.org has no scheme; write https://example.org."),
         ("ftp://example.org", "Only http and https addresses are fetched, not ftp: ones."),
         ("https:example.org", "There is no server in this address; it is written https://example.org/page."),
@@ -229,6 +243,11 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
 def test_what_is_no_address_is_said_in_a_sentence(url: str, sentence: str) -> None:
     assert refusal(url) == f"invalid: {sentence}"
     assert refusal(url, "") == f"invalid: {sentence}"  # and nobody is asked
+
+
+def test_a_rule_that_cannot_judge_what_is_no_address_says_why() -> None:
+    said = refusal("example.org", '(deny (fetch :url (path (under "/drafts"))))')
+    assert said.endswith("cannot be decided: example.org has no scheme; write https://example.org.")
 
 
 def test_a_name_that_nobody_knows(names: dict[str, list[str]]) -> None:
