@@ -21,10 +21,8 @@ from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.shell import background, boundary
 from quoth.tools.shell.background import Background
-from quoth.tools.shell.boundary import confined
 from quoth.tools.shell.program import Lines, plain
 from quoth.tools.shell.running import Output, Running
-from quoth.tools.shell.view import Boundary
 
 KEY = "sk-abcdefghijklmnop"
 
@@ -289,20 +287,6 @@ def test_all_of_it_ends_when_quoth_is_killed(tmp_path: Path) -> None:
         wait_until(lambda: processes(tmp_path).splitlines().count("sleep 100 ") == 2)
         running.process.kill()
     wait_until(lambda: processes(tmp_path) == "", 10)
-
-
-async def test_one_that_is_stopped_while_it_starts_does_not_run(tmp_path: Path) -> None:
-    for milliseconds in range(0, 24, 3):
-        command = confined(["sleep", "100"], Boundary(tmp_path, tmp_path), "bubblewrap")
-        running = await Running.start(
-            command.argv, cwd=tmp_path, env=command.env, pass_fds=command.pass_fds, kept=not command.ends_all
-        )
-        told = asyncio.create_task(running.communicate(lambda data: None))
-        await asyncio.sleep(milliseconds / 1000)
-        await running.put_away()
-        async with asyncio.timeout(10):
-            await told
-        command.close()
 
 
 # Who is asked
