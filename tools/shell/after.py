@@ -72,6 +72,7 @@ async def run_after(
             stderr=STDOUT,
             alone=True,
             kept=not command.ends_all,
+            let_go=command.let_go,
         )
         try:
             async with asyncio.timeout(seconds):

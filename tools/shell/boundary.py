@@ -48,14 +48,23 @@ def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
 
 
 def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Command:
-    opened: list[int] = []
+    # bwrap sees to it late that its child dies with it: a child whose bwrap was killed before that finds,
+    # just before the program starts, that nobody reads this pipe any more.
+    reading, tie = os.pipe()
+    os.fchmod(tie, 0o622)  # it is opened anew on the way, perhaps by a user with fewer rights
+    opened, read = [bubblewrap.high(tie)], [reading]
+
+    def let_go() -> None:
+        while read:
+            os.close(read.pop())
 
     def shut() -> None:
+        let_go()
         while opened:
             os.close(opened.pop())
 
     try:
-        words = bubblewrap.arguments(program, argv, boundary, opened)
+        words = bubblewrap.arguments(program, argv, boundary, opened, opened[0])
     except BaseException:
         shut()
         raise
@@ -67,8 +76,8 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Com
 
     watch = bubblewrap.watched()
     parent = str(os.getpid()) if watch else ""
-    start = (*watch, *bubblewrap.START, parent, str(group.folder or ""), *words)
-    return Command(start, environment(boundary), tuple(opened), close, ends_all=bool(watch))
+    start = (*watch, *bubblewrap.START, parent, str(group.folder or ""), str(opened[0]), *words)
+    return Command(start, environment(boundary), tuple(opened), let_go, close, ends_all=bool(watch))
 
 
 @functools.cache

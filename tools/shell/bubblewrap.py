@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import os
 import shutil
@@ -22,10 +23,11 @@ ISOLATED = (
     *("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
 )
-# Before bwrap: end if the one that started us is gone already, and join a control group.
+# Before bwrap: end if the one that started us is gone already, and join a control group. bwrap closes the
+# end of the pipe that is tied to that one, so that what follows it gets it anew, as 9.
 SCRIPT = (
     '[ -z "$1" ] || [ "$PPID" = "$1" ] || exit 1;'
-    ' [ -z "$2" ] || echo $$ > "$2/cgroup.procs"; shift 2; exec "$@"'
+    ' [ -z "$2" ] || echo $$ > "$2/cgroup.procs"; exec 9>/proc/self/fd/$3; shift 3; exec "$@"'
 )
 START = ("/bin/sh", "-c", SCRIPT, "start")
 
@@ -55,20 +57,32 @@ def candidates() -> Iterator[str]:
         yield found
 
 
-def arguments(program: str, argv: Sequence[str], boundary: Boundary, opened: list[int]) -> list[str]:
+def arguments(
+    program: str, argv: Sequence[str], boundary: Boundary, opened: list[int], tie: int
+) -> list[str]:
     """The whole command: bwrap, what it mounts, and the program under its limits. The command needs the files
-    that are put into ``opened``."""
-    words = [program, *ISOLATED]
+    that are put into ``opened``, and the ``tie``."""
+    words = [program, *ISOLATED, "--sync-fd", str(tie)]
     if boundary.network:
         words.append("--share-net")
     if (filtered := filter_file()) is not None:
-        opened.append(filtered)
-        words += ["--add-seccomp-fd", str(filtered)]
+        opened.append(high(filtered))
+        words += ["--add-seccomp-fd", str(opened[-1])]
     words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
     words += mounts(boundary, opened)
     words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
-    words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary), *argv]
+    words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary, tied=True), *argv]
     return words
+
+
+def high(number: int) -> int:
+    """The same open file at a number above those that a shell can name."""
+    if number > 9:
+        return number
+    try:
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 10)
+    finally:
+        os.close(number)
 
 
 def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
@@ -96,7 +110,7 @@ def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
 def _held(place: Path, opened: list[int]) -> str:
     """A place in the workspace, held open: a program that still runs there may put a link in its stead."""
     with contextlib.suppress(OSError):
-        opened.append(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+        opened.append(high(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)))
         link = stat.S_ISLNK(os.fstat(opened[-1]).st_mode)
         if not link and Path(f"/proc/self/fd/{opened[-1]}").readlink() == place:
             return str(opened[-1])

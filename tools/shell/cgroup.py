@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import itertools
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,10 +31,19 @@ class ControlGroup:
         """Kill whoever is left and remove the group; and those left by a process that was killed."""
         if not self.folder:
             return
-        with contextlib.suppress(OSError):
-            (self.folder / "cgroup.kill").write_text("1")
-        _ended.update((self.folder, *_abandoned(self.folder.parent)))
+        for group in (self.folder, *_abandoned(self.folder.parent)):
+            _kill(group)
+            _ended.add(group)
         _remove()
+
+
+def _kill(folder: Path) -> None:
+    """Kill whoever is in a group, as a bwrap that waits for another that was killed."""
+    with contextlib.suppress(OSError):
+        if (folder / "cgroup.kill").exists():
+            (folder / "cgroup.kill").write_text("1")
+        for process in (folder / "cgroup.procs").read_text().split():
+            os.kill(int(process), signal.SIGKILL)
 
 
 @atexit.register

@@ -155,12 +155,14 @@ async def start(command: Command, name: str, folder: Path, stdin: str | None = N
             stderr=STDOUT,
             alone=True,
             kept=not command.ends_all,
+            let_go=command.let_go,
         )
     except BaseException as error:
         command.close()
         if not isinstance(error, OSError | ValueError):
             raise
-        raise ToolError(f"{name} cannot be started: {error}.") from None
+        said = str(getattr(error, "strerror", None) or error).lower()  # it names the first of our words
+        raise ToolError(f"{name} cannot be started: {said}.") from None
 
 
 # The run

@@ -12,19 +12,23 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 KEEPER = str(Path(__file__).with_name("keeper.py"))
 PIPE, DEVNULL, STDOUT = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL, asyncio.subprocess.STDOUT
 CHUNK = 65536
 Take = Callable[[bytes], object]
+MOMENT = 2  # seconds in which what was killed lets go of its pipes
 
 
 class Running:
     """A program that was started. Whoever has one calls ``put_away``, however the program ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process, report: int | None) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, report: int | None, let_go: Callable[[], object]
+    ) -> None:
         self.process = process
+        self._let_go = let_go
         self._report = report  # what the keeper tells; None without one
         self._code: int | None = None
 
@@ -40,17 +44,20 @@ class Running:
         stderr: int = PIPE,
         alone: bool = False,
         kept: bool = True,
+        let_go: Callable[[], object] = lambda: None,
     ) -> Self:
         """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
         called. A program that sees to that itself, as bwrap does, need not be ``kept``: to start the keeper
-        takes longer than all the rest. Raises OSError and ValueError if that is not possible."""
-        report, told = os.pipe() if kept else (None, None)
-        keeper = (sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)))
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(keeper if kept else ()),
+        takes longer than all the rest. ``let_go`` is called before it is killed. Raises OSError and
+        ValueError if that is not possible."""
+        report, told = (None, None) if not kept else os.pipe()
+        if told is not None:
+            keeper = (sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)))
+            argv, pass_fds = (*keeper, *argv), (told, *pass_fds)
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *argv,
-                pass_fds=pass_fds if told is None else [told, *pass_fds],
+                pass_fds=pass_fds,
                 cwd=cwd,
                 env=env,
                 stdin=stdin,
@@ -58,6 +65,10 @@ class Running:
                 stderr=stderr,
                 start_new_session=True,
             )
+        )
+        try:
+            cancelled = await _settled(starting)
+            running = cls(starting.result(), report, let_go)
         except BaseException:
             if report is not None:
                 os.close(report)
@@ -65,7 +76,10 @@ class Running:
         finally:
             if told is not None:
                 os.close(told)
-        return cls(process, report)
+        if cancelled:  # asyncio, cancelled while it starts a process, loses what it has opened
+            await running.put_away()
+            raise asyncio.CancelledError
+        return running
 
     async def communicate(self, out: Take, err: Take | None = None, stdin: str | None = None) -> int:
         """Feed it ``stdin``, give all that it writes to ``out`` and ``err``, piece by piece, and return its
@@ -94,18 +108,21 @@ class Running:
 
     def stop(self) -> None:
         """Kill everything; ``ended`` then returns soon."""
+        self._let_go()
         self._tell(signal.SIGKILL if self._report is None else signal.SIGTERM)
 
     async def put_away(self) -> None:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
         self.stop()
-        cancelled = False
-        while self.process.returncode is None:
-            try:
-                await self.process.wait()
-            except asyncio.CancelledError:
-                cancelled = True
-        self.process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public word for this
+        transport = self.process._transport  # type: ignore[attr-defined]  # asyncio has no public word for this
+        ending = asyncio.ensure_future(self.process.communicate())  # whoever holds its pipes ends, too
+        cancelled = await _settled(ending, MOMENT)
+        if not ending.done():
+            for number in range(3):  # the process alone is waited for now
+                if (pipe := transport.get_pipe_transport(number)) is not None:
+                    pipe.close()
+            cancelled |= await _settled(ending)
+        transport.close()
         if self._report is not None and self._report >= 0:
             os.close(self._report)
             self._report = -1
@@ -126,6 +143,19 @@ class Running:
             pipe.write(text.encode("utf-8", "replace"))
             await pipe.drain()
         pipe.close()
+
+
+async def _settled(task: asyncio.Future[Any], seconds: float | None = None) -> bool:
+    """Wait until something is done, whatever it comes to, or so long; whether this task was cancelled
+    meanwhile."""
+    cancelled = False
+    while True:
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+        except asyncio.CancelledError:
+            cancelled = True
+        else:
+            return cancelled
 
 
 class Output:

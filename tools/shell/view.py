@@ -50,6 +50,7 @@ class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
+    let_go: Callable[[], object] = lambda: None  # before it is killed: what has not begun then never will
     close: Callable[[], object] = lambda: None
     removed: Callable[[], list[str]] = list  # then, too: takes away what would mislead git, and names it
     ends_all: bool = False  # whether all that the program starts ends with it, and with whoever started it

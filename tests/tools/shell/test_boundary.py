@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -19,6 +21,7 @@ from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, 
 from quoth.tools.shell.bubblewrap import _held as held
 from quoth.tools.shell.bubblewrap import candidates, watched
 from quoth.tools.shell.cgroup import ControlGroup
+from quoth.tools.shell.running import Running
 from quoth.tools.shell.seccomp import filter_program
 from quoth.tools.shell.view import environment
 
@@ -207,6 +210,45 @@ def test_all_end_with_the_one_that_started_them(shop: Path) -> None:
     assert process.stdout.read() == b""  # whoever could write to it has ended
     process.wait()
     command.close()
+
+
+def test_a_child_whose_bwrap_was_killed_before_it_was_tied_to_it_starts_nothing(shop: Path) -> None:
+    command = confined(("touch", "started"), Boundary(shop, shop), "bubblewrap")
+    command.let_go()
+    ended = subprocess.run(command.argv, env=command.env, pass_fds=command.pass_fds, capture_output=True)
+    command.close()
+    assert (ended.returncode != 0, (shop / "started").exists()) == (True, False)
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(shop: Path) -> None:
+    """At 20 moments of its first 40 ms; half of the sandboxes went on without the tie."""
+
+    async def cancelled(after: float) -> None:
+        command = confined(("sh", "-c", "touch started; sleep 97.6"), Boundary(shop, shop), "bubblewrap")
+        start = Running.start(
+            command.argv,
+            cwd=shop,
+            env=command.env,
+            pass_fds=command.pass_fds,
+            kept=False,
+            let_go=command.let_go,
+        )
+        starting = asyncio.create_task(start)
+        await asyncio.sleep(after)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await starting).put_away()
+        command.close()
+
+    async def often() -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        for moment in range(20):
+            await cancelled(moment / 500)
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    asyncio.run(often())
+    left = subprocess.run(("pgrep", "-fc", "bwrap.*sleep 97[.]6"), capture_output=True, text=True)
+    assert left.stdout == "0\n"
 
 
 def test_nothing_starts_once_the_one_that_asked_for_it_is_gone(shop: Path) -> None:
