@@ -209,24 +209,19 @@ def trust(options: TrustOptions) -> int:
     own = (
         ("config", OWN_NAME, settings, TRUST, ""),
         ("init", INIT_NAME, init, INIT_TRUST, ""),
-        ("notes", NOTES, notes, TRUST_OF_NOTES, ", and shown to models"),
+        ("notes", NOTES, notes, TRUST_OF_NOTES, SHOWN),
     )
     for key, name, text, record, more in own:
         if text is not None:
             digest = record.trust(root, text)
             told[key] = {"file": name, "sha256": digest}
-            lines += [f"{name} is trusted as it is now{more}, SHA-256 {digest}:"]
-            shown = text.decode(errors="replace").splitlines()
-            lines += [f"  {visible(line)}" for line in shown if line.strip()]
+            lines += _trusted_lines(name, text, digest, more)
     if nested:
         digests = {file: digest_of(data) for file, data in nested.items()}
         NESTED.trust_each(root, digests)
         told["nested"] = [{"file": file, "sha256": digest} for file, digest in digests.items()]
         for file, data in nested.items():
-            lines += [f"{file} is trusted as it is now, and shown to models, SHA-256 {digests[file]}:"]
-            lines += [
-                f"  {visible(line)}" for line in data.decode(errors="replace").splitlines() if line.strip()
-            ]
+            lines += _trusted_lines(file, data, digests[file], SHOWN)
     if skills.known:
         found = skills.known.values()
         TRUST_OF_SKILLS.trust_each(root, {skill.folder: skill.digest for skill in found})
@@ -240,6 +235,15 @@ def trust(options: TrustOptions) -> int:
         complain(fault)
     print_json(told) if options.json else print_line("\n".join(lines))
     return DONE
+
+
+SHOWN = ", and shown to models"
+
+
+def _trusted_lines(name: str, data: bytes, digest: str, more: str) -> list[str]:
+    lines = data.decode(errors="replace").splitlines()
+    said = (f"  {visible(line)}" for line in lines if line.strip())
+    return [f"{name} is trusted as it is now{more}, SHA-256 {digest}:", *said]
 
 
 def _root(root: Path) -> Path:

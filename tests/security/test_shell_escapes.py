@@ -188,8 +188,10 @@ class Victim:
 
         return start
 
-    def attempts(self, start: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> set[str]:
-        """What worked; what was said of each is printed."""
+    def attempts(
+        self, start: Callable[[list[str]], subprocess.CompletedProcess[str]], *, patience: int = 100
+    ) -> set[str]:
+        """What worked; what was said of each is printed. So often it is looked whether a survivor ends."""
         words = [PYTHON if self.owner else sys.executable, "-I", "-S", self.script, json.dumps(self.facts)]
         ended = start(words)
         assert ended.returncode == 0, ended.stderr
@@ -197,16 +199,16 @@ class Victim:
         for name, (worked, why) in told.items():
             print(f"{'WORKED' if worked else 'no'} {name} {why}")
         worked = {name for name, (did, _) in told.items() if did}
-        if self.survives():
+        if self.survives(patience):
             worked.add("go_on_in_the_background")
         return worked
 
-    def survives(self) -> bool:
+    def survives(self, patience: int) -> bool:
         """Whether the survivor is there for good: the kernel may still be ending it."""
-        for _ in range(200):
+        for _ in range(patience):
             if not (found := self._survivors()):
                 return False
-            time.sleep(0.01)
+            time.sleep(0.02)
         for number in found:
             os.kill(number, 9)
         return True
@@ -258,7 +260,7 @@ def test_without_a_boundary_each_attempt_works(who: tuple[str, ...], victim_of: 
         env = {**os.environ, "TMPDIR": str(victim.base / "beside")}
         return subprocess.run([*who, *words], capture_output=True, text=True, env=env, preexec_fn=_limited)
 
-    worked = victim.attempts(start)
+    worked = victim.attempts(start, patience=1)
     assert len(escapes.ATTEMPTS) >= 60
     assert set(escapes.ATTEMPTS) - worked <= BY_CHANCE | (FOR_ROOT if who or not ROOT else set())
 

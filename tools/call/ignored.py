@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from quoth.tools.call.on_disk import beginning_of
 from quoth.tools.text import count
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
@@ -173,12 +173,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _read(file: Path, folder: str) -> tuple[_File, ...]:
     """The patterns of a file; none where there is no regular file."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return ()
-    with os.fdopen(descriptor, "rb") as stream:
-        data = stream.read(MAX_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    data = beginning_of(file, MAX_BYTES) or b""
     lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")[:MAX_LINES]
     patterns = list(_patterns(line.removesuffix("\r") for line in lines))
     return (_File(f"{folder}/" if folder else "", patterns),) if patterns else ()

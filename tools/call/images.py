@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import base64
 import struct
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import ToolError
+
+if TYPE_CHECKING:
+    from quoth.tools.call.context import ToolContext
 
 MAX_BYTES = 5_000_000  # what the providers take of one
 MAX_SEGMENTS = 1_000  # of a JPEG, before the one that tells its size
@@ -24,15 +27,6 @@ KINDS = {
 }
 _NO_SIZE = {0xC4, 0xC8, 0xCC}  # segments of a JPEG between those that tell its size
 _FIELDS = ("image", "name", "type", "width", "height")
-
-
-class Keeper(Protocol):
-    """What an image is kept by: the context of a call."""
-
-    @property
-    def pages(self) -> Any: ...
-
-    def say(self, text: str) -> None: ...
 
 
 def media_of(data: bytes) -> str:
@@ -103,7 +97,7 @@ def is_image(data: bytes) -> bool:
         return True
 
 
-def image_value(ctx: Keeper, data: bytes, name: str) -> dict[str, Any]:
+def image_value(ctx: ToolContext, data: bytes, name: str) -> dict[str, Any]:
     """An image as the value of a call: the id under which it is kept, its name, type and size. Raises
     ToolError for one that is too large or broken."""
     if len(data) > MAX_BYTES:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import stat
+from pathlib import Path
 
 from quoth.tools.call.keeping import MAX_FILE, Held
 from quoth.tools.errors import ToolError
@@ -46,6 +47,16 @@ def kept(found: os.stat_result, descriptor: int) -> list[str]:
             lost.append(f"belonged to user {found.st_uid}, and is yours now")
     os.fchmod(descriptor, mode)
     return lost
+
+
+def beginning_of(path: Path, most: int) -> bytes | None:
+    """At most so many bytes of a regular file; None for anything else, such as a link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def held(name: str, parent: int, *, whole: bool) -> Held | None:

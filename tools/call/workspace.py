@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quoth.tools.call.ignored import Ignored, files_below
-from quoth.tools.call.keeping import FileWrite, Held, Keeper, current_keeper
+from quoth.tools.call.keeping import FileWrite, Held, current_keeper
 from quoth.tools.call.on_disk import held, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
@@ -233,11 +233,8 @@ class Workspace:
                 if found is None and before:
                     raise ToolError(_changed(path))
                 wanted = known if found is not None else b"" if before is not None else None
-                old = (
-                    (0o666 if mode is None else mode)
-                    if found is None
-                    else stat.S_IMODE(found.st_mode) & 0o777
-                )
+                new = 0o666 if mode is None else mode
+                old = new if found is None else stat.S_IMODE(found.st_mode) & 0o777
 
                 def keep(descriptor: int) -> None:
                     if found is not None:
@@ -250,15 +247,14 @@ class Workspace:
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
-                    keeper = current_keeper()
-                    if wanted is None and keeper is None:
+                    keeps = current_keeper() is not None
+                    if wanted is None and not keeps:
                         return True
-                    there = held(real.name, parent, whole=keeper is not None)
+                    there = held(real.name, parent, whole=keeps)
                     if wanted not in (None, b"" if there is None else there.digest):
                         raise ToolError(_changed(path))
                     after = hashlib.sha256(data).digest()
-                    write = FileWrite(self.root, self.spelling(real), there, after, old, len(made))
-                    self._keep(keeper, write, say)
+                    _keep(FileWrite(self.root, self.spelling(real), there, after, old, len(made)), say)
                     return True
 
                 replace_in(parent, real.name, [data], old, keep, sure)
@@ -280,8 +276,7 @@ class Workspace:
                 if there is None or there.data != before:
                     raise ToolError(_changed(path))
                 mode = stat.S_IMODE(os.stat(real.name, dir_fd=parent, follow_symlinks=False).st_mode)
-                write = FileWrite(self.root, self.spelling(real), there, None, mode & 0o777)
-                self._keep(current_keeper(), write)
+                _keep(FileWrite(self.root, self.spelling(real), there, None, mode & 0o777))
                 os.unlink(real.name, dir_fd=parent)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
@@ -308,19 +303,12 @@ class Workspace:
                     raise ToolError(_changed(path))
                 if there.data != before:
                     old = Held(hashlib.sha256(before).digest(), len(before), before)
-                    write = FileWrite(self.root, self.spelling(real), old, there.digest)
-                    self._keep(current_keeper(), write)
+                    _keep(FileWrite(self.root, self.spelling(real), old, there.digest))
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
         if reader:
             self._saw((reader, real), there.data)
         return there.data
-
-    def _keep(
-        self, keeper: Keeper | None, write: FileWrite, say: Callable[[str], None] = lambda text: None
-    ) -> None:
-        if keeper is not None and (said := keeper(write)):
-            say(said)
 
     def _require_open_to_tools(self, path: str, real: Path) -> None:
         for folder in self.protected:
@@ -375,6 +363,12 @@ class Workspace:
         for file in files_below(start, ignored):
             if not self._secret or file not in self._secret:
                 yield file
+
+
+def _keep(write: FileWrite, say: Callable[[str], None] = lambda text: None) -> None:
+    """Give what a file held to the keeper of the running call; ``say`` receives what it complains of."""
+    if (keeper := current_keeper()) is not None and (said := keeper(write)):
+        say(said)
 
 
 def _changed(path: str) -> str:

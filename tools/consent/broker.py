@@ -143,11 +143,10 @@ class Broker(Decisions):
         if (known := self._answered(call, digest)) is not None:
             return known
         answer = getattr(self._person, "answer", None)
-        asks = callable(answer)
-        opened = self._open(tool, call, digest, QUESTION, asking=asks)
+        opened = self._open(tool, call, digest, QUESTION, asking=answer is not None)
         waiting = ask(f"{one_line(self._told(tool, call, question.text), 200)} (request {opened})")
         self._asked(opened)
-        if not callable(answer):
+        if answer is None:
             return waiting
         shown = self.find(opened).question or question
         try:

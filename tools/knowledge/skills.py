@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quoth.tools.call.on_disk import beginning_of
 from quoth.tools.errors import UsageError
 from quoth.tools.knowledge.skill_folders import KIND, WORKSPACE_FOLDERS, folders_in, user_skills
 from quoth.tools.policy.files import at_home
@@ -117,7 +117,7 @@ def _files(folder: Path, place: str) -> dict[str, bytes]:
         folders[:] = sorted(name for name in folders if name not in ("__pycache__", ".git"))
         for name in sorted(names):
             path = Path(within, name)
-            data = _bytes(path, room + 1)
+            data = beginning_of(path, room + 1)
             if data is None:
                 continue
             room -= len(data)
@@ -126,16 +126,6 @@ def _files(folder: Path, place: str) -> dict[str, bytes]:
                 raise UsageError(f"The skill {place} is too large: it may have at most {most}.")
             found[path.relative_to(folder).as_posix()] = data
     return found
-
-
-def _bytes(path: Path, most: int) -> bytes | None:
-    """The beginning of a regular file; None for anything else, such as a link."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _digest(files: Mapping[str, bytes]) -> str:

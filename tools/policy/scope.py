@@ -31,21 +31,8 @@ KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 RUNNERS = frozenset(
     (
         *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
-        *(
-            "ruby",
-            "php",
-            "lua",
-            "env",
-            "xargs",
-            "find",
-            "nice",
-            "nohup",
-            "setsid",
-            "timeout",
-            "time",
-            "watch",
-        ),
-        *("sudo", "doas", "ssh", "npx", "uvx", "parallel", "script", "strace"),
+        *("ruby", "php", "lua", "env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "npx"),
+        *("watch", "sudo", "doas", "ssh", "uvx", "parallel", "script", "strace"),
     )
 )
 

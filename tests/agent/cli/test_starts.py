@@ -79,3 +79,18 @@ def test_no_command_is_without_such_a_start(tmp_path: Path) -> None:
     told = re.search(r"The commands are (.*)\.", quoth("xyz", cwd=tmp_path).err)
     assert told
     assert set(told[1].split(", ")) == set(STARTS)
+
+
+LIST = """
+import sys
+from quoth.agent.cli.main import main
+main(["tools"])
+dear = "knowledge.skills call.ignored call.images call.question call.web_url policy.language shell.view"
+print([name for name in dear.split() if f"quoth.tools.{name}" in sys.modules])
+"""
+
+
+def test_a_list_of_the_tools_imports_nothing_that_only_calls_need(tmp_path: Path) -> None:
+    files(tmp_path, {"list.py": LIST})
+    said = quoth("list.py", cwd=tmp_path, bare=True)
+    assert said.out.splitlines()[-1] == "[]", said.err
