@@ -79,7 +79,8 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     if not options.json:
         _show_plan(plan)
     files = number_of(len(plan.files), "file")
-    question = f"Take the undo of {files} back?" if plan.redo else f"Put back {files}?"
+    of = f"{files} of session {plan.session}"  # it may be the latest, which nobody has named
+    question = f"Take the undo of {of} back?" if plan.redo else f"Put back {of}?"
     if not (options.yes or await confirm(question, no_input=options.no_input)):
         complain("Nothing was changed.")
         return FAILED

@@ -67,14 +67,16 @@ def _standing(rows: Sequence[Written], now: str | None) -> Iterator[tuple[Writte
             now = row.before
 
 
-def _not_taken_back(rows: Sequence[Written]) -> Iterator[Written]:
-    """The writes of calls that no act has taken back, the latest first, whatever the file holds now."""
+def _not_taken_back(rows: Sequence[Written], act: str = "") -> Iterator[Written]:
+    """What was written by calls, or by an act, and no act has taken back, the latest first, whatever the file
+    holds now."""
     taken_back = rows[-1].seq + 1
     for row in reversed(rows):
-        if row.seq < taken_back and row.act:
-            taken_back = row.back
-        elif row.seq < taken_back:
-            yield row
+        if row.seq < taken_back:
+            if row.act == act:
+                yield row
+            if row.act:
+                taken_back = row.back
 
 
 @dataclass
@@ -140,13 +142,14 @@ class Undo:
                 break
             taken.append(row)
         if not taken:
-            return self._changed_since(path, file, rows, foreign, since) if foreign else None
+            calls = [one for one in _not_taken_back(rows) if one.event >= since]
+            return self._changed_since(path, file, foreign, calls[-1]) if foreign and calls else None
         note = "somebody else changed it between its writes, so those before that stay" if foreign else ""
         return self._to(path, file, taken[-1], note)
 
     def _again(self, path: str, rows: list[Written], act: str) -> PutBack | Left | None:
         """How to take back what an act has done to one file."""
-        mine = [row for row in rows if row.act == act]
+        mine = [*_not_taken_back(rows, act)]
         if not mine:
             return None
         file = self._file(path)
@@ -156,9 +159,9 @@ class Undo:
             if row.act == act and stands:
                 return self._to(path, file, row)
             if not stands:
-                return self._changed_since(path, file, rows, row, 0)
+                return self._changed_since(path, file, row, mine[-1])
             if not row.act:
-                written = row.seq > mine[-1].seq
+                written = row.seq > mine[0].seq
                 return Left(path, "it was written again after that undo") if written else None
         return None
 
@@ -171,20 +174,15 @@ class Undo:
             return Left(path, NOT_KEPT)
         return PutBack(path, file.data, then, row, note)
 
-    def _changed_since(
-        self, path: str, file: _File, rows: list[Written], row: Written, since: int
-    ) -> Left | None:
-        """A file that somebody else has changed after a write."""
-        calls = [one for one in _not_taken_back(rows) if one.event >= since]
-        if not row.act and not calls:
-            return None
+    def _changed_since(self, path: str, file: _File, row: Written, first: Written) -> Left:
+        """A file that somebody else has changed after a write; ``first`` is the oldest to be taken back."""
         other = self.versions.others(self.session, path, file.digest, row.seq)
         by = f"session {other}; quoth undo {other} comes first" if other else "somebody else"
         why = f"it was {'removed' if file.digest is None else 'changed'} since by {by}"
-        if not calls or (oldest := calls[-1]).before == file.digest:
+        if first.before == file.digest:
             return Left(path, why)
-        then = None if oldest.before is None else self.versions.content(oldest.before)
-        if (then is None) != (oldest.before is None) or (file.data is None) != (file.digest is None):
+        then = None if first.before is None else self.versions.content(first.before)
+        if (then is None) != (first.before is None) or (file.data is None) != (file.digest is None):
             return Left(path, why)
         return Left(path, why, difference(path, file.data, then))
 

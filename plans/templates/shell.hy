@@ -28,5 +28,6 @@
 ;; A shell is asked about, whatever allows it; to forbid it, write deny for ask.
 (ask (shell :argv [(matches "(^|/)(ba|da|z|k|fi)?sh$") ...]) :why "a shell runs what its text says")
 
-;; What must have the network is named one by one.
+;; What must have the network is named one by one. It can send what it reads to anybody, and runs what its files
+;; say: here, whoever may write requirements.txt, also that of another folder, has the network, too.
 ;; (allow (shell :argv ["pip" "install" "-r" "requirements.txt"] :network True))

@@ -107,7 +107,7 @@ def near_file(ctx: ToolContext, path: str) -> str:
     with contextlib.suppress(ToolError):
         files = [shown for shown in _beside(ctx) if ctx.may_look(shown)]
         if folder == ctx.workspace.root.name and inner in files:  # models take its name for a part of paths
-            return f" {folder} is the name of this folder itself: write :path {print_string(inner)}."
+            return f" It is {inner}: {folder} is this folder itself.{_read(ctx, inner)}"
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],
             [one for one in files if PurePosixPath(one).stem.lower() == wanted.stem.lower()],

@@ -256,5 +256,5 @@ def _with_address(verdict: Verdict, args: Mapping[str, Any]) -> Verdict:
     try:
         read_url(url)
     except ToolError as error:
-        return replace(verdict, reason=f"{verdict.reason}: {error}")
+        return replace(verdict, reason=f"{verdict.reason}: {str(error).rstrip('.')}")
     return verdict

@@ -17,6 +17,8 @@ from quoth.tools.shell.limits import LIMITED, limit_words
 from quoth.tools.shell.seccomp import filter_file
 from quoth.tools.shell.view import Access, Boundary, around, places, real
 
+# Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
+SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
 ISOLATED = (
     *("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -34,7 +36,7 @@ START = ("/bin/sh", "-c", SCRIPT, "start")
 def watched() -> tuple[str, ...]:
     """The words that have the kernel kill a program with whoever started it, from its very beginning; bwrap
     asks for that a moment later. There are none where setpriv is not installed."""
-    program = shutil.which("setpriv")
+    program = shutil.which("setpriv", path=SYSTEM)
     words = (program or "", "--pdeathsig", "KILL", "--")
     try:
         done = subprocess.run([*words, "/bin/true"], capture_output=True, timeout=10)  # noqa: S603
@@ -51,7 +53,7 @@ def candidates() -> Iterator[str]:
         yield str(bwrap_path())
     except (ImportError, OSError, RuntimeError):
         pass
-    if found := shutil.which("bwrap"):
+    if found := shutil.which("bwrap", path=SYSTEM):
         yield found
 
 

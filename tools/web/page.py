@@ -29,7 +29,8 @@ _TOP = re.compile(r"\A---\n(?!\n).*?\n---\n+", re.DOTALL)  # what the converter 
 MAX_TITLE = 200
 MAX_TEXT = 5_000_000  # characters of a converted page
 MAX_BASE = 200
-_WIDE = re.compile(r"(?i)\b(?:col|row)(span\s*=)(?!\s*[\"']?\s*\d(?!\d))")  # a cell that is to be many
+# A cell that is to be many. Nothing in it is tried twice, however many blanks a page has there.
+_WIDE = re.compile(r"(?i)\b(?:col|row)(span\s*+=)(?!\s*+[\"']?\s*+\d(?!\d))")
 
 
 def page_of(response: Response, wanted: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
     tried = quoth("undo", "s1", "--dry-run", cwd=here)
     assert (tried.code, tried.out) == (0, BACK)
     asked = quoth("undo", "s1", cwd=here)
-    assert (asked.code, asked.err) == (2, "quoth: Put back 2 files? Say so with --yes.\n")
+    assert (asked.code, asked.err) == (2, "quoth: Put back 2 files of session s1? Say so with --yes.\n")
     assert (here / "a.txt").read_text() == "one\nTWO\n"
 
     done = quoth("undo", "--yes", cwd=here)
@@ -79,7 +79,7 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_a_person_is_asked_at_a_terminal(here: Path, answer: str) -> None:
     with Terminal("undo", "s1", cwd=here) as person:
-        person.see("Put back 2 files? [y/N]")
+        person.see("Put back 2 files of session s1? [y/N]")
         person.enter(answer)
         assert person.ended() == (0 if answer == "y" else 1)
     assert (here / "new").exists() == (answer == "n")

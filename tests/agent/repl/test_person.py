@@ -309,7 +309,7 @@ async def test_what_was_written_since_a_message_is_put_back_with_it(
             == "! The conversation has no message that could be taken back.\n"
         )
         assert await said(repl, capsys, ",undo all") == (
-            "! It is ,undo, ,undo files or ,undo message; not ,undo all\n"
+            "! It is ,undo, ,undo files or ,undo message; not ,undo all.\n"
         )
 
 

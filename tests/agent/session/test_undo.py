@@ -264,6 +264,20 @@ def test_rules_and_rights_are_heeded(tmp_path: Path) -> None:
         assert done.files == ("a.txt",)
 
 
+def test_what_was_settled_is_not_named_again_when_somebody_changes_the_file(tmp_path: Path) -> None:
+    file = files(tmp_path, ONE) / "a.txt"
+    with at_work(tmp_path) as one:
+        write(one, "a.txt", "red\\n")
+        undone(one)
+        file.write_text("mine\n")
+        assert undone(one)[0].left == ()  # all of it is put back already
+        assert way_of(one).plan_redo().left[0].to_json()["diff"] == "@@ line 1 @@\n-mine\n+red\n"
+        file.write_text("one\ntwo\n")
+        redone(one)
+        file.write_text("mine")
+        assert complaint(UsageError, lambda: redone(one)) == NO_REDO
+
+
 # What is not kept
 
 

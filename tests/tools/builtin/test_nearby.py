@@ -82,8 +82,7 @@ MISSING = [
     ("other.txt", "There is no file other.txt."),
     (
         "home/data/prices.csv",
-        "There is no file home/data/prices.csv. home is the name of this folder itself: "
-        'write :path "data/prices.csv".',
+        "There is no file home/data/prices.csv. It is data/prices.csv: home is this folder itself.",
     ),
 ]
 

