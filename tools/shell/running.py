@@ -109,7 +109,12 @@ class Running:
     def stop(self) -> None:
         """Kill everything; ``ended`` then returns soon."""
         self._let_go()
-        self._tell(signal.SIGKILL if self._report is None else signal.SIGTERM)
+        if self._report is not None:
+            self._tell(signal.SIGTERM)
+        elif self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                # And bwrap's child, which first waits for it, for ever: it is of its group until it mounts.
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     async def put_away(self) -> None:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
