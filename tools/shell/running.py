@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -150,17 +152,16 @@ class Running:
         pipe.close()
 
 
-async def _settled(task: asyncio.Future[Any], seconds: float | None = None) -> bool:
+async def _settled(task: asyncio.Future[Any], seconds: float = math.inf) -> bool:
     """Wait until something is done, whatever it comes to, or so long; whether this task was cancelled
-    meanwhile."""
-    cancelled = False
-    while True:
+    meanwhile, which it may be at every turn of the loop."""
+    cancelled, deadline = False, time.monotonic() + seconds
+    while not task.done() and (left := deadline - time.monotonic()) > 0:
         try:
-            await asyncio.wait({task}, timeout=seconds)
+            await asyncio.wait({task}, timeout=left if left < math.inf else None)
         except asyncio.CancelledError:
             cancelled = True
-        else:
-            return cancelled
+    return cancelled
 
 
 class Output:

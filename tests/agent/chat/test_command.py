@@ -219,7 +219,7 @@ def test_whoever_is_asked_answers_and_an_answer_decides_nothing(here: Path) -> N
         }
         gateway.send({**answer, "user": "ben", "id": 3})
         told = {id: text for id, _, text in gateway.hears(2)}
-        assert told[3] == "Answered: Which?"
+        assert told[3] == "Answered: Which? blue"
         assert told[1] == "It is said."
         assert gateway.ends()[0] == 0
     assert done(here) == []

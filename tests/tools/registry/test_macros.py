@@ -695,7 +695,7 @@ def test_json_comes_back_as_data_and_text_as_text(tmp_path: Path, server: str) -
     here = web(tmp_path, f':parameters [p {{:type str}}] :url f"{server}/{{p}}" :headers {{"x-agent" "q"}}')
     result = here.pass_through('(fetch "json")')
     assert result.value == {"path": "/json", "agent": "q"}
-    assert result.side_effects == (f"requested:GET {server.rsplit(':', 1)[0]}/json",)
+    assert result.side_effects == (f"requested:GET {server}/json",)
     assert here.pass_through('(fetch "text")').value == "GET /text"
     assert here.pass_through('(fetch "broken")').value == "{"
     assert here.pass_through('(fetch "odd")').value == "\ufffd"
@@ -731,14 +731,13 @@ def test_a_request_asks_first(tmp_path: Path, server: str) -> None:
 )
 def test_an_answer_that_is_none_is_told(tmp_path: Path, server: str, path: str, sentence: str) -> None:
     result = web(tmp_path, f':url "{server}/{path}"').pass_through("(fetch)")
-    place = f"{server.rsplit(':', 1)[0]}/{path}"
-    assert (result.status, result.message) == ("error", f"{place} {sentence}")
+    assert (result.status, result.message) == ("error", f"{server}/{path} {sentence}")
 
 
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://127.0.0.1:1/x", "http://127.0.0.1/x cannot be reached: "),
+        ("http://127.0.0.1:1/x", "http://127.0.0.1:1/x cannot be reached: "),
         ("http://[::1", "http://[::1 is no address: "),
         ("ftp://127.0.0.1/x", "ftp://127.0.0.1/x cannot be reached: "),
     ],
@@ -754,5 +753,5 @@ def test_a_slow_server_is_not_waited_for(tmp_path: Path, server: str) -> None:
     result = web(tmp_path, f':timeout 0.2 :url "{server}/slow"').pass_through("(fetch)")
     assert result.status == "timeout"  # whichever deadline is heard of first, the tool's or the request's
     assert re.fullmatch(
-        r"(fetch did not finish|http://127.0.0.1/slow did not answer) within 0\.2 s\.", result.message
+        r"(fetch did not finish|http://127.0.0.1:\d+/slow did not answer) within 0\.2 s\.", result.message
     )
