@@ -25,6 +25,7 @@ ORDER = {
         "registry program",
         "macros",
         "call",
+        "origin",
         "policy history sandbox shell web",
         "door dryrun",
         "consent memory knowledge catalog",

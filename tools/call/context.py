@@ -18,6 +18,7 @@ from quoth.tools.lisp.forms import CallForm
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import PausableClock
     from quoth.tools.call.keeping import Keeper
+    from quoth.tools.call.origin import Origins
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -178,6 +179,7 @@ class ToolContext:
     boundary: Mapping[str, Any] = field(default_factory=dict)  # what the user adds to that of programs
     chat: str = ""  # the chat that the session is of, as its people name it
     keep: Keeper | None = None  # has what a file held before this call writes it
+    origins: Origins | None = None  # what the session has seen; None: where a value comes from is not known
 
     @property
     def chat_id(self) -> str:

@@ -169,7 +169,7 @@ class RulesPolicy:
         indexed = self._index.get(tool.name)
         if indexed is None or indexed.tool is not tool:
             indexed = self._indexed(tool)
-        facts = EvaluationContext(tool, call, context.workspace)
+        facts = EvaluationContext(tool, call, context.workspace, context.origins)
         found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
         return _with_address(found, args)
 
@@ -224,7 +224,7 @@ class RulesPolicy:
         matches = []
         for layer, rule in self._rules:
             if layer.concerns(rule, tool):
-                truth = rule.test(args, EvaluationContext(tool, call, context.workspace))
+                truth = rule.test(args, EvaluationContext(tool, call, context.workspace, context.origins))
                 if truth is not False:
                     matches.append(Match(layer, rule, truth))
         default = self.default(tool)

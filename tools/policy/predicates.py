@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.origin import Origins
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
@@ -41,11 +42,14 @@ class ResolvedPath(NamedTuple):
 class EvaluationContext:
     """One call as rules see it, with a cache of what was looked up while it is judged."""
 
-    __slots__ = ("_deadline", "_root_id", "_trails", "call", "root", "tool", "workspace")
+    __slots__ = ("_deadline", "_root_id", "_trails", "call", "origins", "root", "tool", "workspace")
 
-    def __init__(self, tool: CognitiveTool, call: Call, workspace: Workspace) -> None:
+    def __init__(
+        self, tool: CognitiveTool, call: Call, workspace: Workspace, origins: Origins | None = None
+    ) -> None:
         self.tool = tool
         self.call = call
+        self.origins = origins  # None: where a value comes from is undecided
         self.workspace = workspace = place_of(tool, workspace)
         self.root = str(workspace.root)
         self._deadline = 0.0
