@@ -11,13 +11,6 @@ one of a catalogue of that name. A deny or ask of effects matches tools that hav
 them; an allow matches tools that have no other. Arguments are judged as the body gets them: validated, with
 defaults. A call may end with ``:only``: then all arguments that it does not name must have their defaults.
 
-A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
-with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
-may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
-``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
-``(and P…)``, ``(or P…)``. Of an address of the web there are ``(host "example.org")``, ``(scheme "https")``
-and ``(path P)``, where ``(under "/docs")`` means the path of a page.
-
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
 long, an argument that the named tool does not have, the confidence of a reply that gave none). An undecided
 test counts as a match of a deny or an ask, and never as a match of an allow, even inside a ``not``. Equality
@@ -58,7 +51,7 @@ FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_d
 
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
-HEADS = (*KINDS, "quota", "cooldown")
+HEADS = (*KINDS, "quota", "cooldown", "careful")
 CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
 
 
@@ -75,15 +68,18 @@ def read_orders(text: str, name: str) -> PolicyFile:
     rules: list[Rule] = []
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
+    careful: list[Place] = []
     for form in forms:
         head = reader.head(form)
         if head == "quota":
             quotas.append(reader.quota(form))
         elif head == "cooldown":
             cooldowns.append(reader.cooldown(form))
+        elif head == "careful":
+            careful.append(reader.careful(form))
         else:
             rules.append(reader.rule(form, head))
-    return PolicyFile(tuple(rules), (*quotas, *cooldowns))
+    return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful))
 
 
 class _Clause(NamedTuple):
@@ -106,6 +102,11 @@ class _Reader(PredicateReader):
             hint = did_you_mean(head, HEADS) or f" There are {', '.join(HEADS)}."
             raise self.fault(form[0], f"There is no rule {show(form[0])}.{hint}")
         return head
+
+    def careful(self, form: Any) -> Place:
+        if len(form) > 1:
+            raise self.fault(form[1], "(careful) takes nothing; what it should not ask about is an allow.")
+        return self.place(form)
 
     # Rules
 
@@ -130,11 +131,18 @@ class _Reader(PredicateReader):
                     filter(None, (did_you_mean(_head(one), CIRCUMSTANCES) for one in (item, call))), ""
                 )
                 raise self.fault(item, f"A rule is about one call; write a rule for each.{hint}")
+        self.origins = []
         tool, arguments, only = (None, {}, False) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
         for name, (_, wanted) in arguments.items():
             any_path = tool is None and name == ANY_PATH
+            before, self.argument = len(self.origins), name
             predicate = self.predicate(wanted)
+            self.argument = ""
+            if len(self.origins) > before:
+                from quoth.tools.policy.origins import of_argument  # here: few rules are about origins
+
+                predicate = of_argument(name, predicate)
             test = (
                 each_path(predicate, every=kind == "allow")
                 if any_path
@@ -160,6 +168,7 @@ class _Reader(PredicateReader):
             only,
             tuple(name for name, (_, wanted) in arguments.items() if wanted == ANYTHING),
             tuple(compared),
+            tuple(self.origins),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
@@ -170,7 +179,7 @@ class _Reader(PredicateReader):
             yield Compared(argument, how, str(node), self.place(node))
         elif isinstance(node, m.Sequence):
             head = str(node[0]) if node and isinstance(node, m.Expression) else ""
-            if head not in ("len", "key", "scheme", "path"):
+            if head not in ("len", "key", "scheme", "path", "in-field", "links"):
                 for item in node:
                     yield from self.compared(
                         argument, item, head if head in ("under", "matches", "host") else how

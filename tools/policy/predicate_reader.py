@@ -1,5 +1,14 @@
 """Reads the predicates of policy rules: what stands for a value in a rule becomes one test of it.
 
+A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
+with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
+may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
+``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
+``(and P…)``, ``(or P…)``. Of an address of the web there are ``(host "example.org")``, ``(scheme "https")``
+and ``(path P)``, where ``(under "/docs")`` means the path of a page. Where a value comes from
+is asked by ``(in-task)``, ``(in-field)``, ``(in-field search-contacts)``, ``(in-text)`` and ``(made-up)``;
+``(links P)`` is about each address, host and account in a text.
+
 It must not know rules, limits or files. Recursion is bounded by the depth limit of the reader of forms.
 """
 
@@ -11,8 +20,10 @@ from typing import Any
 import hy.models as m
 
 from quoth.tools.errors import QuothError, ToolError, UsageError, did_you_mean
+from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import CONSTANTS, show
 from quoth.tools.lisp.source import Place, Source
+from quoth.tools.policy.model import OriginTest
 from quoth.tools.policy.predicates import (
     Predicate,
     all_of,
@@ -31,6 +42,7 @@ from quoth.tools.policy.predicates import (
     of_items,
     under,
 )
+from quoth.tools.registry.parameters import NAME
 from quoth.tools.safe_regex import compiled
 
 PREDICATES = (
@@ -53,7 +65,13 @@ PREDICATES = (
     "<=",
     "=",
     "!=",
+    "in-task",
+    "in-field",
+    "in-text",
+    "made-up",
+    "links",
 )
+ORIGINS = ("in-task", "in-field", "in-text", "made-up")
 _SIGNS = (">", ">=", "<", "<=", "=", "!=")
 ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
 
@@ -63,6 +81,9 @@ class PredicateReader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.origins: list[OriginTest] = []  # those of the rule that is read
+        self.argument = ""  # whose predicate is read
+        self._around: list[str] = []
 
     def place(self, node: Any) -> Place:
         return Place(self.source, node.start_line or 1, node.start_column or 1)
@@ -92,7 +113,19 @@ class PredicateReader:
             hint = did_you_mean(head, PREDICATES) or f" There are {', '.join(PREDICATES)}."
             at = node[0] if node else node
             raise self.fault(at, f"There is no predicate {show(at)}.{hint}")
+        self._around.append(head)
+        found = self.called(head, node)
+        self._around.pop()
+        return found
+
+    def called(self, head: str, node: Any) -> Predicate:
         rest = node[1:]
+        if head in ORIGINS:
+            return self.of_origin(head, node)
+        if head == "links":
+            from quoth.tools.policy.origins import of_links  # here: few policies are about origins
+
+            return of_links(self.predicate(self.one(node, "(or (in-task) (in-field))")))
         if head in _SIGNS:
             if len(rest) != 1:
                 raise self.fault(node, f"({head} …) takes one value.")
@@ -100,6 +133,12 @@ class PredicateReader:
         if head in ("and", "or", "one-of", "host", "scheme") and not rest:
             raise self.fault(node, f"({head}) says nothing.")
         if head == "and":
+            heads = {str(item[0]) for item in rest if item and isinstance(item, m.Expression)}
+            known, strange = heads.intersection(ORIGINS[:2]), heads.intersection(ORIGINS[2:])
+            if known and strange:
+                raise self.fault(
+                    node, f"This never holds: ({min(strange)}) is what is in no task and no field."
+                )
             return all_of([self.predicate(item) for item in rest])
         if head == "or":
             return any_of([self.predicate(item) for item in rest])
@@ -110,7 +149,10 @@ class PredicateReader:
         if head in ("host", "scheme", "path"):
             return self.of_url(head, node)
         if head == "len":
-            return length(self.number(node))
+            argument, self.argument = self.argument, ""  # a length comes from nowhere
+            found = length(self.number(node))
+            self.argument = argument
+            return found
         if head in ("any", "every"):
             return of_items(self.predicate(self.one(node, '"x"')), every=head == "every")
         if head == "key":
@@ -126,6 +168,26 @@ class PredicateReader:
             return matches(compiled(text))
         except QuothError as error:
             raise self.fault(rest[0], str(error)) from None
+
+    def of_origin(self, head: str, node: Any) -> Predicate:
+        """A predicate of where a value comes from."""
+        from quoth.tools.policy.origins import of_origin  # here: few policies are about origins
+
+        if not self.argument:
+            raise self.fault(node, f"{show(node)} is about an argument of a call, and here is none.")
+        if head != "in-field" and len(node) > 1:
+            raise self.fault(node[1], f"({head}) takes nothing.")
+        tools = [(self.tool_name(item), self.place(item)) for item in node[1:]]
+        self.origins.append(
+            OriginTest(self.argument, head, tuple(tools), tuple(self._around), self.place(node))
+        )
+        return of_origin(head, frozenset(name for name, _ in tools))
+
+    def tool_name(self, node: Any) -> str:
+        name = kebab(str(node)) if isinstance(node, (m.Symbol, m.String)) else ""
+        if not NAME.match(name) or isinstance(node, m.FString):
+            raise self.fault(node, f"(in-field …) takes names of tools, not {show(node)}.")
+        return name
 
     def under(self, node: Any, folder: str) -> Predicate:
         if "\0" in folder:
@@ -217,3 +279,6 @@ class _UrlPathReader(PredicateReader):
 
     def of_url(self, head: str, node: Any) -> Predicate:
         raise self.fault(node, f"({head} …) is about an address, and this is the path of one.")
+
+    def of_origin(self, head: str, node: Any) -> Predicate:
+        raise self.fault(node, f"({head}) is about a whole address, and this is the path of one.")
