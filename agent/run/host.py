@@ -299,7 +299,8 @@ class Host(EventSource):
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
             versions=StoreVersions(self._opened_store, self.workspace.root),
-            together=lambda: self._opened_store().transaction(),
+            together=lambda: self._opened_store().transaction(synced=False),
+            on_disk=lambda session: self._opened_store().on_disk(session),
             limits=limits,
             tracer=self.tracer,
         )

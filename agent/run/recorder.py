@@ -129,6 +129,8 @@ class RecordedBackend:
             raise StoreError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
+        transcript = self._log.session.transcript
+        await transcript.on_disk(self._log.session.id)  # what it is told
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
         if self.run is not None and self.run.listener is not None and options.on_wait is None:
@@ -155,7 +157,7 @@ class RecordedBackend:
         data = reply_data(completion) | payment.record(max_tokens, completion.usage)
         self._limited(data)
         reading = self._read(completion)
-        with self._log.session.transcript.together():
+        with transcript.together(synced=False):
             self._log.reply = self._log.add("reply", data, parent=request)
             self._keep_tags(completion.text, reading)
         self._log.recalled = False
@@ -215,7 +217,8 @@ class RecordedBackend:
         data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
         if self._note and self._recalls:
             data["noted"] = True
-        seq = self._log.add("request", data, parent=self._log.reply)
+        with self._log.session.transcript.together(synced=False):
+            seq = self._log.add("request", data, parent=self._log.reply)
         talk.count, talk.reply = len(messages), None
         return seq
 

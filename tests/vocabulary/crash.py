@@ -62,7 +62,9 @@ from quoth.tools.loading import load_tools  # noqa: E402
 from quoth.tools.registry.define import define_tool, registering_in  # noqa: E402
 from quoth.tools.registry.table import CognitiveTool, ToolTable  # noqa: E402
 from quoth.tools.storage import database as store_module  # noqa: E402
+from quoth.tools.storage import log_sync  # noqa: E402
 from quoth.tools.storage.database import Store  # noqa: E402
+from quoth.tools.storage.log_sync import LogSync  # noqa: E402
 from quoth.tools.storage.paths import store_path  # noqa: E402
 
 SESSION, USER = "s", "ann"
@@ -178,6 +180,7 @@ def hook() -> None:
 
     around(RecordedDoor, "dispatch", "the passage of a call")
     around(AsyncAgent, "_again", "a run is gone on with")
+    around(LogSync, "wait", "the disk is waited for")
     real = Session.driven
 
     @contextlib.contextmanager
@@ -447,6 +450,8 @@ def _lived(place: Place, life: Life, first: bool) -> int:
         disk = disks.ForgetfulDisk("forgetful", POINTS.reached)
         POINTS.act = lambda: disk.cut(random.Random(life.seed))
         VFS[:] = ["forgetful"]
+        if not BROKEN:
+            log_sync.sync_file = disk.sync
     elif life.how == "full":
         POINTS.only = "none"
         full = disks.FullDisk("full")
@@ -875,11 +880,13 @@ def _break_sync() -> None:
     real = WatchedConnection.execute
 
     def execute(self: Any, sql: str, *more: Any, **named: Any) -> Any:
-        return real(self, sql.replace("synchronous = FULL", "synchronous = OFF"), *more, **named)
+        return real(self, re.sub("synchronous = (FULL|NORMAL)", "synchronous = OFF", sql), *more, **named)
 
     WatchedConnection.execute = execute  # type: ignore[method-assign]
+    BROKEN.append("sync")
 
 
+BROKEN: list[str] = []
 BREAKS: dict[str, Callable[[], None]] = {"begun": _break_receipts, "sync": _break_sync}
 
 if __name__ == "__main__":

@@ -93,10 +93,12 @@ class Image:
     synced: bytearray = field(default_factory=bytearray)
     since: list[tuple[int, bytes]] = field(default_factory=list)  # a cut to a length has no bytes: (n, b"")
 
-    def settle(self) -> None:
-        for change in self.since:
+    def settle(self, count: int | None = None) -> None:
+        """The first so many changes, or all, are on the platter."""
+        done = self.since[:count]
+        for change in done:
             self.apply(change)
-        self.since.clear()
+        del self.since[: len(done)]
 
     def apply(self, change: tuple[int, bytes]) -> None:
         offset, data = change
@@ -156,6 +158,14 @@ class ForgetfulDisk:
 
     def on_write(self, path: str) -> None:
         self._point(f"on the disk, before a write of {_kind(path)}")
+
+    def sync(self, file: int) -> None:
+        """A sync of what SQLite has written, by somebody else."""
+        path = str(Path(f"/proc/self/fd/{file}").readlink())
+        written = len(self.images[path].since)
+        self.on_sync(path)
+        os.fdatasync(file)
+        self.images[path].settle(written)
 
     def on_sync(self, path: str) -> None:
         self._point(f"on the disk, before a sync of {_kind(path)}")

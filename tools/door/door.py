@@ -22,7 +22,7 @@ from quoth.tools.door.early import EarlyBody, may_begin_early
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.preview import preview_call
-from quoth.tools.door.recording import record_abandoned, record_end
+from quoth.tools.door.recording import acknowledged, record_abandoned, record_end
 from quoth.tools.door.stages import STAGES
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
@@ -90,7 +90,7 @@ class Door(Parts):
                 with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
                     state.reservation.release()
                 result = record_end(self, state, stage, outcome)
-        return result
+        return await acknowledged(self, state, result)
 
     def may_begin(self, call: Call) -> bool:
         """Whether ``begin`` is for such a call: its tool only reads, and nothing limits it."""

@@ -6,7 +6,7 @@ It knows the ports and their null objects; it must not know the stages.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.ports import (
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 MAX_DEPTH = 10  # of calls inside calls
 
 
+async def _on_disk(session: str) -> None:
+    """What is written down is on disk at once."""
+
+
 class Parts:
     """The parts that the stages use. A form cannot reach any of them."""
 
@@ -53,6 +57,7 @@ class Parts:
         log: CallLog | None = None,
         versions: Versions | None = None,
         together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+        on_disk: Callable[[str], Awaitable[None]] = _on_disk,
         max_depth: int = MAX_DEPTH,
         tracer: Passages | None = None,
     ) -> None:
@@ -67,6 +72,7 @@ class Parts:
         self.receipts = receipts or NoReceipts()
         self.log = log or NoCallLog()
         self.versions = versions  # None: what a call writes cannot be put back
-        self.together = together  # what is written down within it is on disk at once, or none of it
+        self.together = together  # what is written down within it is written at once, or none of it,
+        self.on_disk = on_disk  # and is on disk when this has been awaited, with the session
         self.max_depth = max_depth
         self.tracer = tracer  # None: nothing is traced, and it costs nothing

@@ -1,12 +1,28 @@
 """Records what happens to a call: receipt, call log and audit row. Only this file writes them.
 
 It knows the ports that store them; it must not judge a call or run anything.
+
+What is acknowledged waits for the disk, what is not does not:
+
+- The body of a call that does more than read begins when the call is on disk, with the request and the reply
+  that led to it.
+- A result is given to whoever asked when its receipt is on disk, with the audit row; that of a call that only
+  reads, made by a program, is on disk with the receipt of the program.
+- A request is sent to a model when all that it tells is on disk. The request itself is not waited for, nor a
+  reply before its calls are made: they are on disk with what comes next. A process that is killed loses none
+  of it. A power cut may cost one request to a model, with a reply of which nothing has come but reads; then
+  the model is asked again. What its user may spend in a day was taken before it was sent, and stays taken;
+  a budget of the run alone does not know of it.
+- The end of a run, a question to a person and a decision are on disk before they are told.
+
+All but the last is synced beside the event loop, for all who wait at once (tools/storage/log_sync.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from quoth.tools.call.call import ToolResult, Verdict, verdict_columns
@@ -19,12 +35,29 @@ from quoth.tools.errors import Status, StoreError
 from quoth.tools.policy.effects import only_reads
 
 
-def record_begin(door: Parts, state: CallState) -> None:
+async def record_begin(door: Parts, state: CallState) -> None:
     """Record that the body is about to start, on disk first if the tool does more than read."""
-    tool = state.known_tool
-    with contextlib.nullcontext() if only_reads(tool) else door.together():
-        door.receipts.begins(tool, state.call)
-        door.log.begins(tool, state.call, state.verdicts.get("consent"))
+    tool, call = state.known_tool, state.call
+    consent = state.verdicts.get("consent")
+    if only_reads(tool):
+        door.receipts.begins(tool, call)
+        door.log.begins(tool, call, consent)
+        return
+    with door.together():
+        door.receipts.begins(tool, call)
+        door.log.begins(tool, call, consent)
+    await door.on_disk(call.session)
+
+
+async def acknowledged(door: Parts, state: CallState, result: ToolResult) -> ToolResult:
+    """The result, once its record is on disk."""
+    if state.call.route == "program" and state.tool is not None and only_reads(state.tool):
+        return result
+    try:
+        await door.on_disk(state.call.session)
+    except Exception as error:
+        return _unrecorded(result.audit, state, result.status, "receipt", error, result.side_effects)
+    return result
 
 
 def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unread: str = "") -> ToolResult:
@@ -55,14 +88,25 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             evidence = _evidence(door, state, outcome.note or message, effects)
             door.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
     except Exception as error:
-        # What cannot be recorded is not acknowledged.
-        said, why = "The call was done, but its" if outcome.status == "ok" else "The", brief(error)
-        if isinstance(error, StoreError):  # all that belongs to the call is written at once
-            record, why = "receipt", error.why or why
-        message = f"{said} {record} could not be written: {why.rstrip('.')}."
-        row |= {"status": "error", "written": False}
-        return ToolResult(call.id, name, "error", None, message, effects, row, message)
+        return _unrecorded(row, state, outcome.status, record, error, effects)
     return result
+
+
+def _unrecorded(
+    row: Mapping[str, Any],
+    state: CallState,
+    status: Status,
+    record: str,
+    error: Exception,
+    effects: tuple[str, ...],
+) -> ToolResult:
+    """The result of a call that has ended so: what cannot be recorded is not acknowledged."""
+    said, why = "The call was done, but its" if status == "ok" else "The", brief(error)
+    if isinstance(error, StoreError):  # all that belongs to the call is written at once
+        record, why = "receipt", error.why or why
+    message = f"{said} {record} could not be written: {why.rstrip('.')}."
+    told_of = {**row, "status": "error", "written": False}
+    return ToolResult(state.call.id, str(row["tool"]), "error", None, message, effects, told_of, message)
 
 
 def record_abandoned(door: Parts, state: CallState) -> None:

@@ -205,7 +205,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, state.call)
     try:
-        record_begin(door, state)
+        await record_begin(door, state)
         decided: list[str] = []
         if not only_reads(tool):
             with contextlib.suppress(Exception):  # then the body asks, and begins once more

@@ -114,11 +114,19 @@ class Transcript:
         return last + 1
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[Statement]:
-        """Within this context all events are written in one transaction. Raises StoreError."""
+    def together(self, *, synced: bool = True) -> Iterator[Statement]:
+        """Within this context all events are written in one transaction, which is on disk at its end if it is
+        ``synced``, else with the next that is, or after ``on_disk``. Raises StoreError."""
         try:
-            with self._store().transaction() as execute:
+            with self._store().transaction(synced=synced) as execute:
                 yield execute
+        except StoreError as error:
+            raise StoreError("The transcript could not be written", error.why) from None
+
+    async def on_disk(self, session: str) -> None:
+        """Wait until all that was written by now is on disk. Raises StoreError."""
+        try:
+            await self._store().on_disk(session)
         except StoreError as error:
             raise StoreError("The transcript could not be written", error.why) from None
 

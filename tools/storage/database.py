@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import apsw
 
 from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.storage.log_sync import LogSync, release_log, use_log
 from quoth.tools.storage.paths import state_dir, store_path
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
@@ -126,8 +127,12 @@ BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Each write is one transaction, synced before it returns; threads take turns. A text
-    ``looking`` opens it read-only: it is the reason, for error messages, why it cannot be written."""
+    """An open store. Each write is one transaction; threads take turns. A text ``looking`` opens it read-only:
+    it is the reason, for error messages, why it cannot be written.
+
+    A transaction is on disk when it returns, with all that were made before it. One that is not ``synced``
+    outlives this process, but perhaps not the power: it is on disk with the next that is, or once ``on_disk``
+    returns, which waits beside the event loop and shares one sync with all who wait."""
 
     def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
@@ -136,6 +141,9 @@ class Store:
         self._depth = 0  # how many transactions of the thread that holds the lock are open
         self._broken = False  # one of them has failed, so that none may be committed
         self.undone = 0  # how many have been
+        self._log: LogSync | None = None
+        self._made = self._safe = 0  # how many were made without a sync, and how many of them are on disk
+        self._syncs = True  # what the connection does now
         try:
             self._db = _opened_to_look(Path(path)) if looking else self._opened()
             self._migrate()
@@ -168,6 +176,9 @@ class Store:
         """Close a connection that failed, so that a read-only one does not share its state."""
         with contextlib.suppress(AttributeError, apsw.Error):
             self._db.close()
+        if self._log is not None:
+            release_log(self._log)
+            self._log = None
 
     def _opened(self) -> apsw.Connection:
         path = self.path
@@ -193,7 +204,9 @@ class Store:
         end = time.monotonic() + BUSY_MS / 1000
         while True:
             try:
-                self._db.execute("PRAGMA journal_mode = WAL")
+                ((mode,),) = self._db.execute("PRAGMA journal_mode = WAL")
+                if mode == "wal":  # not in memory, nor where files cannot be shared
+                    self._log = use_log(Path(f"{self.path}-wal"))
                 return
             except apsw.BusyError:
                 if time.monotonic() >= end:
@@ -221,13 +234,14 @@ class Store:
         return int(version)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Statement]:
+    def transaction(self, *, synced: bool = True) -> Iterator[Statement]:
         """A transaction that excludes other writers. Raises StoreError. A nested one of the same thread joins
         the outer one, which commits at its end. A failure inside rolls everything back, even if caught."""
         with self._lock, self._told():
             if not self._depth:
+                self._sync_with_commits(synced)
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
-                self._broken = False
+                self._broken, before = False, self._db.total_changes()
             self._depth += 1
             try:
                 yield self._statement
@@ -235,6 +249,9 @@ class Store:
                     raise RuntimeError(BROKEN)
                 if self._depth == 1:
                     self._db.execute("COMMIT")
+                    if self._db.total_changes() != before:  # else nothing was written, and nothing synced
+                        self._made += 1
+                        self._safe = self._made if self._syncs else self._safe
             except BaseException:
                 self._broken = True
                 if self._depth == 1:
@@ -257,7 +274,28 @@ class Store:
             if self._depth:
                 return self._statement(sql, values)
             with self._told():
+                if not self._syncs and not sql.lstrip().startswith("SELECT"):
+                    self._sync_with_commits(True)
                 return list(self._db.execute(sql, tuple(values)))
+
+    def _sync_with_commits(self, wanted: bool) -> None:
+        """Let commits be synced or not. Without a log they always are."""
+        if self._syncs != wanted and (wanted or self._log is not None):
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._syncs = wanted
+
+    async def on_disk(self, session: str = "") -> None:
+        """Wait until all transactions that were made by now are on disk, for this session. A cancellation is
+        held back until then. Raises StoreError."""
+        made = self._made
+        if self._log is None or made == self._safe:
+            return
+        try:
+            await self._log.wait(session)
+        except OSError as error:
+            why = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED
+            raise StoreError(f"The store {self.path} could not be used", why) from None
+        self._safe = max(self._safe, made)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -311,7 +349,10 @@ class Store:
 
     def close(self) -> None:
         with self._lock:
-            self._db.close()
+            try:
+                self._db.close()
+            finally:
+                self._let_go()
 
 
 def _opened_to_look(path: Path) -> apsw.Connection:

@@ -1,0 +1,154 @@
+"""Syncs the write-ahead log of a store beside the event loop, once for all who wait.
+
+It knows a file and who waits for it; it must not know SQL, transactions or what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+EACH = 0.0005  # seconds that a sync waits for each of the sessions that are at work,
+LONGEST = 0.025  # and at most
+AT_WORK = 1.0  # for so many seconds after its last sync a session is
+
+_Waiter = tuple[asyncio.Future[None], str]
+
+
+def sync_file(file: int) -> None:
+    """Let what was written to a file survive a power cut. Raises OSError."""
+    getattr(os, "fdatasync", os.fsync)(file)
+
+
+class LogSync:
+    """Syncs one log for all connections of this process. A lone session is synced at once; where many are at
+    work, a sync comes a little later and serves several."""
+
+    def __init__(self, log: Path) -> None:
+        self.users = 0
+        self._log = log
+        self._asked: SimpleQueue[_Waiter | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._failed: OSError | None = None
+        self._file = -1
+        self._seen: dict[str, float] = {}  # when each session was last synced
+        self._began = 0.0
+
+    async def wait(self, session: str) -> None:
+        """Wait until what this process has written to the log by now is on disk. A cancellation is held back
+        until then. Raises OSError; after that nothing of this log is known to be on disk any more."""
+        loop, me, cancelled = asyncio.get_running_loop(), asyncio.current_task(), False
+        try:
+            while True:
+                done = loop.create_future()
+                self._ask((done, session))
+                try:
+                    return await done
+                except asyncio.CancelledError:
+                    cancelled = True
+        finally:
+            if cancelled and me is not None:
+                me.uncancel()
+                me.cancel()
+
+    def _ask(self, waiter: _Waiter) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="quoth-sync", daemon=True)
+            self._thread.start()
+        self._asked.put(waiter)
+
+    def end(self) -> None:
+        """End the thread, once all that was asked for is done."""
+        if self._thread is not None:
+            self._asked.put(None)
+            self._thread.join()
+
+    def _work(self) -> None:
+        while (first := self._asked.get()) is not None:
+            group = [first, *self._others(first)]
+            if (pause := self._began + self._pause(group) - time.monotonic()) > 0:
+                time.sleep(pause)
+                group += self._others(first)
+            self._began = time.monotonic()
+            self._sync()
+            futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+            for future, _ in group:
+                futures.setdefault(future.get_loop(), []).append(future)
+            for loop, waiting in futures.items():
+                with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+                    loop.call_soon_threadsafe(self._tell, waiting)
+        if self._file >= 0:
+            os.close(self._file)
+
+    def _others(self, first: _Waiter) -> Iterator[_Waiter]:
+        """Those who wait too by now."""
+        while not self._asked.empty():
+            if (other := self._asked.get()) is None:
+                self._asked.put(None)
+                return
+            yield other
+
+    def _pause(self, group: list[_Waiter]) -> float:
+        """The least time between the last sync and this one."""
+        now = time.monotonic()
+        self._seen |= dict.fromkeys((session for _, session in group), now)
+        if len(self._seen) > 1:
+            self._seen = {name: at for name, at in self._seen.items() if now - at < AT_WORK}
+        return min(EACH * (len(self._seen) - 1), LONGEST)
+
+    def _sync(self) -> None:
+        if self._failed is None:
+            try:
+                if self._file < 0:
+                    self._file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+                    _sync_folder(self._log.parent)  # the log may be new
+                sync_file(self._file)
+            except OSError as error:
+                self._failed = error
+
+    def _tell(self, waiting: list[asyncio.Future[None]]) -> None:
+        for future in waiting:
+            if future.done():
+                continue
+            if self._failed is None:
+                future.set_result(None)
+            else:
+                future.set_exception(self._failed)
+
+
+def _sync_folder(folder: Path) -> None:
+    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
+
+
+_LOGS: dict[str, LogSync] = {}  # of this process, by path
+_LOCK = threading.Lock()
+
+
+def use_log(log: Path) -> LogSync:
+    """The one that syncs this log, until ``release_log``."""
+    with _LOCK:
+        found = _LOGS.setdefault(str(log), LogSync(log))
+        found.users += 1
+        return found
+
+
+def release_log(sync: LogSync) -> None:
+    """One user fewer; the last one ends its thread."""
+    with _LOCK:
+        sync.users -= 1
+        if sync.users:
+            return
+        for name, found in list(_LOGS.items()):
+            if found is sync:
+                del _LOGS[name]
+    sync.end()
