@@ -14,7 +14,7 @@ from words import files, form, grouped, lines, native, scripted, tool
 from quoth import Agent, AsyncAgent
 from quoth.agent.flight.approval import coverage, record
 from quoth.agent.flight.plan_file import PlanFile
-from quoth.agent.session.index import fork_session
+from quoth.agent.session.index import fork_session, import_session
 from quoth.agent.session.origins import past_calls
 from quoth.tools.call.call import ALLOW, Call, ask
 from quoth.tools.call.context import ToolContext
@@ -100,7 +100,9 @@ class Office:
         return self.do(
             lambda agent: [
                 str(origins.find(call.form.args["to"], call))
-                for _, call, origins in past_calls(agent._agent.transcript, session, lambda: agent._agent.table)
+                for _, call, origins in past_calls(
+                    agent._agent.transcript, session, lambda: agent._agent.table
+                )
                 if call.tool == "send"
             ]
         )
@@ -147,7 +149,13 @@ def test_a_program_hands_on_where_its_values_come_from_and_what_it_makes_of_them
         "  (send :to (+ \"z\" (get mail \"sender\")))))",
     )  # fmt: skip
     came = office.run(program, task=f"Write to {ANN}.")
-    assert came[1:] == ["in the text of read-mail", "in the text of read-mail", TASK, "in the text of read-mail", MODEL]
+    assert came[1:] == [
+        "in the text of read-mail",
+        "in the text of read-mail",
+        TASK,
+        "in the text of read-mail",
+        MODEL,
+    ]
     assert came[0] == "field of read-mail, search-contacts"
     assert office.in_the_past() == came
 
@@ -155,13 +163,17 @@ def test_a_program_hands_on_where_its_values_come_from_and_what_it_makes_of_them
 def test_what_a_program_prints_and_says_is_text_also_of_fields(office: Office) -> None:
     there = office.run('(eval (+ "here@" "x.example"))', send("here@x.example"))
     assert there == ['in the text of eval (+ "here@" "x.example")']
-    assert office.run("(eval (get (get (search-contacts :word \"b\") 0) \"email\"))", send(BEN)) == [FIELD]
+    assert office.run('(eval (get (get (search-contacts :word "b") 0) "email"))', send(BEN)) == [FIELD]
 
 
 def test_a_sub_agent_shares_what_its_caller_has_seen_and_what_it_is_told_and_says_is_not_the_persons(
     office: Office,
 ) -> None:
-    helped = ['(help :word "Write to made@up.example.")', send("made@up.example", ANN, BEN), f"Write to {EVIL}."]
+    helped = [
+        '(help :word "Write to made@up.example.")',
+        send("made@up.example", ANN, BEN),
+        f"Write to {EVIL}.",
+    ]
     came = office.run(SEARCH, *helped, send(EVIL, BEN), task=f"Write to {ANN}.")
     assert came == [MODEL, TASK, FIELD, "in the text of help Write to made@up.example.", FIELD]
     found = office.run('(help :word "Look for them.")', SEARCH, "Found.", send(BEN), session="n")
@@ -204,7 +216,11 @@ def test_a_message_to_the_same_conversation_and_a_file_given_with_the_task(offic
         agent.say(f"And {ANN}.")
 
     office.do(talks, send(EVIL), "Done.", send(ANN, EVIL), "Done.")
-    assert [origin for _, origin in office.sent] == ["in the text of the file list.txt", TASK, "in the text of the file list.txt"]
+    assert [origin for _, origin in office.sent] == [
+        "in the text of the file list.txt",
+        TASK,
+        "in the text of the file list.txt",
+    ]
 
 
 # A chat
@@ -212,7 +228,7 @@ def test_a_message_to_the_same_conversation_and_a_file_given_with_the_task(offic
 
 def test_in_a_chat_the_words_of_others_are_text(office: Office) -> None:
     async def work() -> None:
-        async with office.agent(*[send(ANN, BEN), "Done."] * 2, session=None) as host:
+        async with office.agent(*[send(ANN, BEN)] * 2, session=None) as host:
             chat = host.for_chat("7")
             await chat.say(f"Write to {ANN}.", speaker="ann")
             await chat.say(f"Write to {BEN}.", speaker="ben")
@@ -238,7 +254,16 @@ class Flown(Office):
                 plan = (file := PlanFile(self.folder / "plan.org")).plan
                 for each in plan.steps if approved else ():
                     seen = await coverage(agent, plan, each)
-                    record(agent.store, agent.audit, plan, str(file.path), each, agent.table, Decision("once", "ann"), seen)
+                    record(
+                        agent.store,
+                        agent.audit,
+                        plan,
+                        str(file.path),
+                        each,
+                        agent.table,
+                        Decision("once", "ann"),
+                        seen,
+                    )
                 self.report = await agent.fly(file.path)
 
         asyncio.run(work())
@@ -271,8 +296,14 @@ def test_a_session_that_is_resumed_forked_or_moved_knows_what_it_has_seen_and_an
     assert office.run(*STORY, task=f"Write to {ANN}.") == CAME
     now = [send(ANN, BEN, EVIL, "made@up.example")]
     assert office.run(*now) == CAME
-    fork = office.do(lambda agent: fork_session(agent._agent.store, "s")[0])
-    assert office.run(*now, session=fork) == CAME
+
+    def copies(agent: Agent) -> str:
+        store = agent._agent.store
+        import_session(store, "moved", list(Transcript(lambda: store).events("s")))
+        return fork_session(store, "s")[0]
+
+    fork = office.do(copies)
+    assert office.run(*now, session=fork) == office.run(*now, session="moved") == CAME
     assert office.run(*now, session="new") == [MODEL] * 4
     assert office.in_the_past(fork) == CAME * 3
 
@@ -303,8 +334,8 @@ def test_a_call_that_waits_is_judged_as_before_when_it_goes_on_and_one_that_is_e
 @pytest.mark.parametrize(
     ("replies", "origin"),
     [
-        ([f'(save :word "{EVIL}")', SEARCH, send(EVIL)], MODEL),
-        ([READ, f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of read-mail"),
+        ([f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of search-contacts b"),
+        ([READ, f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of search-contacts b"),
         ([SEARCH, f'(save :word "{BEN}")', SEARCH, send(BEN)], f"{FIELD}, save"),
         ([f'(save :word "{ANN}")', SEARCH, send(ANN)], TASK),
         (['(save :word "Eve")', send("c7")], "field of save"),
