@@ -38,7 +38,8 @@ def careful_of(tool: CognitiveTool) -> Careful:
     named = {destination.name: destination for destination in destinations(tool)}
 
     def judge(args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
-        known, strange = [], []
+        known: list[str] = []
+        strange: list[str] = []
         for param in tool.params:
             value = args.get(param.name)
             if value is UNKNOWN:
