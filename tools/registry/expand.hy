@@ -86,6 +86,8 @@ They know how a definition is written and nothing of what a tool does; values ar
       `(quote ~value)
     (= key "returns")
       (bound-type value)
+    (and (= key "free-text") (isinstance value hy.models.List))
+      (field-names compiler tool value)
     (and (= key "tag") (isinstance value hy.models.Dict))
       (do
         (setv pairs (option-table compiler value TAG-KEYS f"{tool}, :tag"
@@ -93,6 +95,13 @@ They know how a definition is written and nothing of what a tool does; values ar
         `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
     True
       value))
+
+(defn field-names [compiler tool names]
+  "[body subject] as a list of texts."
+  (lfor  name names
+         (if (isinstance name #(hy.models.Symbol hy.models.Keyword hy.models.String))
+             (str (getattr name "name" name))
+             (fail compiler name f"{tool}: the name of a field is expected here, not {(show name)}."))))
 
 (defn parameter-table [compiler tool params]
   "[name {spec} …] as a list of #(name spec)."
