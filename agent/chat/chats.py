@@ -302,7 +302,8 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
     lines += [(f"message {place}", line("followup", text)) for place, text in enumerate(reply.messages)]
     for request in asked:
         said = f"{request.form} waits for approval: {request.reason}."
-        said = "\n".join([said, *origin_lines(request.origins, request.route)])
+        marked = [one for one in request.origins if not one.known]
+        said = "\n".join([said, *origin_lines(marked, request.route)])
         told: dict[str, Any] = {"id": request.id, "tool": request.tool, "form": request.form}
         told["user"] = request.user
         if request.origins:

@@ -70,7 +70,7 @@ _WORDS = """
 TOP_LEVEL: Final = frozenset(_TOP.split())
 _IN_CODE_TOO = frozenset(_WORDS.split())
 # Countries, and names of files and of code that have the same letters.
-_FILES = frozenset(["py", "md", "rs", "sh", "pl", "pm", "ps", "cc", "so", "ml", "mk", "st", "la", "ts", "js", "hs", "hy", "el", "go", "cs", "vb", "am", "do", "in", "is", "id", "if", "or", "to", "at", "py"])
+_FILES = frozenset("py md rs sh pl pm ps cc so ml mk st la ts js hs hy el go cs vb am do in is id if or to at py".split())
 
 
 def links(text: str) -> Iterator[Link]:
