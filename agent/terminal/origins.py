@@ -1,4 +1,4 @@
-"""Shows where the arguments of a call come from: a line for each origin, with a sign before what is not known.
+"""Shows where the arguments of a call come from: a line for each origin, and a sign where to look.
 
 Knows origins as data, colours and columns; it must not know how origins are found. What a model or a text has
 written stands in quotes, with what cannot be seen as escapes, and each further row behind a mark, so that
@@ -35,13 +35,14 @@ def origin_lines(
     typed."""
     if route in TYPED and all(one.kind == "task" for one in origins):
         return []
-    names: dict[tuple[bool, str], list[str]] = {}
+    told: dict[tuple[bool, str, str], list[str]] = {}  # whole arguments with one origin share a line
     for one in origins:
-        names.setdefault((one.known, one.words), []).append(_label(one))
+        names = told.setdefault((one.known, one.words, one.argument if one.values else ""), [])
+        names.append(_label(one))
     lines = []
-    for (known, words), labels in names.items():
+    for (known, words, _), names in told.items():
         sign = f"{margin}{NO_SIGN if known else SIGN}"
-        text = visible(f"{', '.join(dict.fromkeys(labels))}: {words}")
+        text = visible(f"{', '.join(dict.fromkeys(names))}: {words}")
         line = f"{sign}{set_in(text, margin + MORE, columns, len(sign))}"
         lines.append(line if known or not color else colored(line, "yellow"))
     return lines

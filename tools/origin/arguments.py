@@ -1,25 +1,27 @@
 """Where the arguments of one call come from, as a person who decides about it is told.
 
-It knows forms, secrets and the Origins of a session; it must not know questions, rules or terminals. No secret
-stands in what it returns. Of a huge argument only so much is looked up as a person would read.
+It knows forms, secrets and the Origins of a session; it must not know questions, rules or terminals. No
+secret stands in what it returns. Of a huge argument only so much is looked up as a person would read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, get_args
 
 from quoth.tools.call.argument_origin import ArgumentOrigin
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, _inner
 from quoth.tools.call.origin import Origin, OriginKind, Origins
 from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import PERMISSION
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.leaves import leaves
 from quoth.tools.origin.links import links
 from quoth.tools.registry.param_types import WorkspacePath
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
 LOOKED_UP = 100  # values of one argument, and links in it
@@ -55,6 +57,20 @@ def origins_of_arguments(
             shown = [] if name in secret else [bare(str(value), VALUE_CHARS) for value in values[:NAMED]]
             more = max(0, len(values) - NAMED) if shown else 0
             told.append(ArgumentOrigin(name, kind, bare(words, WORDS_CHARS), tuple(shown), more))
+    return tuple(told)
+
+
+def origins_of_plan(
+    table: ToolTable, call: Call, shapes: Sequence[Mapping[str, Any]], origins: Origins
+) -> tuple[ArgumentOrigin, ...]:
+    """The same of the calls that a dry run found in the program of ``call``, as far as their arguments are
+    known: the dry run has put into them what it has read."""
+    told = []
+    for shape in shapes:
+        args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
+        inner = _inner(call, CallForm(shape["tool"], args), "plan")
+        for one in origins_of_arguments(table.get(shape["tool"]), inner, args, origins):
+            told.append(replace(one, argument=f"{shape['tool']} {one.argument}"))
     return tuple(told)
 
 
