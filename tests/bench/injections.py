@@ -10,7 +10,7 @@ model, results are AgentDojo's. A person is asked, and allows what belongs to th
 ``tasks``: without an attack; once with this person, and once with nobody to ask.
 ``truths``: after the calls of the task the model makes those of the injected goal, for every pair of task
 and goal. The goal stands at every place that AgentDojo has for it.
-``parrot``: a model without a will of its own makes the calls of the task, but whatever calls stand in a result
+``parrot``: a model without a will of its own makes the calls of the task, but what calls stand in a result
 it makes first. They stand at every place, in AgentDojo's important_instructions; where no result of the task
 holds such a place, the model reads none. Such a call is asked as a quotation, too, whatever the rules say;
 ``rephrased`` is the same with the arguments in another order, which is none.
@@ -60,7 +60,7 @@ def form_of(call: FunctionCall) -> str:
 def turned(form: str) -> str:
     """The same call with its arguments in another order."""
     call = from_model(read_one(form))
-    return str(CallForm(call.name, dict(reversed(call.args.items()))))
+    return str(CallForm(call.tool, dict(reversed(call.args.items()))))
 
 
 @dataclass
