@@ -110,6 +110,20 @@ def approves(approval: Approval | None) -> TypeGuard[Approval]:
     return approval is not None and approval.holds and approval.decision == "approve"
 
 
+def approved_words(plan: Plan, step: Part) -> list[Any]:
+    """Return what a step says by itself, to which an approval makes it a person's words: its title and prose,
+    the plan's notes for it, its blocks, and the data in the plan that these refer to. Results are no part of
+    it."""
+    forms = list(step.running)
+    for form in step.running:
+        forms += [called(plan, form), *libraries(plan, form).values()]
+    given = [var for form in forms for var in form.vars]
+    data = [plan.data[var.ref].value if var.ref in plan.data else var.value for var in given]
+    notes = [note.prose for note in plan.notes(step)] if step.objective else []
+    said = [step.title, step.prose, *notes, *(form.text for form in forms), *data]
+    return [one for place, one in enumerate(said) if one and one not in said[:place]]
+
+
 def body_digest(plan: Plan, step: Part) -> str:
     """Return a digest of the forms and the objective of a step, without its id and title; empty for a step
     that is only an expectation."""

@@ -40,7 +40,8 @@ ROUTES: tuple[Route, ...] = get_args(Route)
 class Verdict:
     """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
 
-    ``rule`` is the text of the policy's rule that decided, for the audit. An ``each_time`` question is
+    ``rule`` is the text of the policy's rule that decided, for the audit, and ``origin`` says where the
+    values come from that it decided by. An ``each_time`` question is
     answered by no grant of a scope and by no approved plan of a program.
     """
 
@@ -48,6 +49,7 @@ class Verdict:
     reason: str = ""
     rule: str = field(default="", compare=False)
     each_time: bool = field(default=False, repr=False)
+    origin: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def ask(reason: str = "") -> Verdict:
 
 def verdict_text(voice: Voice, said: Decided | None) -> str:
     """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded without
-    its reason, a person's allow with it; a gate that there is not is recorded as such."""
+    its reason, but with the origins that decided; a person's allow with it; a gate that there is not is
+    recorded as such."""
     if said is None:
         return ""
     if isinstance(said, EditedCall):
@@ -107,7 +110,7 @@ def verdict_text(voice: Voice, said: Decided | None) -> str:
     if isinstance(said, FailedOpen):
         return f"failed open: {said.reason}"
     if said.kind == "allow" and voice != "consent":
-        return NO_GATE.reason if said is NO_GATE else "allow"
+        return NO_GATE.reason if said is NO_GATE else f"allow: {said.origin}" if said.origin else "allow"
     if said.kind == "ask" and voice == "consent":
         return "pending"
     return f"{said.kind}: {said.reason}" if said.reason else said.kind

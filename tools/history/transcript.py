@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
@@ -60,6 +60,14 @@ _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
 
+class Observer(Protocol):
+    """Told of each event that is written, as it was given. The transaction may still be undone."""
+
+    def __call__(
+        self, session: str, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str
+    ) -> None: ...
+
+
 class Transcript:
     """The transcripts of a workspace's store. Many sessions may be written at once; each is one sequence."""
 
@@ -67,6 +75,7 @@ class Transcript:
         self._store = store
         self._clock = clock
         self._secrets: dict[str, list[str]] = {}  # texts to hide, by session, the longest first
+        self.observer: Observer | None = None
 
     def hide(self, session: str, texts: Iterable[str]) -> None:
         """Hide these texts in all events of the session that are written from now on."""
@@ -100,6 +109,8 @@ class Transcript:
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
             _insert(execute, session, event)
+        if self.observer is not None:
+            self.observer(session, last + 1, kind, data, run, parent, key)
         return last + 1
 
     @contextlib.contextmanager

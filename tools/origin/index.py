@@ -1,0 +1,205 @@
+"""Remembers what a session has seen: the person's words, the fields of results, and texts. It tells where a
+value comes from.
+
+It is fed by the session, in the order of the events, and must not know events, the tool table and effects.
+Adding is cheap: what was added is digested at the first look-up that comes after. Memory is bounded: the
+oldest goes first, and what was dropped is told by a weaker origin, never by a stronger one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from quoth.tools.call.origin import MODEL, Origin
+from quoth.tools.origin.leaves import is_link, leaves, links_of
+from quoth.tools.origin.spelling import spelling
+from quoth.tools.origin.words import Words, stands
+
+MAX_TEXT: Final = 8_000_000  # characters of all texts together
+MAX_FIELDS: Final = 100_000  # values of fields
+MAX_BARRED: Final = 100_000  # values that never become fields; with more, nothing becomes a field any more
+LONGEST_FIELD: Final = 120  # characters; a longer leaf is a text
+_WAITING = 64  # what was added is digested at the latest when so much waits
+_CELLS = re.compile(r"""[\n\r\t,;:=|"'`<>()\[\]{}]+""")
+
+FreeText = tuple[str, ...] | bool | None
+
+
+class OriginIndex:
+    """What one session has seen."""
+
+    def __init__(self, max_text: int = MAX_TEXT, max_fields: int = MAX_FIELDS) -> None:
+        self._max_text, self._max_fields = max_text, max_fields
+        self._waiting: list[Callable[[], None]] = []
+        self._words: dict[str, Words] = {}
+        self._fields: dict[str, tuple[str, ...]] = {}
+        self._texts: deque[tuple[str, str]] = deque()  # name, text in lower case
+        self._text_chars = 0
+        self._barred: set[str] = set()
+        self._found: dict[tuple[str, str], Origin] = {}
+
+    def say(self, text: Any, user: str = "") -> None:
+        """Add words of a person: a text, or a value leaf by leaf. For other users of the session they are the
+        text of somebody else."""
+        self._add(self._digest_words, text, user)
+
+    def result(
+        self,
+        tool: str,
+        value: Any,
+        free_text: FreeText = None,
+        args: Any = (),
+        name: str = "",
+        user: str = "",
+    ) -> None:
+        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all. A leaf
+        that stands in ``args``, the arguments of the call, is only an echo. ``name`` is what its texts are
+        called: ``read-file mail.txt``."""
+        self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
+
+    def text(self, name: str, text: Any) -> None:
+        """Add a text that somebody else wrote, such as a file, a message or what a program returned."""
+        self._add(self._digest_text, name, text)
+
+    def gave(self, args: Any, user: str = "") -> None:
+        """Say that a call that does more than read was given these arguments. What is not known now never
+        becomes a field: the call may have put it where a later result has it."""
+        self._add(self._digest_given, args, user)
+
+    def find(self, value: Any, user: str = "") -> Origin:
+        """Where one text or number comes from, in a call of this user."""
+        self._digest()
+        key = spelling(value)
+        if not key:
+            return MODEL
+        found = self._found.get((key, user))
+        if found is None:
+            if len(self._found) > 1000:
+                self._found.clear()
+            known = Origin(self._is_said(key, user), self._fields.get(key, ()))
+            found = known if known.known else Origin(text=self._text_with(key, user))
+            self._found[key, user] = found
+        return found
+
+    def _add(self, digest: Callable[..., None], *what: Any) -> None:
+        self._waiting.append(partial(digest, *what))
+        if len(self._waiting) >= _WAITING:
+            self._digest()
+
+    def _digest(self) -> None:
+        if self._waiting:
+            self._found.clear()
+            waiting, self._waiting = self._waiting, []
+            for digest in waiting:
+                digest()
+
+    def _digest_words(self, text: Any, user: str) -> None:
+        words = self._words.setdefault(user, Words())
+        for leaf in leaves(text):
+            words.add(leaf if isinstance(leaf, str) else spelling(leaf))
+
+    def _digest_text(self, name: str, text: Any) -> None:
+        joined = text if isinstance(text, str) else "\n".join(_all_texts(text))
+        if joined:
+            self._texts.append((name, joined[: self._max_text].lower()))
+            self._text_chars += len(self._texts[-1][1])
+        while self._text_chars > self._max_text:
+            self._text_chars -= len(self._texts.popleft()[1])
+
+    def _digest_result(
+        self, tool: str, value: Any, free_text: FreeText, args: Any, name: str, user: str
+    ) -> None:
+        self._digest_text(name, value)
+        keys = {spelling(leaf) for leaf in fields(value, free_text)} - {""}
+        if not keys:
+            return
+        echo = Words()
+        for leaf in leaves(args):
+            echo.add(str(leaf))
+        for key in keys:
+            known = self._fields.get(key, ())
+            if not known and not self._is_said(key, user) and (self._is_barred(key) or echo.hold(key)):
+                continue
+            if tool not in known:
+                self._fields[key] = (*known, tool)
+        while len(self._fields) > self._max_fields:
+            del self._fields[next(iter(self._fields))]
+
+    def _digest_given(self, args: Any, user: str) -> None:
+        for leaf in leaves(args):
+            for part in (leaf, *_parts(leaf)):
+                key = spelling(part)
+                if key and len(self._barred) <= MAX_BARRED and not self._is_known(key, user):
+                    self._barred.add(key)
+
+    def _is_barred(self, key: str) -> bool:
+        return key in self._barred or len(self._barred) > MAX_BARRED
+
+    def _is_known(self, key: str, user: str) -> bool:
+        return key in self._fields or self._is_said(key, user)
+
+    def _is_said(self, key: str, user: str) -> bool:
+        words = self._words.get(user)
+        return words is not None and words.hold(key)
+
+    def _text_with(self, key: str, user: str) -> str:
+        """The name of the newest text in which a value stands."""
+        for name, text in reversed(self._texts):
+            if stands(key, text):
+                return name
+        others = (other for other, words in self._words.items() if other != user and words.hold(key))
+        return next((f"a message of {other or 'somebody else'}" for other in others), "")
+
+
+def fields(value: Any, free_text: FreeText = None) -> Iterator[Any]:
+    """The leaves of a result that are whole values of fields, and no texts."""
+    if free_text is not True:
+        yield from _fields(value, frozenset(map(_name, free_text or ())))
+
+
+def _fields(value: Any, texts: frozenset[str]) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if texts and _name(key) in texts:
+                continue
+            if is_link(key) and _is_short(key):
+                yield key
+            yield from _fields(item, texts)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _fields(item, texts)
+    elif not isinstance(value, str) or _is_short(value):
+        yield value
+
+
+def _is_short(text: str) -> bool:
+    """Whether a leaf is a field, where its tool says nothing: short, and on one line."""
+    return len(text) <= LONGEST_FIELD and len(text.splitlines()) < 2
+
+
+def _name(key: object) -> str:
+    return str(key).replace("_", "-").lower()
+
+
+def _all_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _all_texts(item)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _all_texts(item)
+    elif value is not None:
+        yield value if isinstance(value, str) else spelling(value)
+
+
+def _parts(text: Any) -> Iterator[str]:
+    """What a tool can cut out of a text it was given: the links in it, and what stands between lines, commas
+    and colons."""
+    if isinstance(text, str):
+        yield from (link.text for link in links_of(text))
+        yield from _CELLS.split(text)

@@ -1,0 +1,58 @@
+"""The single texts and numbers inside a value, and the links in them.
+
+It knows the shapes of plain data, and nothing of where a value comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from quoth.tools.call.origin import Origin, OriginKind
+from quoth.tools.origin.links import Link, links, spans
+from quoth.tools.origin.spelling import spelling
+
+_STRENGTH: dict[OriginKind, int] = {"model": 0, "text": 1, "field": 2, "task": 3}
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The texts and numbers in a value. Texts of blanks, None, True and False are left out: they come from
+    nowhere. The key of a dictionary counts where it is a link, such as a mail address."""
+    if isinstance(value, str):
+        if value.strip():
+            yield value
+    elif value is None or isinstance(value, bool):
+        return
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if is_link(key):
+                yield key
+            yield from leaves(item)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from leaves(item)
+    elif spelling(value):
+        yield value if isinstance(value, (int, float)) else str(value)
+
+
+def links_of(value: Any) -> Iterator[Link]:
+    """The links inside all texts of a value, each once. A number is looked at as it is written."""
+    seen = set()
+    for leaf in leaves(value):
+        for link in links(leaf if isinstance(leaf, str) else spelling(leaf)):
+            if link not in seen:
+                seen.add(link)
+                yield link
+
+
+def is_link(key: object) -> bool:
+    """Whether a text is one link from its beginning to its end."""
+    if not isinstance(key, str):
+        return False
+    text = key.strip()
+    return any(start == 0 and end == len(text) for _, start, end in spans(text))
+
+
+def weakest(origins: Iterable[Origin]) -> Origin | None:
+    """The origin that decides about several values; None if there are none."""
+    return min(origins, key=lambda origin: _STRENGTH[origin.kind], default=None)

@@ -1,0 +1,179 @@
+"""Whether a value stands in a text as whole words. A link is one word: a part of an address, a path, a number
+or an account stands nowhere.
+
+It knows one text after another, and must not know who said it, sessions and calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from quoth.tools.origin.links import spans
+from quoth.tools.origin.spelling import BLANKS, fold, number, spelling, ungrouped
+from quoth.tools.words import STOP_WORDS
+
+MAX_CHARS: Final = 1_000_000  # of all texts together; the oldest go first
+_TRIED = 200  # places in a text at which a value is compared
+_NEAR = 2_000  # characters around a place that are looked at for the word it is in
+_SEPARATORS = r"""\s"“”„«»‹›<>()\[\]{},;|`—–…、。，；：？！「」『』（）【】《》"""
+_CHUNK = re.compile(rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?(?![\w.]*\w)|[^{_SEPARATORS}]+")
+_SEPARATOR = re.compile(f"[{_SEPARATORS}]")
+_BEFORE, _BEHIND = "'‘’*_~", "'‘’*_~.:!?"
+_QUOTED = re.compile(r""""([^"\n]{1,300})"|(?<!\w)'([^'\n]{1,300})'(?!\w)|“([^”\n]{1,300})”|`([^`\n]{1,300})`""")
+_POSSESSIVE = re.compile("['’]s$")
+_MARKED = re.compile(r"[#@](\w[\w-]*)")
+_AMOUNT = "$€£¥₹%"
+
+
+class Words:
+    """The words of texts, for look-ups in constant time."""
+
+    def __init__(self, max_chars: int = MAX_CHARS) -> None:
+        self._max = max_chars
+        self._texts: deque[str] = deque()
+        self._chars = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._whole: set[str] = set()  # what was said alone, or between quotes
+        self._single: set[str] = set()  # single words in all their spellings
+        self._starts: dict[str, list[tuple[int, int]]] = {}  # where a word begins: text, offset
+        self._ends: list[set[int]] = []
+        self._normal: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Learn the words of a text; of one that is too long, those of its beginning."""
+        text = text[: self._max]
+        self._texts.append(text)
+        self._chars += len(text)
+        if self._chars > self._max:
+            while self._chars > self._max * 3 // 4 and len(self._texts) > 1:
+                self._chars -= len(self._texts.popleft())
+            self._clear()
+            for kept in self._texts:
+                self._learn(kept)
+        else:
+            self._learn(text)
+
+    def hold(self, key: str) -> bool:
+        """Whether the normalised value stands in one of the texts as whole words."""
+        if key in self._whole:
+            return True
+        if is_trivial(key):
+            return False
+        if key in self._single:
+            return True
+        words = list(islice(tokens(key), 0, None))
+        if not words:
+            return False
+        start, end = words[0]
+        last = words[-1][1]
+        for place, at in islice(self._starts.get(key[start:end], ()), _TRIED):
+            begin = at - start
+            if begin >= 0 and self._normal[place].startswith(key, begin):
+                if begin + last in self._ends[place]:
+                    return True
+        return False
+
+    def _learn(self, text: str) -> None:
+        normal = " ".join(part for part in re.split(f"[{BLANKS}]+", fold(text)) if part)
+        place = len(self._normal)
+        ends = set()
+        self._whole.add(spelling(text))
+        self._whole.update(spelling("".join(filter(None, found.groups()))) for found in _QUOTED.finditer(text))
+        self._whole.discard("")
+        for start, end in tokens(normal):
+            word = normal[start:end]
+            self._single.update(spellings(word))
+            self._starts.setdefault(word, []).append((place, start))
+            ends.add(end)
+        self._normal.append(normal)
+        self._ends.append(ends)
+
+
+def is_trivial(key: str) -> bool:
+    """Whether a value is a single character or one of the words that stand in every text, such as ``the``: these
+    are in nobody's words, unless someone said nothing else, or put them between quotes."""
+    return len(key) < 2 or key in STOP_WORDS
+
+
+def tokens(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words of a normalised text begin and end; a link is one word."""
+    at = 0
+    for kind, start, end in spans(text):
+        if start >= at and _is_free(text, start, end, kind == "mail"):
+            yield from _plain(text, at, start)
+            yield start, end
+            at = end
+    yield from _plain(text, at, len(text))
+
+
+def _plain(text: str, at: int, stop: int) -> Iterator[tuple[int, int]]:
+    for found in _CHUNK.finditer(text, at, stop):
+        word = found[0]
+        start = found.start() + len(word) - len(word.lstrip(_BEFORE))
+        end = found.end() - len(word) + len(word.rstrip(_BEHIND))
+        if start < end:
+            yield start, end
+
+
+def _is_free(text: str, start: int, end: int, mail: bool) -> bool:
+    """Whether a link is no part of something longer: ``git@x.example:a``, ``user:word@x.example``."""
+    before = text[start - 1] if start else " "
+    if not (_SEPARATOR.match(before) or before in "='‘’*_~" or (mail and text[:start].endswith("mailto:"))):
+        return False
+    behind = end
+    while behind < len(text) and text[behind] in _BEHIND:
+        behind += 1
+    return behind == len(text) or bool(_SEPARATOR.match(text[behind])) or text.startswith(("'s", "’s"), end)
+
+
+def spellings(word: str) -> Iterator[str]:
+    """One word of a text in the spellings of values: ``$50.00`` is 50, ``#general`` is general too."""
+    yield word
+    owner = _POSSESSIVE.sub("", word)
+    if owner != word:
+        yield owner
+    if marked := _MARKED.fullmatch(word):
+        yield marked[1]
+    if word[0] in "0123456789-" + _AMOUNT or word[-1] in _AMOUNT:
+        amount = number(word.strip(_AMOUNT).replace(",", ""))
+        if amount:
+            yield amount
+    plain = ungrouped(word)
+    if plain != word:
+        yield plain
+
+
+def stands(key: str, text: str) -> bool:
+    """Whether the normalised value stands in a text in lower case as whole words. The text is searched."""
+    if is_trivial(key):
+        return False
+    if " " in key:
+        pattern = re.compile(rf"[{BLANKS}]+".join(map(re.escape, key.split(" "))))
+    elif key not in text:
+        return False
+    else:
+        pattern = re.compile(re.escape(key))
+    return any(_is_whole(key, text, *found.span()) for found in islice(pattern.finditer(text), _TRIED))
+
+
+def _is_whole(key: str, text: str, start: int, end: int) -> bool:
+    left, right = start, end
+    while left > max(0, start - _NEAR) and not text[left - 1].isspace():
+        left -= 1
+    while right < min(len(text), end + _NEAR) and not text[right].isspace():
+        right += 1
+    around = text[left:right]
+    start, end = start - left, end - left
+    begins = ends = False
+    for first, last in tokens(around):
+        if first <= start < last and last >= end and key in spellings(around[first:last]):
+            return True
+        begins = begins or first == start or (first > start and _SEPARATOR.match(around[start]) is not None)
+        ends = ends or last == end or (last < end and _SEPARATOR.match(around[end - 1]) is not None and begins)
+    return begins and ends
