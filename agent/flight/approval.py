@@ -110,6 +110,20 @@ def approves(approval: Approval | None) -> TypeGuard[Approval]:
     return approval is not None and approval.holds and approval.decision == "approve"
 
 
+def approved_words(plan: Plan, step: Part) -> list[Any]:
+    """Return what a step says by itself, to which an approval makes it a person's words: its title and prose,
+    the plan's notes for it, its blocks, and the data in the plan that these refer to. Results are no part of
+    it."""
+    forms = list(step.running)
+    for form in step.running:
+        forms += [called(plan, form), *libraries(plan, form).values()]
+    given = [var for form in forms for var in form.vars]
+    data = [plan.data[var.ref].value if var.ref in plan.data else var.value for var in given]
+    notes = [note.prose for note in plan.notes(step)] if step.objective else []
+    said = [step.title, step.prose, *notes, *(form.text for form in forms), *data]
+    return [one for place, one in enumerate(said) if one and one not in said[:place]]
+
+
 def body_digest(plan: Plan, step: Part) -> str:
     """Return a digest of the forms and the objective of a step, without its id and title; empty for a step
     that is only an expectation."""
@@ -196,7 +210,7 @@ async def _coverage(agent: SingleCalls, plan: Plan, form: Form) -> tuple[list[Co
     if not found.ok:
         return [], [f"anything ({found.message})"]
     known, unknown = _parted(found.value)
-    asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
+    asks = [f"{shape['tool']} ({_unknown(shape)} known only in flight)" for shape in unknown]
     if not found.value["complete"]:
         asks.append("what else it may call (it cannot be followed everywhere)")
     shown = [(_shown(shape, agent.table), shape["times"], (_seen(found.value, shape),)) for shape in known]
@@ -215,6 +229,12 @@ def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapp
     for shape in plan["shapes"]:
         parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
     return parted
+
+
+def _unknown(shape: Mapping[str, Any]) -> str:
+    """The arguments of a call that hold results; the others are the plan's own words."""
+    names = [f":{name}" for name, pattern in shape["args"].items() if not _is_literal(pattern)]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:

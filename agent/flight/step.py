@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.events import RunEvent, SubAgent
-from quoth.agent.flight.approval import Approval, approval_of, approves, cover
+from quoth.agent.flight.approval import Approval, approval_of, approved_words, approves, cover
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
 from quoth.agent.flight.results import StepAttempt, _key, result_of
@@ -131,8 +131,22 @@ class _Attempt:
             came = StepOutcome("failed", str(error))
         return replace(came, usage=self.usage)
 
+    def _record_approval(self) -> None:
+        """Record the words of a step that a person has approved: from then on they are that person's."""
+        approval, log = self.context.approval(self.step), self.context.log
+        if not (self.step.is_step and approves(approval)):
+            return
+        transcript = self.session.transcript
+        if any(transcript.events(self.session.id, run=self.name, kind="approval")):
+            return
+        said = f"step {self.step.id} of {self.plan.source.name}, approved by {approval.user or 'somebody'}"
+        words = approved_words(self.plan, self.step)
+        data = {"said": said, "words": words}
+        transcript.add(self.session.id, "approval", data, run=self.name, parent=log.begun)
+
     async def _go(self) -> StepOutcome:
         step = self.step
+        self._record_approval()
         if step.model and (refused := await self._model_refused()):
             return StepOutcome("denied", refused)
         if step.is_step:

@@ -199,6 +199,8 @@ def _does(tool: CognitiveTool) -> str:
         "memory": "changes memory",
         "messages": "sends messages",
         "asks": "asks a person",
+        "deletes": "deletes",
+        "pays": "pays",
     }
     return " and ".join(said[effect] for effect in tool.effects if effect in said)
 

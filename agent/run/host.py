@@ -40,6 +40,7 @@ from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session, session_of_chat
+from quoth.agent.session.origins import HostOrigins
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.agent.trace.opening import open_tracer
@@ -215,6 +216,7 @@ class Host(EventSource):
         )
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
+        self.origins = HostOrigins(self.transcript, lambda: self.table, self.call_log.running)
 
     def _open_record(self) -> None:
         """Open the record of one session."""
@@ -336,6 +338,7 @@ class Host(EventSource):
             programs=self._programs.opened,
             boundary=boundary_of(self.config.shell, self.workspace.root, skills="skill" in self.table.shown),
             known_files=self._session.files,
+            origins=self.origins,
         )
 
     def listed(self) -> ToolTable:

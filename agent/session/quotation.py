@@ -152,14 +152,18 @@ class Sources:
         if not source.call:
             return "what was given with the task"
         event = next(self._transcript.events(self._session, after=source.call - 1))
-        form = read_form(event.data["form"])
-        params = table.get(form.tool).params if form.tool in table else ()
-        form = Redactor(form, params, table.secrets).form
-        texts = [form.args[name] for name in _NAMING if name in form.args]
-        texts += [*form.positional, *form.args.values()]
-        main = next((text for text in texts if isinstance(text, str) and text), "")
-        main = main if main.isprintable() else print_string(main)[1:-1]
-        return f"the result of {form.tool} {short(main, SHOWN)}".rstrip()
+        return f"the result of {label_of(read_form(event.data['form']), table)}"
+
+
+def label_of(form: CallForm, table: ToolTable) -> str:
+    """The name of a call's result, for a person: ``read-file mail.txt``."""
+    params = table.get(form.tool).params if form.tool in table else ()
+    form = Redactor(form, params, table.secrets).form
+    texts = [form.args[name] for name in _NAMING if name in form.args]
+    texts += [*form.positional, *form.args.values()]
+    main = next((text for text in texts if isinstance(text, str) and text), "")
+    main = main if main.isprintable() else print_string(main)[1:-1]
+    return f"{form.tool} {short(main, SHOWN)}".rstrip()
 
 
 def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: int) -> str:

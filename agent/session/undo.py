@@ -31,7 +31,7 @@ NOT_KEPT = (
     f"what it held is not kept (no file of more than {MAX_FILE // 1_000_000} MB is, and"
     f" {KEPT_BYTES // 1_000_000} MB in all, the latest)"
 )
-CHANGING = frozenset({"writes", "runs"})
+CHANGING = frozenset({"writes", "runs", "deletes"})
 FORM_CHARS = 100
 NAMED = 10  # files in the sentence of an event, which lists all
 

@@ -63,6 +63,6 @@ def hints(tool: CognitiveTool) -> dict[str, bool]:
     changes = bool(effects - {"reads", "asks"})
     return {
         "readOnlyHint": not changes,
-        "destructiveHint": bool(effects & {"writes", "runs"}),
-        "openWorldHint": bool(effects & {"runs", "net", "messages"}),
+        "destructiveHint": bool(effects & {"writes", "runs", "deletes", "pays"}),
+        "openWorldHint": bool(effects & {"runs", "net", "messages", "pays"}),
     }

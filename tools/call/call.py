@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
+
+if TYPE_CHECKING:
+    from quoth.tools.call.argument_origin import ArgumentOrigin
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
@@ -40,7 +43,8 @@ ROUTES: tuple[Route, ...] = get_args(Route)
 class Verdict:
     """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
 
-    ``rule`` is the text of the policy's rule that decided, for the audit. An ``each_time`` question is
+    ``rule`` is the text of the policy's rule that decided, for the audit, and ``origin`` says where the
+    values come from that it decided by. An ``each_time`` question is
     answered by no grant of a scope and by no approved plan of a program.
     """
 
@@ -48,6 +52,7 @@ class Verdict:
     reason: str = ""
     rule: str = field(default="", compare=False)
     each_time: bool = field(default=False, repr=False)
+    origin: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ def ask(reason: str = "") -> Verdict:
 
 def verdict_text(voice: Voice, said: Decided | None) -> str:
     """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded without
-    its reason, a person's allow with it; a gate that there is not is recorded as such."""
+    its reason, but with the origins that decided; a person's allow with it; a gate that there is not is
+    recorded as such."""
     if said is None:
         return ""
     if isinstance(said, EditedCall):
@@ -107,7 +113,7 @@ def verdict_text(voice: Voice, said: Decided | None) -> str:
     if isinstance(said, FailedOpen):
         return f"failed open: {said.reason}"
     if said.kind == "allow" and voice != "consent":
-        return NO_GATE.reason if said is NO_GATE else "allow"
+        return NO_GATE.reason if said is NO_GATE else f"allow: {said.origin}" if said.origin else "allow"
     if said.kind == "ask" and voice == "consent":
         return "pending"
     return f"{said.kind}: {said.reason}" if said.reason else said.kind
@@ -133,7 +139,8 @@ class Call:
     that the call comes from. ``quoted`` is set for a call read from the text of a reply if the model had read
     the same text before, and says where: such a call needs approval. ``confidence`` (0 to 1) is the model's
     own estimate of the reply that the call stands in, if it gave one. An ``each_time`` call is covered by no
-    scope that was granted for another form.
+    scope that was granted for another form. ``origins`` tells whoever is asked about the call where its
+    arguments come from.
     """
 
     id: str
@@ -159,6 +166,7 @@ class Call:
     quoted: str = ""
     confidence: float | None = None
     each_time: bool = False
+    origins: Callable[[], Sequence[ArgumentOrigin]] = field(default=tuple, compare=False, repr=False)
 
     @property
     def tool(self) -> str:

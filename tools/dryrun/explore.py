@@ -42,7 +42,7 @@ MAX_DECISIONS = 20  # one after the other
 MAX_CALLS = 500  # on all paths
 MAX_PROGRAMS = 8  # inside of each other
 PROGRAMS = "eval"
-_NOT_FILES = {"reads", "net", "messages", "asks"}
+_NOT_FILES = {"reads", "net", "messages", "asks", "pays"}
 _RAISES = {"deny": "PermissionError", "invalid": "TypeError", "unknown": "NameError"}
 
 

@@ -49,6 +49,11 @@ class StoreCallLog:
         if not HARMLESS.issuperset(tool.effects):
             self.place(call.id)
 
+    def running(self, call: str) -> Call | None:
+        """The call with this id, while its body runs."""
+        found = self._open.get(call)
+        return None if found is None else found.call
+
     def place(self, call: str | None) -> int:
         """The sequence number of the event of a running call, which is written now if necessary; 0 for an
         unknown call."""

@@ -33,7 +33,7 @@ WINDOW_SECONDS = 300.0
 KEPT_SECONDS = 30 * 86400.0  # a suspended call may be carried on so long
 PRUNED_EVERY = 200
 BEGUN = "begun"  # the status of a row that is no receipt yet
-CHANGING = frozenset({"writes", "runs", "memory"})
+CHANGING = frozenset({"writes", "runs", "memory", "deletes"})
 
 
 _Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, repeats, changed

@@ -18,7 +18,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
@@ -60,6 +61,14 @@ _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
 
+class Observer(Protocol):
+    """Told of each event that is written, as it was given. The transaction may still be undone."""
+
+    def __call__(
+        self, session: str, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str
+    ) -> None: ...
+
+
 class Transcript:
     """The transcripts of a workspace's store. Many sessions may be written at once; each is one sequence."""
 
@@ -67,6 +76,7 @@ class Transcript:
         self._store = store
         self._clock = clock
         self._secrets: dict[str, list[str]] = {}  # texts to hide, by session, the longest first
+        self.observer: Observer | None = None
 
     def hide(self, session: str, texts: Iterable[str]) -> None:
         """Hide these texts in all events of the session that are written from now on."""
@@ -100,6 +110,8 @@ class Transcript:
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
             _insert(execute, session, event)
+        if self.observer is not None:
+            self.observer(session, last + 1, kind, data, run, parent, key)
         return last + 1
 
     @contextlib.contextmanager
@@ -178,16 +190,16 @@ class Transcript:
 
     def _forget_requests(self, execute: Statement, session: str) -> None:
         """Hide the session's secrets in its decided requests."""
-        columns = ("shown", "reason", "message", "why", "touches")
+        columns = ("shown", "reason", "message", "why", "touches", "origins")
         decided = execute(
             f"SELECT {', '.join(columns)}, seq FROM requests WHERE session = ? AND state != 'pending'",  # noqa: S608
             (session,),
         )
         for *said, seq in decided:
             bare = [self.hidden(session, text) for text in said]
-            with contextlib.suppress(ValueError):
-                paths = json.loads(said[-1])
-                bare[-1] = json.dumps([self.hidden(session, path) for path in paths])
+            for place, text in enumerate(said[-2:], len(said) - 2):
+                with contextlib.suppress(ValueError):
+                    bare[place] = json.dumps(map_texts(json.loads(text), partial(self.hidden, session)))
             if bare != said:
                 marks = ", ".join(f"{name} = ?" for name in columns)
                 execute(f"UPDATE requests SET {marks} WHERE seq = ?", (*bare, seq))  # noqa: S608

@@ -23,6 +23,8 @@ IN_WORDS = {
     "writes": "it writes files",
     "runs": "it runs a program",
     "net": "it uses the network",
+    "deletes": "it deletes",
+    "pays": "it pays",
 }
 
 

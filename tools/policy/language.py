@@ -11,13 +11,6 @@ one of a catalogue of that name. A deny or ask of effects matches tools that hav
 them; an allow matches tools that have no other. Arguments are judged as the body gets them: validated, with
 defaults. A call may end with ``:only``: then all arguments that it does not name must have their defaults.
 
-A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
-with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
-may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
-``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
-``(and P…)``, ``(or P…)``. Of an address of the web there are ``(host "example.org")``, ``(scheme "https")``
-and ``(path P)``, where ``(under "/docs")`` means the path of a page.
-
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
 long, an argument that the named tool does not have, the confidence of a reply that gave none). An undecided
 test counts as a match of a deny or an ask, and never as a match of an allow, even inside a ``not``. Equality
@@ -32,12 +25,13 @@ from typing import Any, NamedTuple
 
 import hy.models as m
 
-from quoth.tools.errors import QuothError, ToolError, UsageError, did_you_mean
+from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.lisp.printer import CONSTANTS, show
+from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, PolicyFile, Rule
+from quoth.tools.policy.predicate_reader import ANYTHING, PREDICATES, PredicateReader
 from quoth.tools.policy.predicates import (
     ANY_PATH,
     EvaluationContext,
@@ -45,64 +39,20 @@ from quoth.tools.policy.predicates import (
     Truth,
     all_of,
     any_of,
-    anything,
     argument,
-    at_key,
-    compares,
     each_path,
-    equals_dict,
-    equals_list,
-    equals_number,
-    equals_text,
-    identical,
-    length,
-    matches,
-    negated,
-    of_items,
     only_these,
-    under,
 )
 from quoth.tools.policy.quotas import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
 from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
-from quoth.tools.safe_regex import compiled
 
 FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_digits=300)
 
-_ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
-
-
-# What a file holds
-
-
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
-
-# Reading
-
-HEADS = (*KINDS, "quota", "cooldown")
+HEADS = (*KINDS, "quota", "cooldown", "careful")
 CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
-PREDICATES = (
-    "under",
-    "matches",
-    "one-of",
-    "len",
-    "any",
-    "every",
-    "not",
-    "and",
-    "or",
-    "key",
-    "host",
-    "scheme",
-    "path",
-    ">",
-    ">=",
-    "<",
-    "<=",
-    "=",
-    "!=",
-)
 
 
 def read_orders(text: str, name: str) -> PolicyFile:
@@ -118,15 +68,18 @@ def read_orders(text: str, name: str) -> PolicyFile:
     rules: list[Rule] = []
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
+    careful: list[Place] = []
     for form in forms:
         head = reader.head(form)
         if head == "quota":
             quotas.append(reader.quota(form))
         elif head == "cooldown":
             cooldowns.append(reader.cooldown(form))
+        elif head == "careful":
+            careful.append(reader.careful(form))
         else:
             rules.append(reader.rule(form, head))
-    return PolicyFile(tuple(rules), (*quotas, *cooldowns))
+    return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful))
 
 
 class _Clause(NamedTuple):
@@ -137,17 +90,8 @@ class _Clause(NamedTuple):
     test: Predicate | None = None
 
 
-class _Reader:
-    """Reads the forms of one file. Recursion is bounded by the reader's depth limit."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def place(self, node: Any) -> Place:
-        return Place(self.source, node.start_line or 1, node.start_column or 1)
-
-    def fault(self, node: Any, message: str) -> UsageError:
-        return UsageError(self.place(node).complaint(message))
+class _Reader(PredicateReader):
+    """Reads the forms of one file."""
 
     def head(self, form: Any) -> str:
         shape = 'a policy is made of rules such as (deny (write-file :path (under "secret")))'
@@ -158,6 +102,11 @@ class _Reader:
             hint = did_you_mean(head, HEADS) or f" There are {', '.join(HEADS)}."
             raise self.fault(form[0], f"There is no rule {show(form[0])}.{hint}")
         return head
+
+    def careful(self, form: Any) -> Place:
+        if len(form) > 1:
+            raise self.fault(form[1], "(careful) takes nothing; what it should not ask about is an allow.")
+        return self.place(form)
 
     # Rules
 
@@ -182,11 +131,18 @@ class _Reader:
                     filter(None, (did_you_mean(_head(one), CIRCUMSTANCES) for one in (item, call))), ""
                 )
                 raise self.fault(item, f"A rule is about one call; write a rule for each.{hint}")
+        self.origins = []
         tool, arguments, only = (None, {}, False) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
         for name, (_, wanted) in arguments.items():
             any_path = tool is None and name == ANY_PATH
+            before, self.argument = len(self.origins), name
             predicate = self.predicate(wanted)
+            self.argument = ""
+            if len(self.origins) > before:
+                from quoth.tools.policy.origins import of_argument  # here: few rules are about origins
+
+                predicate = of_argument(name, predicate)
             test = (
                 each_path(predicate, every=kind == "allow")
                 if any_path
@@ -210,8 +166,9 @@ class _Reader:
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
             tuple(key for key in keys if key),
             only,
-            tuple(name for name, (_, wanted) in arguments.items() if wanted == _ANYTHING),
+            tuple(name for name, (_, wanted) in arguments.items() if wanted == ANYTHING),
             tuple(compared),
+            tuple(self.origins),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
@@ -222,7 +179,7 @@ class _Reader:
             yield Compared(argument, how, str(node), self.place(node))
         elif isinstance(node, m.Sequence):
             head = str(node[0]) if node and isinstance(node, m.Expression) else ""
-            if head not in ("len", "key", "scheme", "path"):
+            if head not in ("len", "key", "scheme", "path", "in-field", "links"):
                 for item in node:
                     yield from self.compared(
                         argument, item, head if head in ("under", "matches", "host") else how
@@ -248,7 +205,7 @@ class _Reader:
     def call(self, item: Any) -> tuple[str | None, dict[str, tuple[Any, Any]], bool]:
         """The tool's name, for each argument its keyword and its predicate, both unread, and whether it may
         have no other argument."""
-        if item == _ANYTHING:
+        if item == ANYTHING:
             return None, {}, False
         if not isinstance(item, m.Expression) or not item:
             hint = f"; write ({item})" if isinstance(item, m.Symbol) else ""
@@ -315,142 +272,6 @@ class _Reader:
             ):
                 raise self.fault(node, f"Confidence is a number from 0 to 1, never {show(node)}.")
 
-    # Predicates
-
-    def number(self, item: Any) -> Predicate:
-        """What follows ``depth`` or ``len``: a predicate, or a comparison without its parentheses."""
-        rest = item[1:]
-        if len(rest) == 2 and isinstance(rest[0], m.Symbol) and str(rest[0]) in _SIGNS:
-            return self.comparison(str(rest[0]), rest[1])
-        return self.predicate(self.one(item, "(> 2)"))
-
-    def one(self, item: Any, example: str) -> Any:
-        if len(item) != 2:
-            raise self.fault(item, f"({item[0]} …) takes one predicate, as in ({item[0]} {example}).")
-        return item[1]
-
-    def predicate(self, node: Any) -> Predicate:
-        if node == _ANYTHING:
-            return anything
-        if not isinstance(node, m.Expression):
-            return self.literal(node)
-        head = str(node[0]) if node and isinstance(node[0], m.Symbol) else ""
-        if head not in PREDICATES:
-            hint = did_you_mean(head, PREDICATES) or f" There are {', '.join(PREDICATES)}."
-            at = node[0] if node else node
-            raise self.fault(at, f"There is no predicate {show(at)}.{hint}")
-        rest = node[1:]
-        if head in _SIGNS:
-            if len(rest) != 1:
-                raise self.fault(node, f"({head} …) takes one value.")
-            return self.comparison(head, rest[0])
-        if head in ("and", "or", "one-of", "host", "scheme") and not rest:
-            raise self.fault(node, f"({head}) says nothing.")
-        if head == "and":
-            return all_of([self.predicate(item) for item in rest])
-        if head == "or":
-            return any_of([self.predicate(item) for item in rest])
-        if head == "one-of":
-            return any_of([self.literal(item) for item in rest])
-        if head == "not":
-            return negated(self.predicate(self.one(node, '"x"')))
-        if head in ("host", "scheme", "path"):
-            return self.of_url(head, node)
-        if head == "len":
-            return length(self.number(node))
-        if head in ("any", "every"):
-            return of_items(self.predicate(self.one(node, '"x"')), every=head == "every")
-        if head == "key":
-            if len(rest) != 2:
-                raise self.fault(node, '(key …) takes a name and a predicate: (key "name" "x").')
-            return at_key(self.text(rest[0], "a key"), self.predicate(rest[1]))
-        if len(rest) != 1:
-            raise self.fault(node, f'({head} …) takes one text: ({head} "x").')
-        text = self.text(rest[0], f"({head} …)")
-        if head == "under":
-            return self.under(rest[0], text)
-        try:
-            return matches(compiled(text))
-        except QuothError as error:
-            raise self.fault(rest[0], str(error)) from None
-
-    def under(self, node: Any, folder: str) -> Predicate:
-        if "\0" in folder:
-            raise self.fault(node, "A path cannot contain a NUL character.")
-        return under(folder)
-
-    def of_url(self, head: str, node: Any) -> Predicate:
-        """A predicate of an address of the web."""
-        from quoth.tools.call.web_url import PORTS  # here: few policies are about addresses
-        from quoth.tools.policy.urls import has_host, has_path, has_scheme, read_pattern
-
-        if head == "path":
-            return has_path(_UrlPathReader(self.source).predicate(self.one(node, '(under "/docs")')))
-        if head == "scheme":
-            for item in node[1:]:
-                if self.text(item, "a scheme") not in PORTS:
-                    raise self.fault(item, f'A scheme is "https" or "http", not {show(item)}.')
-            return has_scheme(frozenset(map(str, node[1:])))
-        try:
-            return has_host([read_pattern(self.text(item, "a host")) for item in node[1:]])
-        except ToolError as error:
-            raise self.fault(node, str(error)) from None
-
-    def comparison(self, sign: str, node: Any) -> Predicate:
-        if sign == "=":
-            return self.literal(node)
-        if sign == "!=":
-            return negated(self.literal(node))
-        if not isinstance(node, (m.Integer, m.Float)) or node != node:
-            raise self.fault(node, f"({sign} …) takes a number, not {show(node)}.")
-        return compares(sign, int(node) if isinstance(node, m.Integer) else float(node))
-
-    def literal(self, node: Any) -> Predicate:
-        """Equality with a value. Inside lists and dictionaries, predicates may stand for values."""
-        if isinstance(node, (m.Bytes, m.FString, m.Complex, m.Set)):
-            pass
-        elif isinstance(node, m.String):
-            return equals_text(str(node))
-        elif isinstance(node, m.Integer):
-            return equals_number(int(node))
-        elif isinstance(node, m.Float):
-            if node == node:
-                return equals_number(float(node))
-        elif isinstance(node, (m.List, m.Tuple)):
-            more = bool(node) and node[-1] == _AND_SO_ON
-            return equals_list([self.predicate(item) for item in (node[:-1] if more else node)], more)
-        elif isinstance(node, m.Dict):
-            if len(node) % 2:
-                raise self.fault(node, "This dictionary has a key without a value.")
-            pairs = zip(node[::2], node[1::2], strict=True)
-            return equals_dict({self.text(key, "a key"): self.predicate(item) for key, item in pairs})
-        elif isinstance(node, m.Symbol):
-            name = str(node)
-            if name in CONSTANTS:
-                return identical(CONSTANTS[name])
-            if node == _AND_SO_ON:
-                raise self.fault(node, '... stands at the end of a list: ["git" ...].')
-            raise self.fault(node, f'{name} is no value; a text is written "{name}".')
-        elif isinstance(node, m.Keyword):
-            raise self.fault(node, f'{show(node)} is no value; a text is written "{node.name}".')
-        raise self.fault(
-            node, f"{show(node)} is no value here; there are texts, numbers, True, False, nil, […], {{…}}."
-        )
-
-    def text(self, node: Any, what: str) -> str:
-        if not isinstance(node, m.String) or isinstance(node, m.FString):
-            raise self.fault(node, f'{what} is a text, written "x"; not {show(node)}.')
-        return str(node)
-
-    def word(self, node: Any, known: Sequence[str], where: str) -> str:
-        """A word out of a closed set, written :word or word."""
-        name = str(node.name) if isinstance(node, m.Keyword) else str(node)
-        if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
-            words = ", ".join(f":{word}" for word in known)
-            hint = did_you_mean(name, known) or f" There are {words}."
-            raise self.fault(node, f"{where} has no {show(node)}.{hint}")
-        return name
-
     # Quotas and cooldowns
 
     def quota(self, form: Any) -> Limit:
@@ -499,21 +320,6 @@ class _Reader:
         return found
 
 
-class _UrlPathReader(_Reader):
-    """Reads what stands inside of ``(path …)``, where a path is that of a page."""
-
-    def under(self, node: Any, folder: str) -> Predicate:
-        if not folder.startswith("/"):
-            raise self.fault(node, f'The path of a page begins with a slash: (under "/{folder}").')
-        from quoth.tools.policy.urls import below
-
-        return below(folder)
-
-    def of_url(self, head: str, node: Any) -> Predicate:
-        raise self.fault(node, f"({head} …) is about an address, and this is the path of one.")
-
-
-_SIGNS = (">", ">=", "<", "<=", "=", "!=")
 _SHAPES = {
     "effects": "(effects :writes)",
     "cost": "(cost :expensive)",

@@ -48,6 +48,17 @@ class Compared(NamedTuple):
     place: Place
 
 
+class OriginTest(NamedTuple):
+    """A predicate in a rule about where a value comes from: its head, the tools that ``in-field`` names, and
+    the heads of the predicates around it."""
+
+    argument: str
+    head: str
+    tools: tuple[tuple[str, Place], ...]
+    around: tuple[str, ...]
+    place: Place
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of its
@@ -66,6 +77,7 @@ class Rule:
     only: bool
     open: tuple[str, ...]
     compared: tuple[Compared, ...]
+    origins: tuple[OriginTest, ...]
     _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
     _test: Predicate = field(repr=False)
 
@@ -112,3 +124,4 @@ class PolicyFile:
 
     rules: tuple[Rule, ...] = ()
     limits: tuple[Limit, ...] = ()  # the quotas, then the cooldowns
+    careful: tuple[Place, ...] = ()  # where it says ``(careful)``

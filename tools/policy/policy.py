@@ -4,10 +4,10 @@ It knows rules and calls; it must not know where policy files are, doors or cons
 
 The rules of all layers form one set: deny overrides ask, and ask overrides allow, whatever their order and
 file. Where no rule matches, a tool's declared effects decide: reading and computing are allowed, anything
-that can make a change needs approval; an allow lifts that. The rules of a workspace's own file can only
-tighten, so its allows are ignored; the rules that ship are about the tools that ship. A policy that cannot be
-read, or has changed since it was trusted, is a UsageError: nothing starts without the rules that a person
-chose.
+that can make a change needs approval; an allow lifts that. Where a file says ``(careful)``, the origins of a
+call's destinations decide instead. A workspace's own file can only tighten, so its allows are ignored; the
+rules that ship are about the tools that ship. A policy that cannot be read, or has changed since it was
+trusted, is a UsageError: nothing starts without the rules that a person chose.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
@@ -26,6 +26,9 @@ from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
+
+if TYPE_CHECKING:
+    from quoth.tools.policy.careful import Careful
 
 UNSURE = ", and whether that fits cannot be decided"
 
@@ -73,13 +76,17 @@ class Explanation:
     default: Verdict
 
 
+Test: TypeAlias = Callable[[Mapping[str, Any], EvaluationContext], Truth]
+
+
 class _Entry(NamedTuple):
     """A rule in the index. ``rank`` sorts by strength of the verdict, then by the order of the files."""
 
     rank: tuple[int, int]
-    test: Callable[[Mapping[str, Any], EvaluationContext], Truth]
+    test: Test
     verdict: Verdict
     undecided: Verdict | None  # None: what cannot be decided does not count
+    of_origins: bool = False
 
 
 class _Entries:
@@ -109,12 +116,11 @@ class _Entries:
             more = by_text.get(value) if isinstance(value, str) else every
             if more:
                 entries = sorted([*entries, *more], key=_rank)
-        for _, test, verdict, undecided in entries:
+        for _, test, verdict, undecided, of_origins in entries:
             truth = test(args, facts)
-            if truth:
-                return verdict
-            if truth is None and undecided is not None:
-                return undecided
+            if truth or (truth is None and undecided is not None):
+                found = verdict if truth else undecided
+                return _with_origin(found, test, args, facts) if found and of_origins else found
         return None
 
 
@@ -128,6 +134,7 @@ class _Indexed(NamedTuple):
     strict: _Entries
     allows: _Entries
     default: Verdict
+    careful: Careful | None  # instead of the default
 
 
 class RulesPolicy:
@@ -145,6 +152,9 @@ class RulesPolicy:
         self.counted = counted
         self.notes = tuple(notes)  # what a person should be told about the layers
         self.default: Callable[[CognitiveTool], Verdict] = by_effects  # where no rule decides
+        careful = {layer.kind == "workspace" for layer in layers if layer.orders.careful}
+        self.careful = bool(careful)  # whether destinations decide where no rule does
+        self._tightens = careful == {True}  # then only where they ask
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
         self._index: dict[str, _Indexed] = {}
@@ -157,6 +167,7 @@ class RulesPolicy:
                 layer.kind,
                 [[rule.kind, rule.text] for rule in layer.orders.rules],
                 [limit.text for limit in layer.orders.limits],
+                *(["careful"] if layer.orders.careful else []),
             ]
             for layer in self.layers
         ]
@@ -170,8 +181,15 @@ class RulesPolicy:
         if indexed is None or indexed.tool is not tool:
             indexed = self._indexed(tool)
         facts = EvaluationContext(tool, call, context.workspace, context.origins)
-        found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
-        return _with_address(found, args)
+        found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts)
+        return _with_address(found or self._without_rules(indexed, args, facts), args)
+
+    def _without_rules(self, indexed: _Indexed, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
+        """The verdict where no rule decides."""
+        if indexed.careful is None:
+            return indexed.default
+        said = indexed.careful(args, facts)
+        return indexed.default if self._tightens and said.kind == "allow" else said
 
     def judge_unknown(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
@@ -190,11 +208,17 @@ class RulesPolicy:
             if not layer.concerns(rule, tool) or layer.ignores(rule):
                 continue
             undecided = _says(rule, None) if rule.counts(None) else None
-            entry = _Entry((KINDS.index(rule.kind), number), rule.test, _says(rule, True), undecided)
+            rank = (KINDS.index(rule.kind), number)
+            entry = _Entry(rank, rule.test, _says(rule, True), undecided, bool(rule.origins))
             key = next((key for key in rule.keys if not is_path_key(key, tool)), None)
             (allows if rule.kind == "allow" else strict).append((entry, key))
         strict.sort(key=lambda pair: pair[0].rank)
-        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), self.default(tool))
+        careful: Careful | None = None
+        if self.careful:
+            from quoth.tools.policy.careful import careful_of  # here: few policies say it
+
+            careful = careful_of(tool)
+        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), self.default(tool), careful)
         self._index[tool.name] = indexed
         return indexed
 
@@ -222,18 +246,22 @@ class RulesPolicy:
     ) -> Explanation:
         """The verdict of ``judge``, with all that led to it."""
         matches = []
+        facts = EvaluationContext(tool, call, context.workspace, context.origins)
         for layer, rule in self._rules:
             if layer.concerns(rule, tool):
                 truth = rule.test(args, EvaluationContext(tool, call, context.workspace, context.origins))
                 if truth is not False:
                     matches.append(Match(layer, rule, truth))
-        default = self.default(tool)
+        default = self._without_rules(self._indexed(tool), args, facts)
         if uncounted := self._uncounted(tool):
             return Explanation(uncounted, None, tuple(matches), default)
         for kind in KINDS:
             for match in matches:
                 if match.rule.kind == kind and match.counts:
-                    verdict = _with_address(_says(match.rule, match.truth), args)
+                    verdict = _says(match.rule, match.truth)
+                    if match.rule.origins:
+                        verdict = _with_origin(verdict, match.rule.test, args, facts)
+                    verdict = _with_address(verdict, args)
                     return Explanation(verdict, match, tuple(matches), default)
         return Explanation(default, None, tuple(matches), default)
 
@@ -245,6 +273,16 @@ def is_path_key(key: Key, tool: CognitiveTool) -> bool:
 
 def _says(rule: Rule, truth: Truth) -> Verdict:
     return Verdict(rule.kind, f"{rule.place} says {rule.text}{'' if truth else UNSURE}", rule.text)
+
+
+def _with_origin(verdict: Verdict, test: Test, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
+    """The verdict of a rule about origins; its reason says which argument decided, and where that is from."""
+    from quoth.tools.policy.origins import in_words  # here: few rules are about origins
+
+    facts.noted.clear()  # of what other rules asked
+    test(args, facts)
+    origin = "; ".join(in_words(noted, facts) for noted in facts.noted.values())
+    return replace(verdict, reason=f"{verdict.reason}: {origin}", origin=origin) if origin else verdict
 
 
 def _with_address(verdict: Verdict, args: Mapping[str, Any]) -> Verdict:

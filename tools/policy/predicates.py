@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.origin import Origins
+from quoth.tools.call.origin import Origin, Origins
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
@@ -39,10 +39,22 @@ class ResolvedPath(NamedTuple):
     ids: list[tuple[int, int]]
 
 
+class Noted(NamedTuple):
+    """Where a value of an argument comes from; it may be a link ``inside`` of that argument."""
+
+    argument: str
+    value: Any
+    origin: Origin
+    inside: bool = False
+
+
 class EvaluationContext:
     """One call as rules see it, with a cache of what was looked up while it is judged."""
 
-    __slots__ = ("_deadline", "_root_id", "_trails", "call", "origins", "root", "tool", "workspace")
+    __slots__ = (
+        *("_deadline", "_root_id", "_trails", "argument", "call", "noted", "origins", "root", "tool"),
+        "workspace",
+    )
 
     def __init__(
         self, tool: CognitiveTool, call: Call, workspace: Workspace, origins: Origins | None = None
@@ -50,6 +62,8 @@ class EvaluationContext:
         self.tool = tool
         self.call = call
         self.origins = origins  # None: where a value comes from is undecided
+        self.argument = ""  # the one that a predicate of origins is tested on
+        self.noted: dict[str, Noted] = {}  # what was last found of each such argument
         self.workspace = workspace = place_of(tool, workspace)
         self.root = str(workspace.root)
         self._deadline = 0.0

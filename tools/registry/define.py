@@ -19,7 +19,8 @@ from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.docstrings import Docstring, read_docstring
-from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
+from quoth.tools.registry.free_text import declared_free_text
+from quoth.tools.registry.parameters import REQUIRED, Secret, as_word, make_param, role_of
 from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 # The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
-    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns", "replace",
+    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns",
+    "free-text", "replace",
 )  # fmt: skip
 
 BOUNDING = ("pydantic", "annotated_types")  # whose notes in an annotation bound a value
@@ -78,15 +80,17 @@ def define_tool(
     returns = options.pop("returns", None)
     if returns is not None and not isinstance(returns, Returns):
         returns = declared_returns(name, returns)
+    if "free_text" in options:
+        options["free_text"] = declared_free_text(name, options["free_text"], returns)
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())
     effects = options.pop("effects", ()) or ()
     if not isinstance(effects, (list, tuple)):
         raise DefinitionError(f"{name}: :effects is a list, such as [:reads].")
-    options["effects"] = tuple(_word(value) for value in effects)
+    options["effects"] = tuple(as_word(value) for value in effects)
     for option in ("cost", "gate_failure"):
         if option in options:
-            options[option] = _word(options[option])
+            options[option] = as_word(options[option])
     tool = CognitiveTool(
         name=name,
         description=inspect.cleandoc(description),
@@ -115,11 +119,6 @@ def _code_of(module: str) -> str:
     return code_of(module)
 
 
-def _word(value: Any) -> str:
-    """``:reads`` or ``"reads"`` as ``reads``."""
-    return str(getattr(value, "name", value))
-
-
 def cognitive_tool(
     function: Callable[..., Any] | None = None,
     *,
@@ -134,9 +133,10 @@ def cognitive_tool(
 
     The docstring describes the tool, and in Google's or NumPy's sections its parameters;
     ``Annotated[str, "what it is"]`` describes one, too, and ``Annotated[str, Secret("what it is")]`` one that
-    is secret. The door fills parameters named ``ctx`` and ``call``; they are not shown. Options are those of
-    the macro (``effects=["reads"]``, ``timeout=5`` …). Returns the CognitiveTool, through which the function
-    cannot be called directly."""
+    is secret; ``Destination`` and ``Content`` say its role likewise. The door fills parameters named ``ctx``
+    and ``call``; they are not shown. Options are those of the macro (``effects=["reads"]``, ``timeout=5``,
+    ``free_text=["body"]`` …). Returns the CognitiveTool, through which the function cannot be called
+    directly."""
 
     def define(function: Callable[..., Any]) -> CognitiveTool:
         tool = name or kebab(function.__name__)
@@ -199,16 +199,24 @@ def _parameters_of(
             )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
+        role = ""
         hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
             said_here = (
                 note if isinstance(note, str) else getattr(note, "description", None) for note in notes
             )
+            role = role_of(notes)
             doc = next(filter(None, said_here), doc)
             bounds = [note for note in notes if type(note).__module__.partition(".")[0] in BOUNDING]
             hint = typing.Annotated[(hint, *bounds)] if bounds else hint
         default = REQUIRED if param.default is param.empty else param.default
-        spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
+        spec = {
+            "type": hint,
+            "doc": str(doc),
+            "default": default,
+            "secret": isinstance(doc, Secret),
+            "role": role,
+        }
         found[kebab(param.name)] = spec
     return found

@@ -14,6 +14,7 @@ from typing import Any
 
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
 from quoth.tools.registry.arguments import example_of
+from quoth.tools.registry.free_text import declared_free_text
 from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, make_param
@@ -26,11 +27,12 @@ FIELDS: dict[str, Any] = {
     "gate_failure": str, "cooldown": float, "daily_limit": int, "timeout": float, "tag": (str, dict),
     "allow_repeat": bool, "no_background": bool, "ends_turn": bool, "shown": bool, "examples": [str],
     "params": [dict], "parameters": dict, "version": str, "users": [str], "returns": dict,
+    "free_text": object,
 }  # fmt: skip
-_NEEDED = tuple(key for key in FIELDS if key not in ("users", "returns"))
+_NEEDED = tuple(key for key in FIELDS if key not in ("users", "returns", "free_text"))
 PARAM_FIELDS: dict[str, Any] = {
     "name": str, "type": (str, dict), "doc": str, "default": object, "choices": [object], "min": float,
-    "max": float, "secret": bool, "hidden": bool, "named": bool,
+    "max": float, "secret": bool, "hidden": bool, "named": bool, "role": str,
 }  # fmt: skip
 _NAMES: dict[Any, str] = {
     str: "a text", bool: "True or False", float: "a number", int: "a whole number", dict: "a dictionary",
@@ -74,11 +76,13 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     core_of(entry["parameters"])
     if set(entry["parameters"].get("properties", "?")) != {one.name for one in params if not one.hidden}:
         raise DefinitionError("parameters has other properties than its params.")
+    returns = returns_of_data(entry["returns"]) if "returns" in entry else None
     tool = CognitiveTool(
         params=params,
         effects=tuple(entry["effects"]),
         examples=tuple(example_of(name, params, text) for text in entry["examples"]),
-        returns=returns_of_data(entry["returns"]) if "returns" in entry else None,
+        returns=returns,
+        free_text=declared_free_text(name, entry.get("free_text"), returns),
         guarded_there=entry["guarded"],
         remote=remote,
         patience=patience,
@@ -92,7 +96,7 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     return tool
 
 
-_MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users", "returns")
+_MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users", "returns", "free_text")
 _AS_THEY_ARE = tuple(key for key in FIELDS if key not in _MADE)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
-SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden", "named")
+SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden", "named", "role")
+ROLES = ("destination", "content")
 
 
 class _Required:
@@ -52,13 +53,31 @@ class Secret(str):
     """The doc of a secret parameter, for tools written in Python: ``Annotated[str, Secret("The key")]``."""
 
 
+class Destination(str):
+    """The doc of a parameter that says where something goes: ``Annotated[str, Destination("To whom")]``."""
+
+    role = "destination"
+
+
+class Content(str):
+    """The doc of a parameter that is no destination, whatever its name: ``Annotated[str, Content("T")]``."""
+
+    role = "content"
+
+
+def role_of(notes: Iterable[object]) -> str:
+    """The role that the notes of an annotation tell; empty if none does."""
+    return next((note.role for note in notes if isinstance(note, (Destination, Content))), "")
+
+
 @dataclass(frozen=True)
 class Param:
     """One declared parameter; it is required when ``default`` is REQUIRED. A ``secret`` one appears neither
     in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow
-    rule covers other values of a ``named`` one than its default only where it names it. Its ``type`` is one
-    that any machine can check; ``own`` is the class, or the type with a class in it, that the body is given
-    here."""
+    rule covers other values of a ``named`` one than its default only where it names it. Its ``role`` says
+    whether its values are destinations; where it is empty, roles.py tells by name and type. Its ``type`` is
+    one that any machine can check; ``own`` is the class, or the type with a class in it, that the body is
+    given here."""
 
     name: str
     type: Any = str
@@ -70,6 +89,7 @@ class Param:
     secret: bool = False
     hidden: bool = False
     named: bool = field(default=False, repr=False)  # no part of ``outline``: it is younger
+    role: str = field(default="", repr=False)  # as ``named``
     own: Any = field(default=None, repr=False)
 
     @property
@@ -114,6 +134,11 @@ class Param:
         return f"[{text}]" if self.default is None else f"[{text} = {print_value(self.default)}]"
 
 
+def as_word(value: Any) -> str:
+    """``:reads`` or ``"reads"`` as ``reads``."""
+    return str(getattr(value, "name", value))
+
+
 _DEFAULTS = {one.name: one.default for one in fields(Param)}
 
 
@@ -145,7 +170,13 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     for flag in ("secret", "hidden", "named"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
-    given = {**spec, "type": kind, "doc": str(spec.get("doc", "")), "choices": choices}
+    given = {
+        **spec,
+        "role": checked_role(where, spec.get("role")),
+        "type": kind,
+        "doc": str(spec.get("doc", "")),
+        "choices": choices,
+    }
     if hides_values(kind):
         given["secret"] = True
     param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
@@ -156,6 +187,18 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     if param.hidden and param.required:
         raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
     return param
+
+
+def checked_role(where: str, given: Any) -> str:
+    """A role as a word, empty for None. Raises DefinitionError."""
+    role = "" if given is None else as_word(given)
+    if role not in ("", *ROLES):
+        shown = f":{role}" if hasattr(given, "name") else print_value(given)
+        hint = did_you_mean(role, ROLES).replace("mean ", "mean :")
+        raise DefinitionError(
+            f"{where}: :role is :destination, or :content for what is none; not {shown}.{hint}"
+        )
+    return role
 
 
 def _checked_type(where: str, hint: Any) -> Any:

@@ -16,6 +16,7 @@ from quoth.tools.errors import DefinitionError
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, built, plain_argument, validate
+from quoth.tools.registry.free_text import free_text_data
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 from quoth.tools.registry.returns import Returns
@@ -24,7 +25,7 @@ from quoth.tools.registry.tag import Tag, tag_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages", "asks")
+EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages", "asks", "deletes", "pays")
 HARMLESS = frozenset({"reads", "asks"})  # made twice, a call with these alone does no harm
 COSTS = ("free", "cheap", "expensive")
 
@@ -38,8 +39,10 @@ class CognitiveTool:
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
     when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
-    is the type that the value of its body must have, ``input_model`` the class of which its body makes its
-    one argument. ``source`` is the definition as written, ``form`` the
+    is the type that the value of its body must have; ``free_text`` says which of that value is text that
+    somebody wrote, and no data: all of it (True), the fields with these names at any depth, or none if it is
+    empty; where it is None, long texts are (tools/origin). ``input_model`` is the class of which its body
+    makes its one argument. ``source`` is the definition as written, ``form`` the
     same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
     (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
     there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
@@ -63,6 +66,7 @@ class CognitiveTool:
     shown: bool = True
     examples: tuple[CallForm, ...] = ()
     returns: Returns | None = None
+    free_text: tuple[str, ...] | bool | None = None
     input_model: type[BaseModel] | None = field(default=None, repr=False)
     source: str = ""
     form: str = ""
@@ -193,6 +197,7 @@ class CognitiveTool:
             **({"ends_turn": True} if self.ends_turn else {}),
             **({} if self.shown else {"shown": False}),
             **({"returns": self.returns.to_data()} if self.returns else {}),
+            **({} if self.free_text is None else {"free_text": free_text_data(self.free_text)}),
         }
 
     @cached_property
@@ -224,7 +229,8 @@ class CognitiveTool:
         stand in the openings of sessions: if others come of the same definition, a model that goes on with an
         older session is told that all tools have changed."""
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]
-        data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
+        orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # it is younger
+        data = json.dumps([orders, params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 

@@ -17,7 +17,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import built
 from quoth.tools.registry.define import define_tool, hints_of, source_of
 from quoth.tools.registry.docstrings import read_docstring
-from quoth.tools.registry.parameters import REQUIRED
+from quoth.tools.registry.parameters import REQUIRED, role_of
 from quoth.tools.registry.returns import declared_returns
 from quoth.tools.registry.table import CognitiveTool
 
@@ -67,7 +67,8 @@ def _spec(field: FieldInfo, doc: str) -> dict[str, Any]:
     default = (
         REQUIRED if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
     )
-    return {"type": hint, "doc": field.description or doc, "default": default}
+    role = role_of(field.metadata)
+    return {"type": hint, "doc": field.description or doc, "default": default, "role": role}
 
 
 def _body(name: str, function: Callable[..., Any], model: type[BaseModel]) -> Callable[..., Any]:

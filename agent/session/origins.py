@@ -1,0 +1,316 @@
+"""Where the values of calls come from, in the sessions of a host: feeds the index of each (tools/origin) from
+its transcript.
+
+Knows the events of a transcript and which of them hold a person's words, fields and texts; it must not know
+how a value is spelt or found, nor rules. Until the first look-up of a session nothing is kept; then all its
+events are read once, and later ones are taken as they are written.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import hy.models as m
+
+from quoth.agent.session.quotation import label_of
+from quoth.tools.call.call import PROGRAMS, Call, Route, new_call
+from quoth.tools.call.origin import MODEL, Origin, Origins
+from quoth.tools.history.event import Event, Kind, read_form
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.text import short
+from quoth.tools.visible import visible
+
+SESSIONS = 16  # whose indexes are kept at hand; that of another is read from its transcript again
+TYPED = frozenset({"call", "eval", "repl", "python"})  # the ways of what a person has written as a form
+ASKS = "ask-person"
+SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
+GIVEN = "what was given with the task"
+NAME = 60  # characters of a name that a person reads
+EDITED = "/edited"  # the end of the key of a call that a person wrote in place of another
+HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
+
+
+def is_typed(call: Call) -> bool:
+    """Whether a person has written the form of this call, or approved it as one of a plan."""
+    by_hand = not call.depth and (call.route in TYPED or call.route == "flight")
+    return by_hand or call.key.endswith(EDITED)
+
+
+@dataclass
+class _Made:
+    """A call of the transcript. Its form is parsed only if it is needed."""
+
+    said: Mapping[str, Any]
+    user: str
+    begun: CallForm | None
+
+    @cached_property
+    def form(self) -> CallForm:
+        return self.begun or read_form(self.said["form"])
+
+
+class SessionOrigins:
+    """What one session has seen, from its events in their order."""
+
+    def __init__(
+        self, tools: Callable[[], ToolTable], outer: Callable[[str], Call | None] | None = None
+    ) -> None:
+        from quoth.tools.origin.index import OriginIndex  # here: most calls are judged without it
+
+        self._tools = tools
+        self._outer = outer  # the calls whose bodies run
+        self._index = OriginIndex()
+        self._users: dict[str, str] = {}  # by run and flight
+        self._made: dict[int, _Made] = {}  # those without a result, by their event
+        self._begun = 0  # the event of a call with effects, until it is known whether its body has run
+        self._typed: set[str] = set()  # the calls whose words have been taken, by id
+
+    def find(self, value: Any, call: Call) -> Origin:
+        if is_typed(call):
+            return Origin(in_task=True)
+        self._given()
+        return self._index.find(value, call.user)
+
+    def hear_form(self, form: CallForm, user: str, call: str) -> None:
+        """Take the words of a form that a person has written, once: those of its arguments, and of a program
+        also its texts, for in the program itself some are spelt with escapes."""
+        if call in self._typed:
+            return
+        self._typed.add(call)
+        values = _values(form)
+        self._index.say(
+            [*values, *(text for one in values if isinstance(one, Code) for text in _texts_in(one))], user
+        )
+
+    def take(self, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str) -> None:
+        """Take in one event, and digest it later."""
+        refused = kind == "receipt" and parent == self._begun and "stage" in data
+        if refused:
+            self._begun = 0
+        elif kind not in ("approval", "repair"):
+            self._given()
+        match kind:
+            case "stimulus":
+                self._begins(data, run)
+            case "memory":
+                for block in data["blocks"]:
+                    told = [block.get("description", ""), block["text"]]
+                    self._index.text(f"the memory block {block['label']}", "\n".join(filter(None, told)))
+            case "flight" if "user" in data:
+                self._users[key] = data["user"]
+            case "approval":
+                for said in data.get("words", ()):
+                    self._index.say([said, *_texts_in(said)], self.user_of(run))
+            case "call":
+                self._calls(seq, data, run, key)
+            case "receipt":
+                self._ends(data, parent)
+
+    def _begins(self, data: Mapping[str, Any], run: str) -> None:
+        """Take in how a run began. The task of a sub-agent is the words of a model, and those of a step of a
+        plan are a person's only by its approval."""
+        user = self._users[run] = str(data.get("speaker") or data["user"])
+        if "/" not in run:
+            self._index.say(data["text"], user)
+        if run.endswith(SUB_AGENT):
+            return
+        for name in ("surroundings", "data", "news"):
+            if data.get(name):
+                self._index.text(GIVEN, data[name])
+        for file in data.get("files", ()):
+            if file.get("text"):
+                self._index.text(f"the file {short(visible(str(file.get('name', ''))), NAME)}", file["text"])
+
+    def _calls(self, seq: int, data: Mapping[str, Any], run: str, key: str) -> None:
+        outer = self._outer(data["id"]) if self._outer is not None else None
+        user = str(data.get("user") or self.user_of(run))
+        made = self._made[seq] = _Made(data, user, None if outer is None else outer.form)
+        if data.get("route") in TYPED or key.endswith(EDITED):
+            self.hear_form(made.form, user, str(data["id"]))
+        if data.get("does"):
+            self._begun = seq
+
+    def _given(self) -> None:
+        """Note what a call with effects was given, whose body has run."""
+        begun, self._begun = self._begun, 0
+        if (made := self._made.get(begun)) is not None and made.form.tool != PROGRAMS:
+            self._index.gave(_values(made.form), made.user)
+
+    def _ends(self, data: Mapping[str, Any], parent: int) -> None:
+        status, stage = data["status"], data.get("stage", "")
+        if status == "pending" or (made := self._made.pop(parent, None)) is None:
+            return
+        if stage not in ("", "receipt"):  # the host's own words
+            return
+        form, table = made.form, self._tools()
+        if data.get("message"):
+            self._index.text(label_of(form, table), data["message"])
+        if status != "ok":
+            return
+        if form.tool == ASKS:
+            self._index.say(data.get("value"), made.user)
+            return
+        tool = table.get(form.tool) if form.tool in table else None
+        self._index.result(
+            form.tool,
+            data.get("value"),
+            True if tool is None else tool.free_text,
+            args=_values(form),
+            name=label_of(form, table),
+            user=made.user,
+        )
+
+    def user_of(self, run: str) -> str:
+        """Who speaks in a run, a flight's attempt or what a call of one has begun."""
+        while run and run not in self._users:
+            run = run.rpartition("/")[0]
+        return self._users.get(run, "")
+
+
+@dataclass
+class _Live:
+    """The origins of a session that is written, and how far its transcript has been taken in."""
+
+    origins: SessionOrigins
+    seen: int = 0
+    undone: int = 0
+    behind: bool = True  # there are events that were not heard
+
+
+class HostOrigins:
+    """Where values come from in all sessions of a host. ``outer`` gives a call whose body runs, by its id."""
+
+    def __init__(
+        self, transcript: Transcript, tools: Callable[[], ToolTable], outer: Callable[[str], Call | None]
+    ) -> None:
+        self._transcript = transcript
+        self._tools = tools
+        self._outer = outer
+        self._live: OrderedDict[str, _Live] = OrderedDict()
+        transcript.observer = self._heard
+
+    def find(self, value: Any, call: Call) -> Origin:
+        if is_typed(call):
+            return Origin(in_task=True)
+        if not call.session:
+            return MODEL
+        origins = self._read(call.session)
+        around = self._outer(call.parent) if call.parent else None
+        while around is not None:  # its event may not be written yet
+            if is_typed(around) and around.route != "flight":
+                origins.hear_form(around.form, around.user, around.id)
+            around = self._outer(around.parent) if around.parent else None
+        return origins.find(value, call)
+
+    def _read(self, session: str) -> SessionOrigins:
+        """The origins of a session, with all that its transcript holds now."""
+        live, undone = self._live.get(session), self._transcript.undone
+        if live is None or live.undone != undone:  # what was undone may have been taken in
+            live = self._live[session] = _Live(SessionOrigins(self._tools, self._outer), undone=undone)
+        self._live.move_to_end(session)
+        while len(self._live) > SESSIONS:
+            self._live.popitem(last=False)
+        if live.behind:
+            for event in self._transcript.events(session, after=live.seen):
+                _take(live.origins, event)
+                live.seen = event.seq
+            live.behind = False
+        return live.origins
+
+    def _heard(
+        self, session: str, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str
+    ) -> None:
+        """Take in an event that is written now. Where that fails it is read at the next look-up, which then
+        fails in its place."""
+        live = self._live.get(session)
+        if live is None or live.behind:
+            return
+        if seq <= live.seen:  # the session was removed, and is begun anew
+            del self._live[session]
+            return
+        live.behind = seq != live.seen + 1
+        if not live.behind:
+            try:
+                live.origins.take(seq, kind, data, run, parent, key)
+            except Exception:
+                del self._live[session]
+            else:
+                live.seen = seq
+
+
+def past_calls(
+    transcript: Transcript, session: str, tools: Callable[[], ToolTable]
+) -> Iterator[tuple[Event, Call, Origins]]:
+    """The calls of a session in their order, each with its event and with the origins as they were then: they
+    go on when the next is asked for."""
+    origins, routes = SessionOrigins(tools), _Routes()
+    for event in transcript.events(session):
+        if event.kind == "call":
+            data = event.data
+            user = str(data.get("user") or origins.user_of(event.run))
+            depth = event.key.removeprefix(f"{event.run}/").count("/") + event.run.count(SUB_AGENT)
+            marks = {"user": user, "session": session, "depth": depth, "key": event.key, "run": event.run}
+            call = new_call(read_form(data["form"]), route=routes.of(event, data, depth), **marks)
+            yield event, call, origins
+        routes.take(event)
+        _take(origins, event)
+
+
+class _Routes:
+    """The ways by which the calls of a transcript came, which tells them only of calls without a run."""
+
+    def __init__(self) -> None:
+        self._chats: set[str] = set()
+        self._flights: set[int] = set()
+        self._programs: set[int] = set()
+
+    def take(self, event: Event) -> None:
+        if event.kind == "stimulus" and "chat" in event.data:
+            self._chats.add(event.run)
+        elif event.kind == "flight":
+            self._flights.add(event.seq)
+        elif event.kind == "call" and read_form(event.data["form"]).tool == PROGRAMS:
+            self._programs.add(event.seq)
+
+    def of(self, event: Event, data: Mapping[str, Any], depth: int) -> Route:
+        if not event.run:
+            route: Route = data["route"]
+            return route
+        if event.parent in self._programs:
+            return "program"
+        if event.parent in self._flights:
+            return "flight"
+        if event.run.endswith(SUB_AGENT):
+            return "agent"
+        return "tool" if depth else "chat" if event.run in self._chats else "reply"
+
+
+def _take(origins: SessionOrigins, event: Event) -> None:
+    data = event.data if event.kind in HEARD else {}
+    origins.take(event.seq, event.kind, data, event.run, event.parent, event.key)
+
+
+def _values(form: CallForm) -> list[Any]:
+    return [*form.positional, *form.args.values()]
+
+
+def _texts_in(program: Any) -> Iterator[str]:
+    """The texts in a program, where it is one."""
+    try:
+        pending = list(read_all(program)) if isinstance(program, str) else []
+    except ReadError:
+        return
+    while pending:
+        node = pending.pop()
+        if isinstance(node, m.String):
+            yield str(node)
+        elif isinstance(node, m.Sequence):
+            pending.extend(node)

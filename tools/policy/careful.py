@@ -1,0 +1,83 @@
+"""The default verdict where a policy file says ``(careful)``: what does more than read is asked about, unless
+the person or a field of a result has named each place that it goes to.
+
+It knows origins and what tools declare; it must not know rules, files or sessions. It is a fence for
+destinations: what a text means is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from quoth.tools.call.call import Verdict
+from quoth.tools.call.values import UNKNOWN
+from quoth.tools.errors import ToolError
+from quoth.tools.origin.leaves import leaves, links_of
+from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
+from quoth.tools.policy.origins import in_words, origin_of
+from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
+from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.roles import Destination, always_asks, destinations
+from quoth.tools.registry.table import CognitiveTool
+
+CAREFUL = "(careful)"
+TOLD = 3  # arguments and links in a verdict
+
+Careful: TypeAlias = Callable[[Mapping[str, Any], EvaluationContext], Verdict]
+
+
+def careful_of(tool: CognitiveTool) -> Careful:
+    """The verdict on calls of a tool that no rule decides. Its reason says which argument, and where that is
+    from."""
+    usual = by_effects(tool)
+    if changes_nothing(tool):
+        return lambda args, facts: usual
+    if why := always_asks(tool) or (IN_WORDS["runs"] if "runs" in tool.effects else ""):
+        return lambda args, facts: Verdict("ask", why, CAREFUL)
+    named = {destination.name: destination for destination in destinations(tool)}
+
+    def judge(args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
+        known: list[str] = []
+        strange: list[str] = []
+        for param in tool.params:
+            value = args.get(param.name)
+            if value is UNKNOWN:
+                strange.append(f"what :{param.name} will be is not known yet")
+            elif type(value) is not type(param.default) or value != param.default:
+                for noted in _destinations_in(value, param, named.get(param.name), facts):
+                    if isinstance(noted, str):
+                        strange.append(noted)
+                    else:
+                        (known if noted.origin.known else strange).append(in_words(noted, facts))
+        told = strange or known
+        origin = "; ".join(told[:TOLD]) + (f"; and {len(told) - TOLD} more" if len(told) > TOLD else "")
+        reason = f"{usual.reason}, and {origin or 'names no place that it goes to'}"
+        return Verdict("ask" if strange else "allow", reason, CAREFUL, origin=origin)
+
+    return judge
+
+
+def _destinations_in(
+    value: Any, param: Param, named: Destination | None, facts: EvaluationContext
+) -> Iterator[Noted | str]:
+    """The destinations in an argument, each with its origin; a sentence where nobody can tell that."""
+    if named is None:
+        places = [link.text for link in links_of(value) if link.kind != "path"]
+    elif named.outside:
+        places = [path for path in paths_in(value) if _leads_outside(path, facts)]
+    else:
+        places = list(leaves(value))
+    for place in places:
+        origin = origin_of(place, facts)
+        if origin is None:
+            yield f"where :{param.name} comes from is not known here"
+            return
+        yield Noted(param.name, place, origin, named is None and place != value)
+
+
+def _leads_outside(path: str, facts: EvaluationContext) -> bool:
+    try:
+        return facts.trail(path) is None
+    except ToolError:
+        return True

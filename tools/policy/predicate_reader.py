@@ -1,0 +1,284 @@
+"""Reads the predicates of policy rules: what stands for a value in a rule becomes one test of it.
+
+A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
+with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
+may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
+``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
+``(and P…)``, ``(or P…)``. Of an address of the web there are ``(host "example.org")``, ``(scheme "https")``
+and ``(path P)``, where ``(under "/docs")`` means the path of a page. Where a value comes from
+is asked by ``(in-task)``, ``(in-field)``, ``(in-field search-contacts)``, ``(in-text)`` and ``(made-up)``;
+``(links P)`` is about each address, host and account in a text.
+
+It must not know rules, limits or files. Recursion is bounded by the depth limit of the reader of forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.errors import QuothError, ToolError, UsageError, did_you_mean
+from quoth.tools.lisp.forms import kebab
+from quoth.tools.lisp.printer import CONSTANTS, show
+from quoth.tools.lisp.source import Place, Source
+from quoth.tools.policy.model import OriginTest
+from quoth.tools.policy.predicates import (
+    Predicate,
+    all_of,
+    any_of,
+    anything,
+    at_key,
+    compares,
+    equals_dict,
+    equals_list,
+    equals_number,
+    equals_text,
+    identical,
+    length,
+    matches,
+    negated,
+    of_items,
+    under,
+)
+from quoth.tools.registry.parameters import NAME
+from quoth.tools.safe_regex import compiled
+
+PREDICATES = (
+    "under",
+    "matches",
+    "one-of",
+    "len",
+    "any",
+    "every",
+    "not",
+    "and",
+    "or",
+    "key",
+    "host",
+    "scheme",
+    "path",
+    ">",
+    ">=",
+    "<",
+    "<=",
+    "=",
+    "!=",
+    "in-task",
+    "in-field",
+    "in-text",
+    "made-up",
+    "links",
+)
+ORIGINS = ("in-task", "in-field", "in-text", "made-up")
+_SIGNS = (">", ">=", "<", "<=", "=", "!=")
+ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
+
+
+class PredicateReader:
+    """Reads the predicates of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.origins: list[OriginTest] = []  # those of the rule that is read
+        self.argument = ""  # whose predicate is read
+        self._around: list[str] = []
+
+    def place(self, node: Any) -> Place:
+        return Place(self.source, node.start_line or 1, node.start_column or 1)
+
+    def fault(self, node: Any, message: str) -> UsageError:
+        return UsageError(self.place(node).complaint(message))
+
+    def number(self, item: Any) -> Predicate:
+        """What follows ``depth`` or ``len``: a predicate, or a comparison without its parentheses."""
+        rest = item[1:]
+        if len(rest) == 2 and isinstance(rest[0], m.Symbol) and str(rest[0]) in _SIGNS:
+            return self.comparison(str(rest[0]), rest[1])
+        return self.predicate(self.one(item, "(> 2)"))
+
+    def one(self, item: Any, example: str) -> Any:
+        if len(item) != 2:
+            raise self.fault(item, f"({item[0]} …) takes one predicate, as in ({item[0]} {example}).")
+        return item[1]
+
+    def predicate(self, node: Any) -> Predicate:
+        if node == ANYTHING:
+            return anything
+        if not isinstance(node, m.Expression):
+            return self.literal(node)
+        head = str(node[0]) if node and isinstance(node[0], m.Symbol) else ""
+        if head not in PREDICATES:
+            hint = did_you_mean(head, PREDICATES) or f" There are {', '.join(PREDICATES)}."
+            at = node[0] if node else node
+            raise self.fault(at, f"There is no predicate {show(at)}.{hint}")
+        self._around.append(head)
+        found = self.called(head, node)
+        self._around.pop()
+        return found
+
+    def called(self, head: str, node: Any) -> Predicate:
+        rest = node[1:]
+        if head in ORIGINS:
+            return self.of_origin(head, node)
+        if head == "links":
+            from quoth.tools.policy.origins import of_links  # here: few policies are about origins
+
+            return of_links(self.predicate(self.one(node, "(or (in-task) (in-field))")))
+        if head in _SIGNS:
+            if len(rest) != 1:
+                raise self.fault(node, f"({head} …) takes one value.")
+            return self.comparison(head, rest[0])
+        if head in ("and", "or", "one-of", "host", "scheme") and not rest:
+            raise self.fault(node, f"({head}) says nothing.")
+        if head == "and":
+            heads = {str(item[0]) for item in rest if item and isinstance(item, m.Expression)}
+            known, strange = heads.intersection(ORIGINS[:2]), heads.intersection(ORIGINS[2:])
+            if known and strange:
+                raise self.fault(
+                    node, f"This never holds: ({min(strange)}) is what is in no task and no field."
+                )
+            return all_of([self.predicate(item) for item in rest])
+        if head == "or":
+            return any_of([self.predicate(item) for item in rest])
+        if head == "one-of":
+            return any_of([self.literal(item) for item in rest])
+        if head == "not":
+            return negated(self.predicate(self.one(node, '"x"')))
+        if head in ("host", "scheme", "path"):
+            return self.of_url(head, node)
+        if head == "len":
+            argument, self.argument = self.argument, ""  # a length comes from nowhere
+            found = length(self.number(node))
+            self.argument = argument
+            return found
+        if head in ("any", "every"):
+            return of_items(self.predicate(self.one(node, '"x"')), every=head == "every")
+        if head == "key":
+            if len(rest) != 2:
+                raise self.fault(node, '(key …) takes a name and a predicate: (key "name" "x").')
+            return at_key(self.text(rest[0], "a key"), self.predicate(rest[1]))
+        if len(rest) != 1:
+            raise self.fault(node, f'({head} …) takes one text: ({head} "x").')
+        text = self.text(rest[0], f"({head} …)")
+        if head == "under":
+            return self.under(rest[0], text)
+        try:
+            return matches(compiled(text))
+        except QuothError as error:
+            raise self.fault(rest[0], str(error)) from None
+
+    def of_origin(self, head: str, node: Any) -> Predicate:
+        """A predicate of where a value comes from."""
+        from quoth.tools.policy.origins import of_origin  # here: few policies are about origins
+
+        if not self.argument:
+            raise self.fault(node, f"{show(node)} is about an argument of a call, and here is none.")
+        if head != "in-field" and len(node) > 1:
+            raise self.fault(node[1], f"({head}) takes nothing.")
+        tools = [(self.tool_name(item), self.place(item)) for item in node[1:]]
+        self.origins.append(
+            OriginTest(self.argument, head, tuple(tools), tuple(self._around), self.place(node))
+        )
+        return of_origin(head, frozenset(name for name, _ in tools))
+
+    def tool_name(self, node: Any) -> str:
+        name = kebab(str(node)) if isinstance(node, (m.Symbol, m.String)) else ""
+        if not NAME.match(name) or isinstance(node, m.FString):
+            raise self.fault(node, f"(in-field …) takes names of tools, not {show(node)}.")
+        return name
+
+    def under(self, node: Any, folder: str) -> Predicate:
+        if "\0" in folder:
+            raise self.fault(node, "A path cannot contain a NUL character.")
+        return under(folder)
+
+    def of_url(self, head: str, node: Any) -> Predicate:
+        """A predicate of an address of the web."""
+        from quoth.tools.call.web_url import PORTS  # here: few policies are about addresses
+        from quoth.tools.policy.urls import has_host, has_path, has_scheme, read_pattern
+
+        if head == "path":
+            return has_path(_UrlPathReader(self.source).predicate(self.one(node, '(under "/docs")')))
+        if head == "scheme":
+            for item in node[1:]:
+                if self.text(item, "a scheme") not in PORTS:
+                    raise self.fault(item, f'A scheme is "https" or "http", not {show(item)}.')
+            return has_scheme(frozenset(map(str, node[1:])))
+        try:
+            return has_host([read_pattern(self.text(item, "a host")) for item in node[1:]])
+        except ToolError as error:
+            raise self.fault(node, str(error)) from None
+
+    def comparison(self, sign: str, node: Any) -> Predicate:
+        if sign == "=":
+            return self.literal(node)
+        if sign == "!=":
+            return negated(self.literal(node))
+        if not isinstance(node, (m.Integer, m.Float)) or node != node:
+            raise self.fault(node, f"({sign} …) takes a number, not {show(node)}.")
+        return compares(sign, int(node) if isinstance(node, m.Integer) else float(node))
+
+    def literal(self, node: Any) -> Predicate:
+        """Equality with a value. Inside lists and dictionaries, predicates may stand for values."""
+        if isinstance(node, (m.Bytes, m.FString, m.Complex, m.Set)):
+            pass
+        elif isinstance(node, m.String):
+            return equals_text(str(node))
+        elif isinstance(node, m.Integer):
+            return equals_number(int(node))
+        elif isinstance(node, m.Float):
+            if node == node:
+                return equals_number(float(node))
+        elif isinstance(node, (m.List, m.Tuple)):
+            more = bool(node) and node[-1] == _AND_SO_ON
+            return equals_list([self.predicate(item) for item in (node[:-1] if more else node)], more)
+        elif isinstance(node, m.Dict):
+            if len(node) % 2:
+                raise self.fault(node, "This dictionary has a key without a value.")
+            pairs = zip(node[::2], node[1::2], strict=True)
+            return equals_dict({self.text(key, "a key"): self.predicate(item) for key, item in pairs})
+        elif isinstance(node, m.Symbol):
+            name = str(node)
+            if name in CONSTANTS:
+                return identical(CONSTANTS[name])
+            if node == _AND_SO_ON:
+                raise self.fault(node, '... stands at the end of a list: ["git" ...].')
+            raise self.fault(node, f'{name} is no value; a text is written "{name}".')
+        elif isinstance(node, m.Keyword):
+            raise self.fault(node, f'{show(node)} is no value; a text is written "{node.name}".')
+        raise self.fault(
+            node, f"{show(node)} is no value here; there are texts, numbers, True, False, nil, […], {{…}}."
+        )
+
+    def text(self, node: Any, what: str) -> str:
+        if not isinstance(node, m.String) or isinstance(node, m.FString):
+            raise self.fault(node, f'{what} is a text, written "x"; not {show(node)}.')
+        return str(node)
+
+    def word(self, node: Any, known: Sequence[str], where: str) -> str:
+        """A word out of a closed set, written :word or word."""
+        name = str(node.name) if isinstance(node, m.Keyword) else str(node)
+        if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
+            words = ", ".join(f":{word}" for word in known)
+            hint = did_you_mean(name, known) or f" There are {words}."
+            raise self.fault(node, f"{where} has no {show(node)}.{hint}")
+        return name
+
+
+class _UrlPathReader(PredicateReader):
+    """Reads what stands inside of ``(path …)``, where a path is that of a page."""
+
+    def under(self, node: Any, folder: str) -> Predicate:
+        if not folder.startswith("/"):
+            raise self.fault(node, f'The path of a page begins with a slash: (under "/{folder}").')
+        from quoth.tools.policy.urls import below
+
+        return below(folder)
+
+    def of_url(self, head: str, node: Any) -> Predicate:
+        raise self.fault(node, f"({head} …) is about an address, and this is the path of one.")
+
+    def of_origin(self, head: str, node: Any) -> Predicate:
+        raise self.fault(node, f"({head}) is about a whole address, and this is the path of one.")

@@ -1,0 +1,137 @@
+"""Which parameters of a tool say where something goes, and which tools always ask: declared, or inferred.
+
+Inferred is by names and types alone, from the lists here. Knows definitions; it must not know calls,
+values or policies.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.param_types import is_json
+from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.tool import HARMLESS, CognitiveTool
+
+# The words of a parameter's name that make it a destination: the last one decides, in singular or plural.
+DESTINATIONS = frozenset(
+    ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant",
+     "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
+     "address", "url", "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip",
+     "account", "iban", "channel", "chat", "room", "phone", "mobile", "handle", "destination", "id")
+)  # fmt: skip
+NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
+# The formats of a JSON Schema, as pydantic names its own types, that do.
+FORMATS = frozenset(
+    ("email", "idn-email", "name-email", "uri", "uri-reference", "iri", "url", "hostname", "idn-hostname",
+     "ipv4", "ipv6", "ipvanyaddress", "ipvanynetwork", "uuid", "uuid1", "uuid3", "uuid4", "uuid5")
+)  # fmt: skip
+# The words of a tool's name that say what it does, where its effects do not.
+DELETING = frozenset(("delete", "remove", "erase", "purge", "wipe", "drop", "destroy", "cancel"))
+PAYING = frozenset(("pay", "buy", "purchase", "donate", "refund"))
+PASSWORDS = frozenset(("password", "passwd", "passphrase", "passcode", "pin"))
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A parameter whose values say where something goes, and how that is known: ``declared``, ``by its
+    name``, ``by its type``. A path is one only where it leads ``outside`` of the workspace."""
+
+    name: str
+    why: str
+    outside: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.why})"
+
+
+def destinations(tool: CognitiveTool) -> tuple[Destination, ...]:
+    """The destinations of a tool, in the order of its parameters; none of one that does nothing but read and
+    ask."""
+    if HARMLESS.issuperset(tool.effects):
+        return ()
+    return tuple(found for param in tool.params if (found := _destination(param)) is not None)
+
+
+def always_asks(tool: CognitiveTool) -> str:
+    """Why no call of a tool is made without a person where nothing else is known of it, ``it deletes``; empty
+    if there is no such reason."""
+    effects = frozenset(tool.effects)
+    if effects <= HARMLESS:
+        return ""
+    said = _words(tool.name)
+    reasons = []
+    if "deletes" in effects or not DELETING.isdisjoint(said):
+        reasons.append("it deletes")
+    if "pays" in effects or not PAYING.isdisjoint(said):
+        reasons.append("it pays")
+    if not PASSWORDS.isdisjoint(said):
+        reasons.append("it is about a password")
+    else:
+        reasons += [f"it is given a secret ({param.name})" for param in tool.params if _is_password(param)][
+            :1
+        ]
+    return " and ".join(reasons)
+
+
+def roles_data(tool: CognitiveTool) -> dict[str, Any]:
+    """Both as JSON data."""
+    found = [{"name": one.name, "why": one.why} for one in destinations(tool)]
+    return {"destinations": found, "always_asks": always_asks(tool)}
+
+
+def _destination(param: Param) -> Destination | None:
+    if param.role:
+        return Destination(param.name, "declared") if param.role == "destination" else None
+    if param.secret or param.type in (bool, Code):
+        return None
+    if param.holds_paths:
+        return Destination(param.name, "a place outside of the workspace", outside=True)
+    if _names_one(param.name):
+        return Destination(param.name, "by its name")
+    return Destination(param.name, "by its type") if any(map(_tells_one, _schemas(param.type))) else None
+
+
+def _is_password(param: Param) -> bool:
+    return param.secret or not PASSWORDS.isdisjoint(_words(param.name))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def _names_one(name: str) -> bool:
+    words = _words(name) or [""]
+    while len(words) > 1 and words[-1] in NAMING:
+        words.pop()
+    last = words[-1]
+    return not DESTINATIONS.isdisjoint((last, last.removesuffix("s"), last.removesuffix("es")))
+
+
+def _schemas(hint: Any) -> Iterator[Any]:
+    """The JSON Schemas in a type."""
+    if is_json(hint):
+        yield hint.schema
+    for arg in typing.get_args(hint):
+        yield from _schemas(arg)
+
+
+def _tells_one(schema: Any) -> bool:
+    """Whether values of a schema hold a destination, by its format or by the name of a field."""
+    if isinstance(schema, list):
+        return any(map(_tells_one, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    if isinstance(schema.get("format"), str) and schema["format"] in FORMATS:
+        return True
+    fields = schema.get("properties")
+    if isinstance(fields, Mapping) and (any(map(_names_one, fields)) or _tells_one([*fields.values()])):
+        return True
+    return any(
+        _tells_one(schema.get(key))
+        for key in ("items", "prefixItems", "anyOf", "oneOf", "additionalProperties")
+    )
