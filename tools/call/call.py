@@ -52,7 +52,7 @@ class Verdict:
     reason: str = ""
     rule: str = field(default="", compare=False)
     each_time: bool = field(default=False, repr=False)
-    origin: str = field(default="", compare=False)
+    origin: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
