@@ -162,6 +162,7 @@ class Call:
     quoted: str = ""
     confidence: float | None = None
     each_time: bool = False
+    edited: bool = False
 
     @property
     def tool(self) -> str:
@@ -219,6 +220,7 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         event=0,
         repairs=(),
         quoted="",
+        edited=False,
     )
 
 
