@@ -181,7 +181,7 @@ TEACHER = "(ask (send-email :recipients (not (every (or (in-task) (in-field)))))
         # a secret is named and never shown; what would move a terminal is made visible; a long text is cut
         ("(ask (send-email :pin (made-up)))", '(send-email :pin "1234")', ":pin, a secret, is the"),
         ("(ask (send-email :body (made-up)))", '(send-email :body "a\\x1b[2Jb")', ":body a\\x1b[2Jb is"),
-        ("(ask (send-email :body (made-up)))", '(send-email :body "password=ab12")', ":body password=[secret]"),
+        ("(ask (send-email :body (made-up)))", '(send-email :body "key=ab12")', ":body key=[secret]"),
         ("(ask (send-email :body (made-up)))", f'(send-email :body "{"x" * 200}")', f":body {'x' * 79}… is"),
     ],
 )  # fmt: skip
