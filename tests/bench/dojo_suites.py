@@ -43,7 +43,7 @@ TOOLS: Mapping[str, Said] = {
     # workspace: mail
     "send_email": Said(("net",), MAIL),
     "delete_email": Said(("writes", "deletes"), True),
-    "get_unread_emails": Said(("reads", "writes"), MAIL),  # they are marked as read
+    "get_unread_emails": Said(free_text=MAIL),  # it marks them as read, as reading does everywhere
     "get_sent_emails": Said(free_text=MAIL),
     "get_received_emails": Said(free_text=MAIL),
     "get_draft_emails": Said(free_text=MAIL),
