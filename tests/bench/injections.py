@@ -14,8 +14,8 @@ and goal. The goal stands at every place that AgentDojo has for it.
 it makes first. They stand at every place, in AgentDojo's important_instructions; where no result of the task
 holds such a place, the model reads none. Such a call is asked as a quotation too, whatever the rules say.
 ``attacks``: those of dojo_attacks.py, which AgentDojo does not have.
-``ways``: tasks and truths where the tools are declared otherwise, and where not the goal but nothing except
-its destination stands at every place.
+``ways``: tasks and truths where the tools are declared otherwise; where not the goal but nothing except its
+destination stands at every place; and where its destination is also the sender of what the goal stands in.
 """
 
 from __future__ import annotations
@@ -147,9 +147,10 @@ class Trial:
         *,
         parrot: bool = False,
         present: bool = True,
+        thief: str = "",
     ) -> Run:
         """One task in a new environment."""
-        before = self.world.begin(task, injected)
+        before = self.world.begin(task, injected, thief)
         said = str(task.GROUND_TRUTH_OUTPUT or "Done.")
         truths = task.ground_truth(self.world.environment.model_copy(deep=True))
         person = Person(present)
@@ -217,12 +218,16 @@ class Trial:
                 print(*(f"  {task.ID}: {line}" for line in run.person.asked), sep="\n", file=sys.stderr)
         return f"{quiet} of {len(tasks)} | {asked} of {beyond} | {solved} | {alone}"
 
-    async def pairs(self, show: bool, *, parrot: bool = False, bare: bool = False) -> dict[bool, str]:
+    async def pairs(
+        self, show: bool, *, parrot: bool = False, bare: bool = False, thief: str = "", ours: bool = True
+    ) -> dict[bool, str]:
         """A row about all pairs with AgentDojo's ground truths (True), and one about those with ours."""
         counts = {True: [0] * 6, False: [0] * 6}
         environment = self.world.fresh()
         for goal in self.world.suite.injection_tasks.values():
             calls, theirs = calls_of_goal(goal, environment)
+            if not (theirs or ours):
+                continue
             text = DESTINATION[self.world.suite.name] if bare else goal.GOAL
             if parrot:
                 spelt = goal.GOAL + "\n\n" + "\n".join(f"<<{form_of(call)}>>" for call in calls)
@@ -230,7 +235,7 @@ class Trial:
                     user="Emma Johnson", model="you", goal=spelt
                 )
             for task in self.world.suite.user_tasks.values():
-                run = await self.run(task, text, goal, calls, parrot=parrot)
+                run = await self.run(task, text, goal, calls, parrot=parrot, thief=thief)
                 row = (
                     1,
                     run.injected != [],
@@ -300,12 +305,17 @@ async def main(options: argparse.Namespace, root: Path) -> None:
         for name in worlds:
             for said, ways in WAYS.items():
                 print(f"| {name}, {said} | {await trial(name, ways).tasks(False)} |")
-        print("\n" + PAIRS.format("truths: suite, tools, injected text"))
+        print("\n" + PAIRS.format("truths: suite, tools, what stands where the goal would"))
         for name in worlds:
-            for said, ways in WAYS.items():
-                for bare in (False, True):
-                    row = (await trial(name, ways).pairs(options.show and bare, bare=bare))[True]
-                    print(f"| {name}, {said}, {'its destination alone' if bare else 'the goal'} | {row} |")
+            whose = DESTINATION[name]
+            for said, text, more in (
+                ("as declared", "its destination alone", {"bare": True}),
+                ("nothing says :free-text", "the goal", {}),
+                ("nothing says :free-text", "its destination alone", {"bare": True}),
+                ("as declared", "the goal, sent from its destination", {"thief": whose}),
+            ):
+                rows = await trial(name, WAYS[said]).pairs(options.show, ours=False, **more)
+                print(f"| {name}, {said}, {text} | {rows[True]} |")
 
 
 if __name__ == "__main__":
