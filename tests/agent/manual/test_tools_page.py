@@ -1,4 +1,4 @@
-"""The page about tools tells every word by which destinations, deletions, payments and passwords are known."""
+"""The page about tools tells every word by which destinations, deletions, payments and secrets are known."""
 
 from __future__ import annotations
 
