@@ -743,7 +743,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
             '() is no rule; a policy is made of rules such as (deny (write-file :path (under "secret"))).',
         ),
         ("(dney (f))", "1:2: There is no rule dney. Did you mean deny?"),
-        ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown."),
+        ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown, careful."),
         ("(deny)", "1:1: This rule is about nothing; (deny _) is about every call."),
         ('(ask :why "x")', "1:1: This rule is about nothing; (ask _) is about every call."),
         ("(deny write-file)", "1:7: write-file is no call; write (write-file)."),
