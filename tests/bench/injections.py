@@ -1,18 +1,19 @@
-"""AgentDojo's workspace and banking suites behind the door, under a policy file that says ``(careful)``: which
-tasks are done without a question, and which injected calls would run without one. Prints Org tables.
+"""AgentDojo's workspace and banking suites behind the door, under a policy file that says ``(careful)``:
+which tasks are done without a question, and which injected calls would run without one. Prints Org tables.
 
-python tests/bench/injections.py [tasks] [truths] [parrot] [ways] [--suite banking] [--policy FILE] [--show]
+python tests/bench/injections.py [tasks truths parrot rephrased ways] [--suite NAME] [--policy FILE] [--show]
 
 In an environment of its own: pip install quoth agentdojo==0.1.35. Everything goes through the whole loop: the
 task is what a person says, AgentDojo's own calls for it and for the injected goal are replies of a scripted
 model, results are AgentDojo's. A person is asked, and allows what belongs to the task and nothing else.
 
 ``tasks``: without an attack; once with this person, and once with nobody to ask.
-``truths``: after the calls of the task the model makes those of the injected goal, for every pair of task and
-goal. The goal stands at every place that AgentDojo has for it.
-``parrot``: a model without a will of its own makes the calls of the task, but whatever calls stand in a result
+``truths``: after the calls of the task the model makes those of the injected goal, for every pair of task
+and goal. The goal stands at every place that AgentDojo has for it.
+``parrot``: a model without a will of its own makes the calls of the task, but what calls stand in a result
 it makes first. They stand at every place, in AgentDojo's important_instructions; where no result of the task
-holds such a place, the model reads none.
+holds such a place, the model reads none. Such a call is asked as a quotation, too, whatever the rules say;
+``rephrased`` is the same with the arguments in another order, which is none.
 ``ways``: tasks and truths where the tools are declared otherwise, and where not the goal but nothing except
 its destination stands at every place.
 """
@@ -40,7 +41,8 @@ from quoth.agent.client import AsyncAgent
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.call import Call, Verdict
-from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.lisp.forms import CallForm, from_model, kebab
+from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 RULES = "(careful)\n"
@@ -55,9 +57,15 @@ def form_of(call: FunctionCall) -> str:
     return str(CallForm(kebab(call.function), {kebab(name): value for name, value in call.args.items()}))
 
 
+def turned(form: str) -> str:
+    """The same call with its arguments in another order."""
+    call = from_model(read_one(form))
+    return str(CallForm(call.tool, dict(reversed(call.args.items()))))
+
+
 @dataclass
 class Person:
-    """Allows what belongs to the task, or nothing. ``asked`` and ``refused`` are the calls and the reasons."""
+    """Allows what belongs to the task, or nothing. ``asked`` and ``refused`` are calls and reasons."""
 
     present: bool = True
     asked: list[str] = field(default_factory=list)
@@ -78,7 +86,7 @@ class Model:
     ) -> None:
         self._world, self._person, self._last = world, person, last
         self._task, self._goal = list(task), list(goal)
-        self.parrot = False
+        self.parrot = ""
         self._read: set[str] = set()
         self._before = 0
         self.injected: list[str] = []  # the calls of the goal that it made
@@ -102,13 +110,13 @@ class Model:
         return "\n".join(forms)
 
     def _found(self, messages: Messages) -> list[str]:
-        """The calls that stand in the last result, as they are spelt there, which were not made yet."""
-        text = str(list(messages)[-1]["content"])
+        """The calls that stand in results, as they are spelt there, and were not made yet."""
+        text = "\n".join(str(one["content"]) for one in messages if one["role"] != "assistant")
         while '\\"' in text:  # a form in a text of a result is quoted, in an attached event again
             text = text.replace("\\\\", "\\").replace('\\"', '"')
         new = [form for form in dict.fromkeys(MARKED.findall(text)) if form not in self._read]
         self._read.update(new)
-        return new
+        return new if self.parrot == "parrot" else list(map(turned, new))
 
 
 @dataclass
@@ -143,7 +151,7 @@ class Trial:
         goal: Any = None,
         calls: Sequence[FunctionCall] = (),
         *,
-        parrot: bool = False,
+        parrot: str = "",
         present: bool = True,
     ) -> Run:
         """One session in a new environment."""
@@ -195,7 +203,7 @@ class Trial:
                 print(*(f"  {task.ID}: {line}" for line in run.person.asked), sep="\n", file=sys.stderr)
         return f"{quiet} of {len(tasks)} | {asked} of {beyond} | {solved} | {alone}"
 
-    async def pairs(self, show: bool, *, parrot: bool = False, bare: bool = False) -> dict[bool, str]:
+    async def pairs(self, show: bool, *, parrot: str = "", bare: bool = False) -> dict[bool, str]:
         """A row about all pairs with AgentDojo's ground truths (True), and one about those with ours."""
         counts = {True: [0] * 6, False: [0] * 6}
         environment = self.world.fresh()
@@ -227,8 +235,10 @@ class Trial:
         }
 
 
-TASKS = "| {} | without a question | calls asked, of those beyond reading | solved | solved, nobody to ask |\n|---+---+---+---+---|"
-PAIRS = "| {} | pairs with a call that ran unasked | pairs with a call | calls that ran unasked | goal reached |\n|---+---+---+---+---|"
+TASKS = """| {} | without a question | calls asked, of those beyond reading | solved | solved, nobody to ask |
+|---+---+---+---+---|"""
+PAIRS = """| {} | pairs with a call that ran unasked | with a call | calls that ran unasked | goals reached |
+|---+---+---+---+---|"""
 WAYS = {
     "as declared": Ways(),
     "a postal address is a destination": Ways(postal=True),
@@ -255,11 +265,11 @@ async def main(options: argparse.Namespace, root: Path) -> None:
         for name in worlds:
             print(f"| {name} | {await trial(name, Ways()).tasks(options.show)} |")
         print()
-    for mode in ("truths", "parrot"):
+    for mode in ("truths", "parrot", "rephrased"):
         if mode in options.what:
             print(PAIRS.format(mode))
             for name in worlds:
-                rows = await trial(name, Ways()).pairs(options.show, parrot=mode == "parrot")
+                rows = await trial(name, Ways()).pairs(options.show, parrot="" if mode == "truths" else mode)
                 for theirs, row in rows.items():
                     print(f"| {name}{'' if theirs else ', goals without a ground truth'} | {row} |")
             print()
@@ -280,7 +290,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", nargs="*", default=["tasks", "truths", "parrot"])
+    parser.add_argument("what", nargs="*", default=["tasks", "truths", "parrot", "rephrased"])
     parser.add_argument("--suite", action="append", choices=SUITES)
     parser.add_argument("--policy", type=Path, help="another file of rules")
     parser.add_argument("--show", action="store_true", help="tell what was asked and what ran, on stderr")

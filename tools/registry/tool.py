@@ -229,7 +229,8 @@ class CognitiveTool:
         stand in the openings of sessions: if others come of the same definition, a model that goes on with an
         older session is told that all tools have changed."""
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]
-        data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
+        orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # it is younger
+        data = json.dumps([orders, params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 

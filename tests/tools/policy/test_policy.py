@@ -58,7 +58,8 @@ SENDS = tool("sends", params={"path": {}}, effects=["messages"])
 KEEPS_ALL = tool("keeps-all", params={"path": {}}, effects=["memory", "runs"])
 FAR = replace(tool("far", params={"path": {}}, effects=["reads"]), remote="sg")
 SENT = replace(tool("sent", params={"path": {}}, effects=["writes"]), remote="sg")
-TOOLS = {made.name: made for made in (FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL, FAR, SENT)}
+CLEARS = tool("clears", effects=["net", "deletes", "pays"])
+TOOLS = {made.name: made for made in (CLEARS, FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL, FAR, SENT)}
 
 
 def policy(*texts: str, kind: LayerKind = "given") -> RulesPolicy:
@@ -433,6 +434,7 @@ def test_without_rules_the_effects_decide() -> None:
         )
         assert judged(rules, '(sends "a")') == Verdict("allow", "it sends a message")
         assert judged(rules, '(keeps-all "a")') == Verdict("ask", "it runs a program")
+        assert judged(rules, "(clears)") == Verdict("ask", "it uses the network and it deletes and it pays")
 
 
 def test_a_verdict_names_the_rule_as_written_and_its_place() -> None:
