@@ -22,7 +22,7 @@ from quoth.agent.repl.highlight import STYLE, LispLexer, MatchingBracket
 from quoth.agent.repl.indent import indentation
 from quoth.agent.repl.typed import is_form, read_typed
 from quoth.tools.call.redaction import redact_line
-from quoth.tools.storage.database import private_file, private_folder
+from quoth.tools.storage.private import private_file, private_folder
 from quoth.tools.storage.paths import state_dir
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import pytest
@@ -67,8 +67,38 @@ class FullDisk:
             raise apsw.FullError("database or disk is full")
 
 
+class CountingFile(apsw.VFSFile):
+    """Tells its disk of each sync."""
+
+    def __init__(self, disk: CountingDisk, name: Any, flags: Any) -> None:
+        self._disk = disk
+        super().__init__("", name, flags)
+
+    def xSync(self, flags: int) -> None:
+        self._disk.synced += 1
+        super().xSync(flags)
+
+
+class CountingDisk:
+    """A disk that counts its syncs, by SQLite and beside it. With an ``error`` those beside it fail."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.synced = 0
+        self.error: OSError | None = None
+        self.vfs = Disk(name, lambda file, flags: CountingFile(self, file, flags))
+
+    def sync(self, file: int) -> None:
+        self.synced += 1
+        if self.error is not None:
+            raise self.error
+
+
+Watched = TypeVar("Watched", "FullDisk", CountingDisk)
+
+
 @contextlib.contextmanager
-def every_store_on(disk: FullDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[FullDisk]:
+def every_store_on(disk: Watched, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     """Within it every store that is opened lies on this disk."""
 
     class Connection(apsw.Connection):

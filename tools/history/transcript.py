@@ -100,7 +100,8 @@ class Transcript:
         open transaction, when that commits."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         with self.together() as execute:
-            last, before = last_event(execute, session)
+            known = self._store().known
+            last, before = known.get(("event", session)) or last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
             bare = without_secrets(data, lambda said: self.hidden(session, said))
             if "value" in data and self._secrets.get(session):
@@ -110,6 +111,7 @@ class Transcript:
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
             _insert(execute, session, event)
+            known["event", session] = last + 1, digest
         if self.observer is not None:
             self.observer(session, last + 1, kind, data, run, parent, key)
         return last + 1
@@ -323,6 +325,7 @@ class Transcript:
                 if event.digest != (before := digest_of(before, event.shown)):
                     raise TranscriptError(f"Event {event.id} was changed after it was written.")
                 _insert(execute, session, event)
+            self._store().known.clear()
         return count
 
     def mark_imported(self, session: str, count: int) -> None:
@@ -351,6 +354,7 @@ class Transcript:
                 "writes",
             ):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            self._store().known.clear()
             execute("DELETE FROM contents WHERE sha256 NOT IN (SELECT before FROM writes WHERE before > '')")
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)

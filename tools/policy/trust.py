@@ -14,7 +14,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.database import private_folder
+from quoth.tools.storage.private import private_folder
 from quoth.tools.storage.paths import state_dir
 
 

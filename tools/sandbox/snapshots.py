@@ -24,7 +24,8 @@ from typing import Any
 from quoth.tools.call.context import SavedValues
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.database import Store, private_folder
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.private import private_folder
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import state_dir
 

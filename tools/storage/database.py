@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import shutil
-import stat
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol
 
 import apsw
 
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.log_sync import LogSync, release_log, use_log
-from quoth.tools.storage.paths import state_dir, store_path
+from quoth.tools.storage.paths import store_path
+from quoth.tools.storage.private import private_file, private_folder
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
 
@@ -29,53 +29,6 @@ class Statement(Protocol):
     """Runs one statement of a transaction and returns its rows."""
 
     def __call__(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]: ...
-
-
-def private_folder(folder: Path) -> None:
-    """Create a folder that only its user can read (0700). Folders of the state that an older version left
-    open to others are closed, with the files in them. Raises OSError."""
-    state = state_dir()
-    if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return
-    for one in dict.fromkeys((state, folder)):
-        try:
-            one.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except FileExistsError:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(one)) from None
-        if one not in _CLOSED:
-            _CLOSED.add(one)
-            if _close(one, 0o700):
-                for entry in one.iterdir():
-                    if entry.is_file():
-                        _close(entry, 0o600)
-
-
-def private_file(path: Path) -> None:
-    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError.
-
-    One that can be used is not opened: closing it would end all locks that this process has on it, also those
-    of another connection, whose write-ahead log another process may then delete."""
-    if path.is_dir() or not os.access(path, os.W_OK):
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    _close(path, 0o600)
-
-
-_CLOSED: set[Path] = set()  # the folders this process has looked at
-
-
-def _close(path: Path, mode: int) -> bool:
-    """Remove the rights of others on a file or folder of ours. A shared folder such as /tmp, or the user's
-    home, stays as it is."""
-    with contextlib.suppress(OSError, RuntimeError):  # there may be no home
-        found = path.stat()
-        shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
-        if found.st_uid != os.geteuid() or shared:
-            return False
-        if found.st_mode & 0o077:
-            path.chmod(mode)
-        return True
-    return False
 
 
 @contextlib.contextmanager
@@ -127,8 +80,8 @@ BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Each write is one transaction; threads take turns. A text ``looking`` opens it read-only:
-    it is the reason, for error messages, why it cannot be written.
+    """An open store. Each write is one transaction; threads take turns. A text ``looking`` opens it
+    read-only: it is the reason, for error messages, why it cannot be written.
 
     A transaction is on disk when it returns, with all that were made before it. One that is not ``synced``
     outlives this process, but perhaps not the power: it is on disk with the next that is, or once ``on_disk``
@@ -144,6 +97,11 @@ class Store:
         self._log: LogSync | None = None
         self._made = self._safe = 0  # how many were made without a sync, and how many of them are on disk
         self._syncs = True  # what the connection does now
+        self._changes = 0  # rows that the connection had changed before the open transaction
+        # What this process knows of the rows, to be asked and changed in transactions only: it is emptied
+        # when anybody else has written, or a transaction is undone.
+        self.known: dict[tuple[str, str], Any] = {}
+        self._version_seen = -1
         try:
             self._db = _opened_to_look(Path(path)) if looking else self._opened()
             self._migrate()
@@ -233,34 +191,63 @@ class Store:
             raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
         return int(version)
 
-    @contextlib.contextmanager
-    def transaction(self, *, synced: bool = True) -> Iterator[Statement]:
+    def transaction(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
         """A transaction that excludes other writers. Raises StoreError. A nested one of the same thread joins
         the outer one, which commits at its end. A failure inside rolls everything back, even if caught."""
-        with self._lock, self._told():
+        return _Transaction(self, synced)
+
+    def _begin(self, synced: bool) -> Statement:
+        self._lock.acquire()
+        try:
             if not self._depth:
                 self._sync_with_commits(synced)
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
-                self._broken, before = False, self._db.total_changes()
+                self._broken, self._changes = False, self._db.total_changes()
+                ((version,),) = self._db.execute("PRAGMA data_version")
+                if version != self._version_seen:
+                    self._version_seen = version
+                    self.known.clear()
             self._depth += 1
-            try:
-                yield self._statement
-                if self._broken:
-                    raise RuntimeError(BROKEN)
-                if self._depth == 1:
-                    self._db.execute("COMMIT")
-                    if self._db.total_changes() != before:  # else nothing was written, and nothing synced
-                        self._made += 1
-                        self._safe = self._made if self._syncs else self._safe
-            except BaseException:
-                self._broken = True
-                if self._depth == 1:
-                    self.undone += 1
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                raise
-            finally:
-                self._depth -= 1
+        except BaseException as error:
+            if not self._depth and self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._lock.release()
+            self._tell(error)
+            raise
+        return self._statement
+
+    def _end(self, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                self._commit()
+            else:
+                self._undo()
+        except BaseException as failed:
+            self._undo()
+            self._tell(failed)
+            raise
+        finally:
+            self._depth -= 1
+            self._lock.release()
+        self._tell(error)
+
+    def _commit(self) -> None:
+        if self._broken:
+            raise RuntimeError(BROKEN)
+        if self._depth == 1:
+            self._db.execute("COMMIT")
+            if self._db.total_changes() != self._changes:  # else nothing was written, and nothing synced
+                self._made += 1
+                self._safe = self._made if self._syncs else self._safe
+
+    def _undo(self) -> None:
+        self._broken = True
+        if self._depth == 1 and self._changes >= 0:
+            self._changes = -1
+            self.undone += 1
+            self.known.clear()
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
     def _statement(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement of the open transaction; raises RuntimeError once part of it has failed."""
@@ -274,7 +261,8 @@ class Store:
             if self._depth:
                 return self._statement(sql, values)
             with self._told():
-                if not self._syncs and not sql.lstrip().startswith("SELECT"):
+                if not sql.lstrip().startswith("SELECT"):
+                    self.known.clear()
                     self._sync_with_commits(True)
                 return list(self._db.execute(sql, tuple(values)))
 
@@ -303,9 +291,12 @@ class Store:
         try:
             yield
         except apsw.Error as error:
-            why = self._why_disk(error) or TROUBLE.get(type(error))
-            if why is None:
-                raise
+            self._tell(error)
+            raise
+
+    def _tell(self, error: BaseException | None) -> None:
+        """Raise StoreError for an error of SQLite's about the disk."""
+        if isinstance(error, apsw.Error) and (why := self._why_disk(error) or TROUBLE.get(type(error))):
             if self._looking and isinstance(error, apsw.ReadOnlyError):
                 why = self._looking
             raise StoreError(f"The store {self.path} could not be used", why) from None
@@ -353,6 +344,24 @@ class Store:
                 self._db.close()
             finally:
                 self._let_go()
+
+
+class _Transaction:
+    """One ``with`` around statements; a class, for there are many of them."""
+
+    __slots__ = ("_store", "_synced")
+
+    def __init__(self, store: Store, synced: bool) -> None:
+        self._store = store
+        self._synced = synced
+
+    def __enter__(self) -> Statement:
+        return self._store._begin(self._synced)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store._end(error)
 
 
 def _opened_to_look(path: Path) -> apsw.Connection:

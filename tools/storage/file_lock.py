@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quoth.tools.errors import BusyError, UsageError
-from quoth.tools.storage.database import private_folder
 from quoth.tools.storage.paths import state_dir
+from quoth.tools.storage.private import private_folder
 
 LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
 WAIT_SECONDS = 10.0

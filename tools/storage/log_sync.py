@@ -46,7 +46,7 @@ class LogSync:
         loop, me, cancelled = asyncio.get_running_loop(), asyncio.current_task(), False
         try:
             while True:
-                done = loop.create_future()
+                done: asyncio.Future[None] = loop.create_future()
                 self._ask((done, session))
                 try:
                     return await done

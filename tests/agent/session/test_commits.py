@@ -1,0 +1,77 @@
+"""What a step costs the disk: counted, and who is told of what only then."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import disks
+import pytest
+from words import Agent, grouped, scripted, tool
+
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.storage import log_sync
+from quoth.tools.storage.database import Store
+
+DISK_FULL = (
+    "The call was done, but its receipt could not be written: the disk is full; make room, then go on with"
+    " quoth resume, or quoth fly."
+)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[disks.CountingDisk]:
+    """The disk that every store is on."""
+    counting = disks.CountingDisk("counting")
+    monkeypatch.setattr(log_sync, "sync_file", counting.sync)
+    with disks.every_store_on(counting, monkeypatch):
+        yield counting
+
+
+def run(folder: Path, *replies: str, **more: Any) -> Any:
+    """A run of ann's with these replies; what it ended with."""
+    tools = [
+        tool("look", lambda: "seen", effects=["reads"], allow_repeat=True),
+        tool("put", lambda: "put", effects=["writes"], allow_repeat=True),
+    ]
+    folder.mkdir()
+    given = {"model": scripted(*replies, "Done."), "consent": "yes", "session": "s", "user": "ann", **more}
+    with Agent(**grouped(workspace=folder, tools=tools, **given)) as agent:
+        return agent.run("Go.")
+
+
+@pytest.mark.parametrize(("step", "syncs"), [("(look)", 1), ("(put)", 2), ("(look) (look)", 2)])
+def test_a_step_is_synced_once_and_a_change_before_and_after(
+    tmp_path: Path, disk: disks.CountingDisk, step: str, syncs: int
+) -> None:
+    counts = []
+    for number, steps in enumerate((1, 4)):
+        before = disk.synced
+        assert run(tmp_path / str(number), *[step] * steps).status == "done"
+        counts.append(disk.synced - before)
+    assert counts[1] - counts[0] == 3 * syncs
+
+
+def test_a_model_is_not_told_what_is_not_on_disk(tmp_path: Path, disk: disks.CountingDisk) -> None:
+    disk.error = OSError(errno.ENOSPC, "no space")
+    model = scripted("(look)", "Done.")
+    reply = run(tmp_path / "w", model=model)
+    assert (reply.status, reply.error, len(model.seen)) == ("failed", DISK_FULL, 1)
+
+
+def test_two_that_write_to_one_session_in_turn_keep_its_chain(tmp_path: Path) -> None:
+    """What a process remembers of the last event holds only until another writes."""
+    stores = [Store(tmp_path / "s.sqlite") for _ in range(2)]
+    for number in range(6):
+        transcript = Transcript(lambda store=stores[number % 2]: store)  # type: ignore[misc]
+        transcript.add("s", "stimulus", {"text": f"line {number}", "user": "ann"}, run=f"r{number}")
+        transcript.add("s", "reply", {"text": "Yes."}, run=f"r{number}")
+    Transcript(lambda: stores[0]).remove("s")
+    Transcript(lambda: stores[1]).add("s", "stimulus", {"text": "anew", "user": "ann"}, run="r1")
+    transcript = Transcript(lambda: stores[0])
+    transcript.verify("s")
+    assert [event.seq for event in transcript.events("s")] == [1]
+    for store in stores:
+        store.close()

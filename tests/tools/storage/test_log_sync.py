@@ -1,0 +1,149 @@
+"""What waits for the disk, and how many wait for one sync of it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from words import complaint
+
+from quoth.tools.errors import StoreError
+from quoth.tools.storage import log_sync
+from quoth.tools.storage.database import FULL, Store
+
+
+class Disk:
+    """Counts the syncs beside the event loop; while it is ``held`` they do not end."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+        self.error: OSError | None = None
+        self.begun, self.free = threading.Event(), threading.Event()
+        self.free.set()
+
+    def sync(self, file: int) -> None:
+        self.syncs += 1
+        self.begun.set()
+        self.free.wait(10)
+        if self.error:
+            raise self.error
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk()
+    monkeypatch.setattr(log_sync, "sync_file", disk.sync)
+    return disk
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "s.sqlite")
+    store.execute("CREATE TABLE lines (text TEXT)")
+    yield store
+    store.close()
+
+
+def write(store: Store, *, synced: bool = False) -> None:
+    with store.transaction(synced=synced) as run:
+        run("INSERT INTO lines VALUES ('x')")
+
+
+def count(store: Store) -> int:
+    ((lines,),) = store.execute("SELECT count(*) FROM lines")
+    return int(lines)
+
+
+def test_all_who_wait_during_a_sync_share_the_next(store: Store, disk: Disk) -> None:
+    told: list[str] = []
+
+    async def one(name: str) -> None:
+        write(store)
+        await store.on_disk(name)
+        told.append(name)
+
+    async def story() -> None:
+        disk.free.clear()
+        first = asyncio.create_task(one("first"))
+        await asyncio.to_thread(disk.begun.wait, 10)
+        rest = [asyncio.create_task(one(f"s{number}")) for number in range(9)]
+        await asyncio.sleep(0)
+        assert (count(store), told) == (10, [])  # written, and nobody is told
+        disk.free.set()
+        await asyncio.gather(first, *rest)
+
+    asyncio.run(story())
+    assert (told[0], len(told), disk.syncs) == ("first", 10, 2)
+
+
+@pytest.mark.parametrize(("rows", "syncs"), [(1, 0), (0, 1)])
+def test_what_is_on_disk_is_not_waited_for(store: Store, disk: Disk, rows: int, syncs: int) -> None:
+    """A transaction that is synced takes all before it along; one that writes nothing takes nothing."""
+    write(store)
+    with store.transaction() as run:
+        for _ in range(rows):
+            run("INSERT INTO lines VALUES ('y')")
+    for _ in range(2):
+        asyncio.run(store.on_disk())
+    assert disk.syncs == syncs
+
+
+def test_a_cancellation_waits_for_the_disk(store: Store, disk: Disk) -> None:
+    told: list[str] = []
+
+    async def one() -> None:
+        write(store)
+        await store.on_disk()
+        told.append("on disk")
+        await asyncio.sleep(10)
+
+    async def story() -> None:
+        disk.free.clear()
+        task = asyncio.create_task(one())
+        await asyncio.to_thread(disk.begun.wait, 10)
+        task.cancel()
+        await asyncio.sleep(0)
+        disk.free.set()
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    asyncio.run(story())
+    assert told == ["on disk"]
+
+
+def test_after_a_sync_that_failed_nothing_is_said_to_be_on_disk(store: Store, disk: Disk) -> None:
+    disk.error = OSError(errno.ENOSPC, "no space")
+    for _ in range(2):
+        write(store)
+        said = complaint(StoreError, lambda: asyncio.run(store.on_disk()))
+        assert said == f"The store {store.path} could not be used: {FULL}."
+        disk.error = None
+
+
+def test_two_connections_of_a_process_share_one_thread(store: Store, disk: Disk) -> None:
+    other = Store(store.path)
+    write(store)
+    write(other)
+    before = threading.active_count()
+    asyncio.run(store.on_disk())
+    asyncio.run(other.on_disk())
+    assert threading.active_count() == before + 1
+    other.close()
+    assert threading.active_count() == before + 1
+    store.close()
+    assert threading.active_count() == before
+
+
+def test_many_at_work_wait_a_little_for_each_other() -> None:
+    """A lone session is synced at once, and so are two that take turns slowly."""
+    sync = log_sync.LogSync(Path("unused"))
+    asked = [(asyncio.Future(loop=asyncio.new_event_loop()), f"s{number}") for number in range(200)]
+    assert sync._pause(asked[:1]) == 0.0
+    assert sync._pause(asked[:3]) == pytest.approx(2 * log_sync.EACH)
+    assert sync._pause(asked) == log_sync.LONGEST
+    for future, _ in asked:
+        future.get_loop().close()
