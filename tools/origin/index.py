@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -40,6 +41,7 @@ class OriginIndex:
 
     def __init__(self, max_text: int = MAX_TEXT, max_fields: int = MAX_FIELDS) -> None:
         self._max_text, self._max_fields = max_text, max_fields
+        self._lock = RLock()  # bodies of tools, which may look a value up, run in threads
         self._waiting: list[Callable[[], None]] = []
         self._words: dict[str, Words] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
@@ -63,9 +65,9 @@ class OriginIndex:
         name: str = "",
         user: str = "",
     ) -> None:
-        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where it
-        is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only an
-        echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
+        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where
+        it is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only
+        an echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
         self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
 
     def text(self, name: str, text: Any) -> None:
@@ -79,23 +81,25 @@ class OriginIndex:
 
     def find(self, value: Any, user: str = "") -> Origin:
         """Where one text or number comes from, in a call of this user."""
-        self._digest()
         key = spelling(value)
         if not key:
             return MODEL
-        found = self._found.get((key, user))
-        if found is None:
-            if len(self._found) > 1000:
-                self._found.clear()
-            known = Origin(self._is_said(key, user), self._fields.get(key, ()))
-            found = known if known.known else Origin(text=self._text_with(key, user))
-            self._found[key, user] = found
-        return found
+        with self._lock:
+            self._digest()
+            found = self._found.get((key, user))
+            if found is None:
+                if len(self._found) > 1000:
+                    self._found.clear()
+                known = Origin(self._is_said(key, user), self._fields.get(key, ()))
+                found = known if known.known else Origin(text=self._text_with(key, user))
+                self._found[key, user] = found
+            return found
 
     def _add(self, digest: Callable[..., None], *what: Any) -> None:
-        self._waiting.append(partial(digest, *what))
-        if len(self._waiting) >= _WAITING:
-            self._digest()
+        with self._lock:
+            self._waiting.append(partial(digest, *what))
+            if len(self._waiting) >= _WAITING:
+                self._digest()
 
     def _digest(self) -> None:
         if self._waiting:
