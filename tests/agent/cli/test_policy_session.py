@@ -113,5 +113,5 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
     wrong = quoth("policy", "explain", "--session", "s3", cwd=here)
     assert (wrong.code, wrong.err) == (
         2,
-        "quoth: There is no session s3 in this workspace. Did you mean s1?\n",
+        "quoth: There is no session s3 in this workspace. The latest are s1, s2.\n",
     )
