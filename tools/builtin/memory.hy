@@ -314,7 +314,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                new-content   {:type str  :default None}
                archive-label {:type str  :default None}
                load-label    {:type str  :default None}
-               to            {:type str  :doc "Other label to archive or load to"  :default None  :role :content}]
+               to            {:type str  :doc "Other label to archive or load to"  :default None
+                              :role :content}]
   :effects    [:memory]
   :free-text  True
   :guard      (await (labels-ruled "block" operation ctx label archive-label load-label to))

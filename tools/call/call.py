@@ -166,6 +166,7 @@ class Call:
     quoted: str = ""
     confidence: float | None = None
     each_time: bool = False
+    edited: bool = False
     origins: Callable[[], Sequence[ArgumentOrigin]] = field(default=tuple, compare=False, repr=False)
 
     @property
@@ -224,6 +225,7 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         event=0,
         repairs=(),
         quoted="",
+        edited=False,
     )
 
 

@@ -189,7 +189,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
-    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="", edited=True)
     state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
@@ -97,9 +98,11 @@ def links(text: str) -> Iterator[Link]:
 def spans(text: str) -> Iterator[tuple[LinkKind, int, int]]:
     """Where links stand in a text, in order: kind, start and end."""
     found = list(_with_signs(text))
+    taken = [start for _, start, _ in found]
     for account in _ACCOUNT.finditer(text) if _DIGITS.search(text) else ():
         start, end = account.span()
-        if not any(other < end and start < behind for _, other, behind in found):
+        nearest = bisect_left(taken, end) - 1  # the last link that begins before the account ends
+        if nearest < 0 or found[nearest][2] <= start:
             found.append(("account", start, end))
     return iter(sorted(found, key=itemgetter(1)))
 
@@ -149,10 +152,13 @@ def is_host(text: str) -> bool:
 
 def _without_punctuation(text: str) -> str:
     """The link without what ends the sentence or closes the bracket around it."""
-    while text:
-        last = text[-1]
-        closes = last in _BRACKETS and text.count(last) > text.count(_BRACKETS[last])
-        if not closes and last not in ".,;:!?'*_~…。，、’":
-            return text
-        text = text[:-1]
-    return text
+    end = len(text)
+    open_more = {close: text.count(opens) - text.count(close) for close, opens in _BRACKETS.items()}
+    while end:
+        last = text[end - 1]
+        if last in _BRACKETS and open_more[last] < 0:
+            open_more[last] += 1
+        elif last not in ".,;:!?'*_~…。，、’":
+            break
+        end -= 1
+    return text[:end]
