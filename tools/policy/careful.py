@@ -38,20 +38,19 @@ def careful_of(tool: CognitiveTool) -> Careful:
     named = {destination.name: destination for destination in destinations(tool)}
 
     def judge(args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
-        known: list[str] = []
-        strange: list[str] = []
+        known: list[Noted | str] = []
+        strange: list[Noted | str] = []
         for param in tool.params:
             value = args.get(param.name)
             if value is UNKNOWN:
                 strange.append(f"what :{param.name} will be is not known yet")
             elif type(value) is not type(param.default) or value != param.default:
                 for noted in _destinations_in(value, param, named.get(param.name), facts):
-                    if isinstance(noted, str):
-                        strange.append(noted)
-                    else:
-                        (known if noted.origin.known else strange).append(in_words(noted, facts))
+                    is_known = not isinstance(noted, str) and noted.origin.known
+                    (known if is_known else strange).append(noted)
         told = strange or known
-        origin = "; ".join(told[:TOLD]) + (f"; and {len(told) - TOLD} more" if len(told) > TOLD else "")
+        shown = [one if isinstance(one, str) else in_words(one, facts) for one in told[:TOLD]]
+        origin = "; ".join(shown) + (f"; and {len(told) - TOLD} more" if len(told) > TOLD else "")
         reason = f"{usual.reason}, and {origin or 'names no place that it goes to'}"
         return Verdict("ask" if strange else "allow", reason, CAREFUL, origin=origin)
 
