@@ -15,13 +15,13 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
+from quoth.tools.policy.model import CAREFUL
 from quoth.tools.policy.origins import in_words, origin_of
 from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.roles import Destination, always_asks, destinations
 from quoth.tools.registry.table import CognitiveTool
 
-CAREFUL = "(careful)"
 TOLD = 3  # arguments and links in a verdict
 
 Careful: TypeAlias = Callable[[Mapping[str, Any], EvaluationContext], Verdict]
