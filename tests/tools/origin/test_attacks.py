@@ -148,6 +148,15 @@ DETOURS: dict[str, tuple[list[tuple[Any, ...]], object, str]] = {
         "x@evil.example", LOOKED_UP),
     "a tool cuts it out of its argument": (
         [("result", "look-up", ["evil.example"], None, {"q": "x@evil.example"})], "evil.example", LOOKED_UP),
+    "a tool cuts its argument into pieces": (
+        [("result", "look-up", ["eve", "x1"], None, {"text": "eve-x1"})], "x1", LOOKED_UP),
+    "a tool cuts a word out of its argument": (
+        [("result", "look-up", {"by": "Trudy"}, None, {"title": "xxTrudyxx"})], "trudy", LOOKED_UP),
+    "it is a piece of what was written": (
+        [("gave", {"title": "Trudy@q"}), ("result", "list-notes", {"by": "Trudy"})],
+        "Trudy", "in the text of list-notes"),
+    "a part of a number is no echo": (
+        [("result", "look-up", {"id": 202}, None, {"day": "2024-05-15"})], 202, "field of look-up"),
     "a tool decodes its argument": (
         [("result", "look-up", ["x@evil.example"], None, {"q": "x%40evil.example"})],
         "x@evil.example", LOOKED_UP),
