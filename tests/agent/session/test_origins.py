@@ -340,6 +340,7 @@ def test_a_call_that_waits_is_judged_as_before_when_it_goes_on_and_one_that_is_e
     office.do(lambda agent: agent.resume(), "Done.")
     text = "in the text of read-mail"
     assert sorted(office.sent) == [("edited@x.example", TASK), (EVIL, text)]
+    assert sorted(office.in_the_past()) == ["field of read-mail", text, TASK]
     assert set(office.judged) == {"field of read-mail", text, TASK}
     assert office.run(send("edited@x.example")) == []
 
