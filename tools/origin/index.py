@@ -43,6 +43,7 @@ class OriginIndex:
         self._waiting: list[Callable[[], None]] = []
         self._words: dict[str, Words] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
+        self._tools: dict[tuple[str, ...], tuple[str, ...]] = {}  # each once, for there are many fields
         self._texts: deque[tuple[str, str]] = deque()  # name, text in lower case
         self._text_chars = 0
         self._barred: set[str] = set()
@@ -62,9 +63,9 @@ class OriginIndex:
         name: str = "",
         user: str = "",
     ) -> None:
-        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where it is
-        None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only an echo. ``name`` is what its texts are
-        called: ``read-file mail.txt``."""
+        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where it
+        is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only an
+        echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
         self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
 
     def text(self, name: str, text: Any) -> None:
@@ -130,7 +131,8 @@ class OriginIndex:
                 echo = echo or _Echo(args)
                 if self._is_barred(key) or echo.has(key):
                     continue
-            self._fields[key] = (*known, tool)
+            now = (*known, tool)
+            self._fields[key] = self._tools.setdefault(now, now)
         while len(self._fields) > self._max_fields:
             del self._fields[next(iter(self._fields))]
 
@@ -164,15 +166,13 @@ class _Echo:
     """The arguments of a call: what a result repeats of them, decodes, cuts out or joins is no news."""
 
     def __init__(self, args: Any) -> None:
-        self._words = Words()
-        texts = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
-        for text in texts:
-            for part in {text, unquote(text)}:
-                self._words.add(part)
-        self._letters = _NO_LETTER.sub("", fold("".join(texts)))
+        given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
+        self._given = [text.lower() for leaf in given for text in {leaf, unquote(leaf)}]
+        self._whole = set(map(spelling, self._given))
+        self._letters = _NO_LETTER.sub("", fold("".join(given)))
 
     def has(self, key: str) -> bool:
-        if self._words.hold(key, trivial=True):
+        if key in self._whole or any(stands(key, text, strict=True) for text in self._given):
             return True
         letters = _NO_LETTER.sub("", key) if len(self._letters) >= _JOINED else ""
         return len(letters) >= _JOINED and letters in self._letters

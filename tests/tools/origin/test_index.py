@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from quoth.tools.origin.index import OriginIndex
 from quoth.tools.origin.leaves import weakest
 from quoth.tools.origin.spelling import spelling
+from quoth.tools.origin.words import Words
 
 MAIL = {
     "id": 24,
@@ -122,12 +123,11 @@ def test_the_weakest_of_several_decides(index: OriginIndex) -> None:
     assert weakest(found) == found[1] and weakest([]) is None
 
 
-def test_many_words_of_a_person_are_remembered_from_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = OriginIndex()
+def test_of_many_words_of_a_person_the_newest_are_remembered() -> None:
+    words = Words(max_chars=300)
     for number in range(30):
-        index.say(f"number-{number} " + "filler " * 7_000)
-    assert index.find("number-29").kind == index.find("number-29 filler").kind == "task"
-    assert index.find("number-0").kind == "model"
+        words.add(f"number-{number} " + "filler " * 5)
+    assert words.hold("number-29") and words.hold("number-29 filler") and not words.hold("number-0")
 
 
 _WORD = st.text("abcdé@.-:/ 019", min_size=2, max_size=30)
