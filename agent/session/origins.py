@@ -178,7 +178,7 @@ class SessionOrigins:
         self._index.result(
             form.tool,
             data.get("value"),
-            True if tool is None else tool.free_text,
+            True if tool is None else tool.texts,
             args=_values(form),
             name=label_of(form, table),
             user=made.user,
