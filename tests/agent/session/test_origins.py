@@ -293,13 +293,10 @@ def test_an_approved_plan_is_the_persons_words_and_what_its_steps_come_to_is_not
     office = Flown(tmp_path)
     office.plan(*PLAN)
     written = [send("team@x.example", EVIL), "Done."]
-    cut, told = (
-        'in the text of eval (cut (get (read-mail) "body") 19 33)',
-        f"{TEXT}what was given with the task",
-    )
-    assert office.fly(*written) == [f"{TEXT}the plan", f"{TEXT}the plan", f"{TEXT}the plan", told]
+    plan, mail = f"{TEXT}the plan", f"{TEXT}read-mail"
+    assert office.fly(*written) == [plan, mail, plan, mail]
     office.plan(*PLAN, "")
-    assert office.fly(*written, approved=True) == [TASK, cut, TASK, told]
+    assert office.fly(*written, approved=True) == [TASK, mail, TASK, mail]
     assert office.report.status == "done"
 
 
@@ -351,8 +348,8 @@ def test_a_call_that_waits_is_judged_as_before_when_it_goes_on_and_one_that_is_e
 @pytest.mark.parametrize(
     ("replies", "origin"),
     [
-        ([f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of search-contacts b"),
-        ([READ, f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of search-contacts b"),
+        ([f'(save :word "{EVIL}")', SEARCH, send(EVIL)], f"in the text of save {EVIL}"),
+        ([READ, f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of read-mail"),
         ([SEARCH, f'(save :word "{BEN}")', SEARCH, send(BEN)], f"{FIELD}, save"),
         ([f'(save :word "{ANN}")', SEARCH, send(ANN)], TASK),
         (['(save :word "Eve")', send("c7")], "field of save"),
