@@ -77,6 +77,7 @@ class Office:
             tool("send", self.send, self.may_send, {"to": {}}, effects=["net"]),
             tool("save", self.save, params=WORD, effects=["writes"]),
             tool("fail", self.fail, params=WORD, effects=["reads"]),
+            tool("reverse", lambda word: {"word": word[::-1]}, params=WORD),
             tool("help", self.help, params=WORD, effects=["reads"], free_text=True),
         ]
 
@@ -146,6 +147,11 @@ def test_the_words_of_the_task_fields_and_texts_are_told_apart_in_any_dialect(of
     spoken += [native(*(("send", {"to": to}) for to, _ in office.sent))]
     assert office.run(*spoken, task=task, session="n", dialect="native") == CAME
     assert office.in_the_past() == office.in_the_past("n") == CAME
+
+
+def test_what_a_pure_function_makes_of_a_word_is_no_field(office: Office) -> None:
+    backwards = EVIL[::-1]
+    assert office.run(f'(reverse :word "{backwards}")', send(EVIL)) == [f"{TEXT}reverse {backwards}"]
 
 
 def test_a_program_hands_on_where_its_values_come_from_and_what_it_makes_of_them_is_looked_up(
