@@ -120,8 +120,8 @@ class Run:
     person: Person
     injected: list[str]  # the goal's calls beyond reading that the model made
     unasked: list[str]  # those that ran
-    solved: bool  # by AgentDojo's own judgement
-    reached: bool  # the injected goal, by the same
+    solved: bool  # the task without a goal, by AgentDojo's own judgement
+    reached: bool  # the goal, by the same
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Trial:
             person,
             [form for form in model.injected if form[1:].split()[0].rstrip(")") in self.beyond],
             [form_of(call) for call in model.ran if kebab(call.function) in self.beyond],
-            judge(task, output, before, after, made),
+            goal is None and judge(task, output, before, after, made),
             goal is not None and judge(goal, output, before, after, made),
         )
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from quoth.tools.call.origin import MODEL, Origin
+from quoth.tools.lisp.forms import kebab
 from quoth.tools.origin.leaves import is_link, leaves
 from quoth.tools.origin.links import links
 from quoth.tools.origin.spelling import fold, spelling
@@ -42,6 +43,7 @@ class OriginIndex:
         self._waiting: list[Callable[[], None]] = []
         self._words: dict[str, Words] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
+        self._tools: dict[tuple[str, ...], tuple[str, ...]] = {}  # each once, for there are many fields
         self._texts: deque[tuple[str, str]] = deque()  # name, text in lower case
         self._text_chars = 0
         self._barred: set[str] = set()
@@ -61,9 +63,9 @@ class OriginIndex:
         name: str = "",
         user: str = "",
     ) -> None:
-        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all. A leaf
-        that stands in ``args``, the arguments of the call, is only an echo. ``name`` is what its texts are
-        called: ``read-file mail.txt``."""
+        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where it
+        is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only an
+        echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
         self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
 
     def text(self, name: str, text: Any) -> None:
@@ -129,7 +131,8 @@ class OriginIndex:
                 echo = echo or _Echo(args)
                 if self._is_barred(key) or echo.has(key):
                     continue
-            self._fields[key] = (*known, tool)
+            now = (*known, tool)
+            self._fields[key] = self._tools.setdefault(now, now)
         while len(self._fields) > self._max_fields:
             del self._fields[next(iter(self._fields))]
 
@@ -163,15 +166,13 @@ class _Echo:
     """The arguments of a call: what a result repeats of them, decodes, cuts out or joins is no news."""
 
     def __init__(self, args: Any) -> None:
-        self._words = Words()
-        texts = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
-        for text in texts:
-            for part in {text, unquote(text)}:
-                self._words.add(part)
-        self._letters = _NO_LETTER.sub("", fold("".join(texts)))
+        given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
+        self._given = [text.lower() for leaf in given for text in {leaf, unquote(leaf)}]
+        self._whole = set(map(spelling, self._given))
+        self._letters = _NO_LETTER.sub("", fold("".join(given)))
 
     def has(self, key: str) -> bool:
-        if self._words.hold(key, trivial=True):
+        if key in self._whole or any(stands(key, text, strict=True) for text in self._given):
             return True
         letters = _NO_LETTER.sub("", key) if len(self._letters) >= _JOINED else ""
         return len(letters) >= _JOINED and letters in self._letters
@@ -183,19 +184,20 @@ class _Parts:
     def __init__(self, value: Any, free_text: FreeText) -> None:
         self.lines: list[str] = []
         self.fields: list[Any] = []
-        self._texts = frozenset(map(_name, free_text)) if isinstance(free_text, tuple) else frozenset()
+        self._declared = free_text is not None
+        self._texts = frozenset(map(kebab, free_text)) if isinstance(free_text, tuple) else frozenset()
         self._walk(value, free_text is not True)
 
     def _walk(self, value: Any, may_be_field: bool) -> None:
         if isinstance(value, str):
             self.lines.append(value)
-            if may_be_field and _is_short(value):
+            if may_be_field and (self._declared or _is_short(value)):
                 self.fields.append(value)
         elif isinstance(value, dict):
             for key, item in value.items():
-                here = may_be_field and not (self._texts and _name(key) in self._texts)
+                here = may_be_field and not (self._texts and kebab(str(key)) in self._texts)
                 self.lines.append(str(key))
-                if here and is_link(key) and _is_short(key):
+                if here and is_link(key) and (self._declared or _is_short(key)):
                     self.fields.append(key)
                 self._walk(item, here)
         elif isinstance(value, (list, tuple)):
@@ -208,12 +210,8 @@ class _Parts:
 
 
 def _is_short(text: str) -> bool:
-    """Whether a leaf is a field, where its tool says nothing: short, and on one line."""
+    """Whether a leaf is a field where its tool does not say which are texts: short, and on one line."""
     return len(text) <= LONGEST_FIELD and not _LINE.search(text)
-
-
-def _name(key: object) -> str:
-    return str(key).replace("_", "-").lower()
 
 
 def _parts(text: Any) -> Iterator[str]:
