@@ -10,6 +10,7 @@ import re
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from quoth.tools.lisp.printer import Code
@@ -91,7 +92,7 @@ def _destination(param: Param) -> Destination | None:
         return None
     if param.holds_paths:
         return Destination(param.name, "a place outside of the workspace", outside=True)
-    if _names_one(param.name):
+    if names_destination(param.name):
         return Destination(param.name, "by its name")
     return Destination(param.name, "by its type") if any(map(_tells_one, _schemas(param.type))) else None
 
@@ -104,7 +105,9 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
-def _names_one(name: str) -> bool:
+@lru_cache(1000)
+def names_destination(name: str) -> bool:
+    """Whether a parameter, or a field in one, of this name is a destination."""
     words = _words(name) or [""]
     while len(words) > 1 and words[-1] in NAMING:
         words.pop()
@@ -129,7 +132,9 @@ def _tells_one(schema: Any) -> bool:
     if isinstance(schema.get("format"), str) and schema["format"] in FORMATS:
         return True
     fields = schema.get("properties")
-    if isinstance(fields, Mapping) and (any(map(_names_one, fields)) or _tells_one([*fields.values()])):
+    if isinstance(fields, Mapping) and (
+        any(map(names_destination, fields)) or _tells_one([*fields.values()])
+    ):
         return True
     return any(
         _tells_one(schema.get(key))
