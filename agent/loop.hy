@@ -236,7 +236,7 @@ thousand turns use no more stack than ten."
                  place
                  (min (len calls) (+ place run.budget.calls-left))
                  (fn [at] (new-call (. calls [at] form) :confidence sure #** (marks at run)))
-                 (replace run.context :confidence sure))))
+                 (.changed run.context :confidence sure))))
 
 (defn known [calls run]
   "The digests of a reply's calls that the run has made before."
@@ -395,7 +395,7 @@ thousand turns use no more stack than ten."
                        #** (marks place run)))
   (setv begun (.take run.early-calls place))
   (when begun
-    (setv call (replace call :id begun.call.id)))
+    (setv call (.changed call :id begun.call.id)))
   (.tell run "call" shown)
   (setv record (CallRecord form
           (cond
@@ -405,7 +405,7 @@ thousand turns use no more stack than ten."
             True
               (do
                 (+= run.budget.calls-taken (if run.interrupted 0 1))
-                (await (.dispatch run.door call (replace run.context :confidence sure)
+                (await (.dispatch run.door call (.changed run.context :confidence sure)
                                   (when begun begun.body)))))
           shown
           :key (key-in call)))

@@ -59,7 +59,7 @@ class RecordedDoor:
         return self._live and key_in(call) not in self._past.calls and self._door.may_begin(call)
 
     def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
-        return self._door.begin(self._marked(call), replace(context, written=[]), after)
+        return self._door.begin(self._marked(call), context.changed(written=[]), after)
 
     async def abandon(self, early: EarlyBody) -> None:
         await self._door.abandon(early)
@@ -80,7 +80,7 @@ class RecordedDoor:
                 await early.drop()
             return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
         # A place in a limit and a decision may have been taken for a call of which no event tells yet.
-        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
+        marked = call.changed(run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         usage, budget, before = run.usage, run.budget, replace(run.budget)
 
         def written() -> str:
@@ -102,7 +102,7 @@ class RecordedDoor:
             return ""
 
         token = RUNNING.set(run)
-        work = self._door.dispatch(marked, replace(context, written=[written]), early)
+        work = self._door.dispatch(marked, context.changed(written=[written]), early)
         began = time.monotonic()
         try:
             result = await run.stoppably(work, PATIENCE)
@@ -131,7 +131,7 @@ class RecordedDoor:
         self._door.record(stage, message, **marks)
 
     def _marked(self, call: Call) -> Call:
-        return replace(call, run=self._log.run, event=self._log.reply)
+        return call.changed(run=self._log.run, event=self._log.reply)
 
     def _recalled(self, past: PastCall, call: Call) -> ToolResult:
         self._past.unused -= 1

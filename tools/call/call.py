@@ -5,12 +5,12 @@ The host sets all of it; a model can set nothing but the form. It knows no table
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from quoth.tools.call.record import Record
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 
@@ -127,7 +127,7 @@ def verdict_columns(verdicts: Mapping[Voice, Decided]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Record):
     """One call on its way through the door. The host sets every field but ``form``.
 
     ``depth`` counts nesting (a call inside a program inside a call …), ``parent`` is the id of the call that
@@ -213,8 +213,7 @@ def new_call(form: CallForm, **marks: Any) -> Call:
 def _inner(call: Call, form: CallForm, name: str) -> Call:
     """A call made by the body of ``call``: one level deeper, with the same user and session. Its key is
     the same each time the outer call is resumed."""
-    return dataclasses.replace(
-        call,
+    return call.changed(
         id=secrets.token_hex(5),
         form=form,
         route="program" if call.tool == PROGRAMS else "tool",

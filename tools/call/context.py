@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.record import Record
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.lisp.forms import CallForm
 
@@ -128,7 +129,7 @@ def _nothing(address: str) -> bool:
 
 
 @dataclass(frozen=True)
-class ToolContext:
+class ToolContext(Record):
     """What a body or guard may know and use; the host sets all of it.
 
     ``dispatch`` makes a nested call through the same door, ``look`` previews one. In a ``dry`` context calls

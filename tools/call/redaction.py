@@ -115,6 +115,7 @@ def _bare_pair(pair: re.Match[str]) -> str:
     return pair[0] if pair[1].lower() in HARMLESS else f"{pair[1]}={SECRET}"
 
 
+@lru_cache(maxsize=1024)  # few names, again and again
 def sounds_secret(name: str) -> bool:
     """Whether a parameter's name marks its value as a secret: ``password``, ``api-key``, ``github_token``."""
     return _NAME.match(name) is not None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
@@ -109,7 +108,7 @@ class Door(Parts):
 
     def _state(self, call: Call, context: ToolContext) -> CallState:
         if call.confidence is None and context.confidence is not None:
-            call = dataclasses.replace(call, confidence=float(context.confidence))
+            call = call.changed(confidence=float(context.confidence))
         state = CallState(call, context, self.dispatch)
         state.context = self._context(state, context)
         return state
@@ -143,7 +142,7 @@ class Door(Parts):
         self.audit.write(row_of_host(stage, message, **marks))
 
     def _unmade(self, call: Call, context: ToolContext) -> CallState:
-        return CallState(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
+        return CallState(call, context.changed(side_effects=[]), self.dispatch)
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         """What the guard and the body of a call may use: ``given``, and this door for the calls they make."""
@@ -156,9 +155,9 @@ class Door(Parts):
             if (
                 state.permitted or state.answers
             ):  # the body runs again, and does not do twice what it had done
-                inner = dataclasses.replace(inner, resumed=True)
+                inner = inner.changed(resumed=True)
             clocks = state.context.inner_clocks
-            around = dataclasses.replace(given, clocks=clocks, dry=dry or given.dry, written=[])
+            around = given.changed(clocks=clocks, dry=dry or given.dry, written=[])
             result = await self.dispatch(inner, around)
             state.context.side_effects.extend(result.side_effects)
             return result
@@ -193,8 +192,7 @@ class Door(Parts):
                 state.files.setdefault(write.path, None if write.before is None else write.before.data)
             return "" if versions is None else versions.keep(state.call, write)
 
-        return dataclasses.replace(
-            given,
+        return given.changed(
             side_effects=[],
             keep=keep if versions is not None or self.after else None,
             said=state.said,

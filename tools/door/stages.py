@@ -7,7 +7,6 @@ It knows the door's parts as ports, never the door itself, and ignores anything 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -82,7 +81,7 @@ async def check_arguments(door: Parts, state: CallState) -> Outcome | None:
         return Outcome("invalid", message=f"{error} It is called as {tool.signature()}.")
     # From here on the call is its canonical self: one digest, however it was spelt, wherever its links led.
     written = as_written(tool, state.args)
-    state.call = dataclasses.replace(state.call, form=canonical_form, written=written)
+    state.call = state.call.changed(form=canonical_form, written=written)
     return None
 
 

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 EACH = 0.0005  # seconds that a sync waits for each of the sessions that are at work,
 LONGEST = 0.025  # and at most
+IDLE = 0.5  # seconds after which its thread ends
 AT_WORK = 1.0  # for so many seconds after its last sync a session is
 
 _Waiter = tuple[asyncio.Future[None], str]
@@ -36,7 +37,7 @@ class LogSync:
         self._asked: SimpleQueue[_Waiter | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._failed: OSError | None = None
-        self._file = -1
+        self._lock = threading.Lock()
         self._seen: dict[str, float] = {}  # when each session was last synced
         self._began = 0.0
 
@@ -58,41 +59,51 @@ class LogSync:
                 me.cancel()
 
     def _ask(self, waiter: _Waiter) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="quoth-sync", daemon=True)
-            self._thread.start()
-        self._asked.put(waiter)
+        with self._lock:
+            self._asked.put(waiter)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="quoth-sync", daemon=True)
+                self._thread.start()
 
     def end(self) -> None:
         """End the thread, once all that was asked for is done."""
-        if self._thread is not None:
+        if (thread := self._thread) is not None:
             self._asked.put(None)
-            self._thread.join()
+            thread.join()
 
     def _work(self) -> None:
-        while (first := self._asked.get()) is not None:
-            group = [first, *self._others(first)]
+        file = -1
+        while True:
+            try:
+                first = self._asked.get(timeout=IDLE)
+            except Empty:
+                first = None
+            if first is None:
+                with self._lock:
+                    if self._asked.empty():
+                        self._thread = None
+                        break
+                continue
+            group = [first, *self._others()]
             if (pause := self._began + self._pause(group) - time.monotonic()) > 0:
                 time.sleep(pause)
-                group += self._others(first)
+                group += self._others()
             self._began = time.monotonic()
-            self._sync()
+            file = self._sync(file)
             futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
             for future, _ in group:
                 futures.setdefault(future.get_loop(), []).append(future)
             for loop, waiting in futures.items():
                 with contextlib.suppress(RuntimeError):  # it was closed meanwhile
                     loop.call_soon_threadsafe(self._tell, waiting)
-        if self._file >= 0:
-            os.close(self._file)
+        if file >= 0:
+            os.close(file)
 
-    def _others(self, first: _Waiter) -> Iterator[_Waiter]:
+    def _others(self) -> Iterator[_Waiter]:
         """Those who wait too by now."""
         while not self._asked.empty():
-            if (other := self._asked.get()) is None:
-                self._asked.put(None)
-                return
-            yield other
+            if (other := self._asked.get()) is not None:
+                yield other
 
     def _pause(self, group: list[_Waiter]) -> float:
         """The least time between the last sync and this one."""
@@ -102,15 +113,17 @@ class LogSync:
             self._seen = {name: at for name, at in self._seen.items() if now - at < AT_WORK}
         return min(EACH * (len(self._seen) - 1), LONGEST)
 
-    def _sync(self) -> None:
+    def _sync(self, file: int) -> int:
+        """Sync the log; its file, opened if it was not."""
         if self._failed is None:
             try:
-                if self._file < 0:
-                    self._file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+                if file < 0:
+                    file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
                     _sync_folder(self._log.parent)  # the log may be new
-                sync_file(self._file)
+                sync_file(file)
             except OSError as error:
                 self._failed = error
+        return file
 
     def _tell(self, waiting: list[asyncio.Future[None]]) -> None:
         for future in waiting:
