@@ -22,8 +22,8 @@ from quoth.agent.repl.highlight import STYLE, LispLexer, MatchingBracket
 from quoth.agent.repl.indent import indentation
 from quoth.agent.repl.typed import is_form, read_typed
 from quoth.tools.call.redaction import redact_line
-from quoth.tools.storage.private import private_file, private_folder
 from quoth.tools.storage.paths import state_dir
+from quoth.tools.storage.private import private_file, private_folder
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

@@ -208,6 +208,7 @@ class Driver(SideBySide):
             run.context = replace(run.context, planning=run.planning)
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+            await run.settled()
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(

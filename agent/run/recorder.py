@@ -130,7 +130,7 @@ class RecordedBackend:
         if self._note and self._recalls:
             messages.append("user", self._note)
         transcript = self._log.session.transcript
-        await transcript.on_disk(self._log.session.id)  # what it is told
+        await self._log.on_disk()  # what it is told
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
         if self.run is not None and self.run.listener is not None and options.on_wait is None:

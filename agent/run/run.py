@@ -27,6 +27,7 @@ from quoth.neuro.reading.words import Words
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
+from quoth.tools.errors import StoreError
 from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 AfterTags = Literal["stop", "continue"]
 T = TypeVar("T")
 UNTRACED = contextlib.nullcontext[Any](lambda reply: None)
+UNWRITTEN = "The end of the run was not written down."
 SENTENCE = 300  # characters that a person is told of a call that failed
 
 
@@ -171,6 +173,8 @@ class Run:
     faults: int = 0
     seen: dict[str, CallRecord] = field(default_factory=dict)
     repeated: dict[str, int] = field(default_factory=dict)
+    weighed: int = 0  # how many of the calls were asked whether a change was
+    tried: bool = False  # tried in them that failed, and none made since
     must_answer: bool = False
     avoided: set[str] = field(default_factory=set)
     interrupted: bool = False
@@ -315,9 +319,17 @@ class Run:
             try:
                 self.log.ended(reply, self.messages, after_tags="stop" if self._stops_otherwise() else "")
             except Exception as error:
-                self.tell("note", f"The end of the run was not written down. {error}")
+                self.tell("note", f"{UNWRITTEN} {error}")
         self.tell("end", reply)
         return reply
+
+    async def settled(self) -> None:
+        """Wait until the end of the run is on disk."""
+        if self.log is not None:
+            try:
+                await self.log.on_disk()
+            except StoreError as error:
+                self.tell("note", f"{UNWRITTEN} {error}")
 
     def _spent(self) -> dict[str, Any]:
         """What the Reply tells of the budget."""

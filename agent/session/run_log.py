@@ -34,13 +34,17 @@ class RunLog:
             self.session.id, kind, data, run=self.run, parent=parent, key=key, status=status
         )
 
+    async def on_disk(self) -> None:
+        """Wait until all that was written by now is on disk. Raises StoreError."""
+        await self.session.transcript.on_disk(self.session.id)
+
     def number(self, messages: Messages) -> int:
         """The number of a conversation within the run, from 1; compaction begins a new one."""
         return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
 
     def ended(self, reply: Reply, messages: Messages, after_tags: str = "") -> None:
-        """Write the end of the run, with the messages that are not recorded yet, and with what came
-        ``after_tags`` if it is given, because the run was begun otherwise."""
+        """Write the end of the run, which is on disk after ``on_disk``, with the messages that are not recorded
+        yet, and with what came ``after_tags`` if it is given, because the run was begun otherwise."""
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.said, "steps": reply.steps}
@@ -53,6 +57,7 @@ class RunLog:
         if rest:
             data |= {"from": start, "messages": rest}
             talk.count, talk.reply = len(messages), None
-        self.add("end", data, parent=self.reply, status=reply.status)
+        with self.session.transcript.together(synced=False):
+            self.add("end", data, parent=self.reply, status=reply.status)
         if reply.status == "done":
             self.session.forget_secrets(self.run)

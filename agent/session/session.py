@@ -79,7 +79,8 @@ class Session:
         if self._opened:
             return
         if self.given() != given or self.foreign():
-            self.transcript.add(self.id, "session", given)
+            with self.transcript.together(synced=False):  # it says nothing without what comes next
+                self.transcript.add(self.id, "session", given)
         self._opened = True
 
     def open_again(self, given: Mapping[str, Any]) -> None:
@@ -141,7 +142,8 @@ class Session:
             last = last or self.transcript.last(self.id, "stimulus", run=after)
             parent = last.seq if last is not None else 0
             data = {**data, "after": after}
-        self.transcript.add(self.id, "stimulus", data, run=name, parent=parent, key=key)
+        with self.transcript.together(synced=False):  # nothing is told of it before the model is asked
+            self.transcript.add(self.id, "stimulus", data, run=name, parent=parent, key=key)
         return name
 
     def run_of(self, key: str) -> str:

@@ -30,9 +30,9 @@ from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.trust import Trust
 from quoth.tools.sandbox.snapshots import _secret
 from quoth.tools.storage.database import MIGRATIONS, Store
-from quoth.tools.storage.private import private_folder
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import state_dir, store_path
+from quoth.tools.storage.private import private_folder
 
 # Secrets, when a run has ended
 

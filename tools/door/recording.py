@@ -13,7 +13,8 @@ What is acknowledged waits for the disk, what is not does not:
   of it. A power cut may cost one request to a model, with a reply of which nothing has come but reads; then
   the model is asked again. What its user may spend in a day was taken before it was sent, and stays taken;
   a budget of the run alone does not know of it.
-- The end of a run, a question to a person and a decision are on disk before they are told.
+- The Reply of a run is returned when its end is on disk.
+- A question to a person and a decision are on disk before they are told.
 
 All but the last is synced beside the event loop, for all who wait at once (tools/storage/log_sync.py).
 """

@@ -116,15 +116,10 @@ class Transcript:
             self.observer(session, last + 1, kind, data, run, parent, key)
         return last + 1
 
-    @contextlib.contextmanager
-    def together(self, *, synced: bool = True) -> Iterator[Statement]:
+    def together(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
         """Within this context all events are written in one transaction, which is on disk at its end if it is
         ``synced``, else with the next that is, or after ``on_disk``. Raises StoreError."""
-        try:
-            with self._store().transaction(synced=synced) as execute:
-                yield execute
-        except StoreError as error:
-            raise StoreError("The transcript could not be written", error.why) from None
+        return self._store().transaction(synced=synced, what="The transcript could not be written")
 
     async def on_disk(self, session: str) -> None:
         """Wait until all that was written by now is on disk. Raises StoreError."""
@@ -370,8 +365,13 @@ _PLAIN = frozenset(
 )
 
 
+_NO_TEXT = frozenset({int, float, bool, type(None)})
+
+
 def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
     """Content of an event with ``hide`` applied to every text; the same object if nothing changes."""
+    if type(value) in _NO_TEXT:
+        return value
     if isinstance(value, Code):
         return _bare_call(value, hide)
     if isinstance(value, str):
@@ -387,7 +387,7 @@ def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
 
 
 def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
-    if name in _PLAIN:
+    if name in _PLAIN or type(value) in _NO_TEXT:
         return value
     if isinstance(value, str) and name == "base-url":
         bare = redact_url(value)

@@ -73,10 +73,15 @@ MAX_EASY_KEY = 2**32
 MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and could exhaust the stack
 
 
+_SHORT = 2**63  # Python prints such a number at once
+
+
 def print_value(value: Value, depth: int = 0) -> str:
     """A value as Lisp text that reads back equal; nesting that no call may have is cut to an ellipsis."""
     if type(value) is str:  # most are, and each event of a transcript is printed so
         return print_string(value)
+    if type(value) is int and -_SHORT < value < _SHORT:
+        return str(value)
     if depth > 2 * MAX_DEPTH:
         return "…"
     if type(value) is dict:

@@ -25,9 +25,9 @@ from quoth.tools.call.context import SavedValues
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.private import private_folder
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import state_dir
+from quoth.tools.storage.private import private_folder
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
 MAX_BYTES = 64 * 1024 * 1024

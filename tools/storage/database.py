@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ import apsw
 
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.log_sync import LogSync, release_log, use_log
+from quoth.tools.storage.looking import opened_to_look
 from quoth.tools.storage.paths import store_path
 from quoth.tools.storage.private import private_file, private_folder
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
@@ -103,7 +103,7 @@ class Store:
         self.known: dict[tuple[str, str], Any] = {}
         self._version_seen = -1
         try:
-            self._db = _opened_to_look(Path(path)) if looking else self._opened()
+            self._db = opened_to_look(Path(path), BUSY_MS) if looking else self._opened()
             self._migrate()
         except (StoreError, apsw.Error, OSError) as error:
             self._let_go()
@@ -191,10 +191,13 @@ class Store:
             raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
         return int(version)
 
-    def transaction(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
-        """A transaction that excludes other writers. Raises StoreError. A nested one of the same thread joins
-        the outer one, which commits at its end. A failure inside rolls everything back, even if caught."""
-        return _Transaction(self, synced)
+    def transaction(
+        self, *, synced: bool = True, what: str = ""
+    ) -> contextlib.AbstractContextManager[Statement]:
+        """A transaction that excludes other writers. Raises StoreError, which says ``what`` has failed. A
+        nested one of the same thread joins the outer one, which commits at its end. A failure inside rolls
+        everything back, even if caught."""
+        return _Transaction(self, synced, what)
 
     def _begin(self, synced: bool) -> Statement:
         self._lock.acquire()
@@ -349,43 +352,28 @@ class Store:
 class _Transaction:
     """One ``with`` around statements; a class, for there are many of them."""
 
-    __slots__ = ("_store", "_synced")
+    __slots__ = ("_store", "_synced", "_what")
 
-    def __init__(self, store: Store, synced: bool) -> None:
+    def __init__(self, store: Store, synced: bool, what: str) -> None:
         self._store = store
         self._synced = synced
+        self._what = what
 
     def __enter__(self) -> Statement:
-        return self._store._begin(self._synced)
+        try:
+            return self._store._begin(self._synced)
+        except StoreError as failed:
+            raise self._told(failed) from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._store._end(error)
+        try:
+            self._store._end(error)
+        except StoreError as failed:
+            raise self._told(failed) from None
+        if self._what and isinstance(error, StoreError):
+            raise self._told(error) from None
 
-
-def _opened_to_look(path: Path) -> apsw.Connection:
-    """A read-only connection; it does not write even the shared index of a write-ahead log."""
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    log = path.with_name(f"{path.name}-wal")
-    for how in ("readonly_shm=1", "immutable=1"):
-        if how == "immutable=1" and log.exists() and log.stat().st_size:  # it would not be read
-            return _opened_copy(path, log)
-        with contextlib.suppress(apsw.Error):
-            found = apsw.Connection(f"{path.absolute().as_uri()}?{how}", flags=flags)
-            found.set_busy_timeout(BUSY_MS)
-            found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-            return found
-    raise apsw.CantOpenError("unable to open database file")
-
-
-def _opened_copy(path: Path, log: Path) -> apsw.Connection:
-    """A connection to a temporary copy of the store and its log, where SQLite can build its index."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "copy.sqlite")
-        shutil.copyfile(path, copy)
-        shutil.copyfile(log, copy.with_name("copy.sqlite-wal"))
-        found = apsw.Connection(str(copy))
-        found.execute("PRAGMA query_only = ON")
-        found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        return found
+    def _told(self, error: StoreError) -> StoreError:
+        return StoreError(self._what, error.why) if self._what else error

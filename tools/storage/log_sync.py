@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-EACH = 0.0005  # seconds that a sync waits for each of the sessions that are at work,
-LONGEST = 0.025  # and at most
+EACH = 0.001  # seconds that a sync waits for each of the sessions that are at work,
+LONGEST = 0.05  # and at most
 IDLE = 0.5  # seconds after which its thread ends
 AT_WORK = 1.0  # for so many seconds after its last sync a session is
 

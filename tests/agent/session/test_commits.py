@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,9 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import Store
 
-DISK_FULL = (
-    "The call was done, but its receipt could not be written: the disk is full; make room, then go on with"
-    " quoth resume, or quoth fly."
-)
+UNWRITTEN = "The call was done, but its receipt could not be written"
+UNSAID = "The transcript could not be written"
+FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
 
 
 @pytest.fixture
@@ -30,10 +29,10 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[disks.CountingDisk]:
         yield counting
 
 
-def run(folder: Path, *replies: str, **more: Any) -> Any:
+def run(folder: Path, *replies: str, look: Callable[[], str] = lambda: "seen", **more: Any) -> Any:
     """A run of ann's with these replies; what it ended with."""
     tools = [
-        tool("look", lambda: "seen", effects=["reads"], allow_repeat=True),
+        tool("look", look, effects=["reads"], allow_repeat=True),
         tool("put", lambda: "put", effects=["writes"], allow_repeat=True),
     ]
     folder.mkdir()
@@ -55,10 +54,16 @@ def test_a_step_is_synced_once_and_a_change_before_and_after(
 
 
 def test_a_model_is_not_told_what_is_not_on_disk(tmp_path: Path, disk: disks.CountingDisk) -> None:
-    disk.error = OSError(errno.ENOSPC, "no space")
+    def look() -> str:
+        disk.error = OSError(errno.ENOSPC, "no space")
+        return "seen"
+
     model = scripted("(look)", "Done.")
-    reply = run(tmp_path / "w", model=model)
-    assert (reply.status, reply.error, len(model.seen)) == ("failed", DISK_FULL, 1)
+    reply = run(tmp_path / "later", model=model, look=look)
+    assert (reply.status, reply.error, len(model.seen)) == ("failed", f"{UNWRITTEN}: {FULL}", 1)
+    model = scripted("Done.")
+    reply = run(tmp_path / "first", model=model)
+    assert (reply.status, reply.error, len(model.seen)) == ("failed", f"{UNSAID}: {FULL}", 0)
 
 
 def test_two_that_write_to_one_session_in_turn_keep_its_chain(tmp_path: Path) -> None:
