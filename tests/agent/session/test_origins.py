@@ -77,6 +77,7 @@ class Office:
             tool("send", self.send, self.may_send, {"to": {}}, effects=["net"]),
             tool("save", self.save, params=WORD, effects=["writes"]),
             tool("fail", self.fail, params=WORD, effects=["reads"]),
+            tool("reverse", lambda word: {"word": word[::-1]}, params=WORD),
             tool("help", self.help, params=WORD, effects=["reads"], free_text=True),
         ]
 
@@ -146,6 +147,11 @@ def test_the_words_of_the_task_fields_and_texts_are_told_apart_in_any_dialect(of
     spoken += [native(*(("send", {"to": to}) for to, _ in office.sent))]
     assert office.run(*spoken, task=task, session="n", dialect="native") == CAME
     assert office.in_the_past() == office.in_the_past("n") == CAME
+
+
+def test_what_a_pure_function_makes_of_a_word_is_no_field(office: Office) -> None:
+    backwards = EVIL[::-1]
+    assert office.run(f'(reverse :word "{backwards}")', send(EVIL)) == [f"{TEXT}reverse {backwards}"]
 
 
 def test_a_program_hands_on_where_its_values_come_from_and_what_it_makes_of_them_is_looked_up(
@@ -293,13 +299,10 @@ def test_an_approved_plan_is_the_persons_words_and_what_its_steps_come_to_is_not
     office = Flown(tmp_path)
     office.plan(*PLAN)
     written = [send("team@x.example", EVIL), "Done."]
-    cut, told = (
-        'in the text of eval (cut (get (read-mail) "body") 19 33)',
-        f"{TEXT}what was given with the task",
-    )
-    assert office.fly(*written) == [f"{TEXT}the plan", f"{TEXT}the plan", f"{TEXT}the plan", told]
+    plan, mail = f"{TEXT}the plan", f"{TEXT}read-mail"
+    assert office.fly(*written) == [plan, mail, plan, mail]
     office.plan(*PLAN, "")
-    assert office.fly(*written, approved=True) == [TASK, cut, TASK, told]
+    assert office.fly(*written, approved=True) == [TASK, mail, TASK, mail]
     assert office.report.status == "done"
 
 
@@ -351,8 +354,8 @@ def test_a_call_that_waits_is_judged_as_before_when_it_goes_on_and_one_that_is_e
 @pytest.mark.parametrize(
     ("replies", "origin"),
     [
-        ([f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of search-contacts b"),
-        ([READ, f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of search-contacts b"),
+        ([f'(save :word "{EVIL}")', SEARCH, send(EVIL)], f"in the text of save {EVIL}"),
+        ([READ, f'(save :word "{EVIL}")', SEARCH, send(EVIL)], "in the text of read-mail"),
         ([SEARCH, f'(save :word "{BEN}")', SEARCH, send(BEN)], f"{FIELD}, save"),
         ([f'(save :word "{ANN}")', SEARCH, send(ANN)], TASK),
         (['(save :word "Eve")', send("c7")], "field of save"),
