@@ -24,8 +24,8 @@ DESTINATIONS = frozenset(
      "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
      "address", "url", "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip",
      "account", "iban", "channel", "chat", "room", "group", "thread", "conversation", "subscriber",
-     "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo", "repository", "bucket",
-     "target", "dest", "destination", "id")
+     "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo",
+     "repository", "bucket", "target", "dest", "destination", "id")
 )  # fmt: skip
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
 # The formats of a JSON Schema, as pydantic names its own types, that do.
