@@ -289,7 +289,9 @@ async def main(options: argparse.Namespace, root: Path) -> None:
         if mode in options.what:
             print(PAIRS.format(mode))
             for name in worlds:
-                rows = await trial(name, Ways()).pairs(options.show, parrot=mode == "parrot")
+                rows = await trial(name, Ways()).pairs(
+                    options.show, parrot=mode == "parrot", ours=mode == "truths"
+                )
                 for theirs, row in rows.items():
                     print(f"| {name}{'' if theirs else ', goals without a ground truth'} | {row} |")
             print()
