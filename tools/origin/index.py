@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -19,7 +20,7 @@ from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.origin.leaves import is_link, leaves
 from quoth.tools.origin.links import links
-from quoth.tools.origin.spelling import fold, spelling
+from quoth.tools.origin.spelling import fold, number, spelling
 from quoth.tools.origin.words import Words, stands
 
 MAX_TEXT: Final = 8_000_000  # characters of all texts together
@@ -27,6 +28,7 @@ MAX_FIELDS: Final = 100_000  # values of fields
 MAX_BARRED: Final = 100_000  # values that never become fields; with more, nothing becomes a field any more
 LONGEST_FIELD: Final = 120  # characters; a longer leaf is a text
 _WAITING = 64  # what was added is digested at the latest when so much waits
+_PIECE = 3  # characters; of a number only whole words are an echo: 202 is no piece of 2024
 _JOINED = 8  # letters and digits; shorter values stand in many texts by chance
 _NO_LETTER = re.compile(r"[\W_]+")
 _LINE = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
@@ -40,6 +42,7 @@ class OriginIndex:
 
     def __init__(self, max_text: int = MAX_TEXT, max_fields: int = MAX_FIELDS) -> None:
         self._max_text, self._max_fields = max_text, max_fields
+        self._lock = RLock()  # bodies of tools, which may look a value up, run in threads
         self._waiting: list[Callable[[], None]] = []
         self._words: dict[str, Words] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
@@ -63,9 +66,9 @@ class OriginIndex:
         name: str = "",
         user: str = "",
     ) -> None:
-        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where it
-        is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only an
-        echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
+        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where
+        it is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only
+        an echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
         self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
 
     def text(self, name: str, text: Any) -> None:
@@ -79,23 +82,25 @@ class OriginIndex:
 
     def find(self, value: Any, user: str = "") -> Origin:
         """Where one text or number comes from, in a call of this user."""
-        self._digest()
         key = spelling(value)
         if not key:
             return MODEL
-        found = self._found.get((key, user))
-        if found is None:
-            if len(self._found) > 1000:
-                self._found.clear()
-            known = Origin(self._is_said(key, user), self._fields.get(key, ()))
-            found = known if known.known else Origin(text=self._text_with(key, user))
-            self._found[key, user] = found
-        return found
+        with self._lock:
+            self._digest()
+            found = self._found.get((key, user))
+            if found is None:
+                if len(self._found) > 1000:
+                    self._found.clear()
+                known = Origin(self._is_said(key, user), self._fields.get(key, ()))
+                found = known if known.known else Origin(text=self._text_with(key, user))
+                self._found[key, user] = found
+            return found
 
     def _add(self, digest: Callable[..., None], *what: Any) -> None:
-        self._waiting.append(partial(digest, *what))
-        if len(self._waiting) >= _WAITING:
-            self._digest()
+        with self._lock:
+            self._waiting.append(partial(digest, *what))
+            if len(self._waiting) >= _WAITING:
+                self._digest()
 
     def _digest(self) -> None:
         if self._waiting:
@@ -138,6 +143,8 @@ class OriginIndex:
 
     def _digest_given(self, args: Any, user: str) -> None:
         for leaf in leaves(args):
+            if self._is_known(spelling(leaf), user):
+                continue
             for part in (leaf, *_parts(leaf)):
                 key = spelling(part)
                 if key and len(self._barred) <= MAX_BARRED and not self._is_known(key, user):
@@ -154,8 +161,8 @@ class OriginIndex:
         return words is not None and words.hold(key)
 
     def _text_with(self, key: str, user: str) -> str:
-        """The name of the newest text in which a value stands."""
-        for name, text in reversed(self._texts):
+        """The name of the oldest text in which a value stands: newer ones may repeat it."""
+        for name, text in self._texts:
             if stands(key, text):
                 return name
         others = (other for other, words in self._words.items() if other != user and words.hold(key))
@@ -168,11 +175,15 @@ class _Echo:
     def __init__(self, args: Any) -> None:
         given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
         self._given = [text.lower() for leaf in given for text in {leaf, unquote(leaf)}]
-        self._whole = set(map(spelling, self._given))
+        self._whole = {key for text in self._given for key in (spelling(text), *_words(text))}
         self._letters = _NO_LETTER.sub("", fold("".join(given)))
 
     def has(self, key: str) -> bool:
-        if key in self._whole or any(stands(key, text, strict=True) for text in self._given):
+        if key in self._whole:
+            return True
+        if not number(key) and len(key) >= _PIECE and any(key in text for text in self._given):
+            return True
+        if any(stands(key, text, strict=True) for text in self._given):
             return True
         letters = _NO_LETTER.sub("", key) if len(self._letters) >= _JOINED else ""
         return len(letters) >= _JOINED and letters in self._letters
@@ -215,8 +226,14 @@ def _is_short(text: str) -> bool:
 
 
 def _parts(text: Any) -> Iterator[str]:
-    """What a tool can cut out of a text it was given: the links in it, and what stands between lines, commas
-    and colons."""
+    """What a tool can cut out of a text it was given: the links in it, what stands between lines, commas and
+    colons, and the words of a short one."""
     for plain in {text, unquote(text)} if isinstance(text, str) else ():
         yield from (link.text for link in links(plain))
         yield from _CELLS.split(plain)
+        if _is_short(plain):
+            yield from (word for word in _words(plain) if not number(word))
+
+
+def _words(text: str) -> list[str]:
+    return _NO_LETTER.split(fold(text))

@@ -131,6 +131,12 @@ class CognitiveTool:
             return f"of a worker of {self.remote}"
         return f"defined at {self.place}" if self.place else "defined before"
 
+    @property
+    def texts(self) -> tuple[str, ...] | bool | None:
+        """``free_text``, where it is declared. What a pure function gives is text: it computes that from its
+        arguments, so that its fields would say nothing of the world."""
+        return True if self.free_text is None and not self.effects else self.free_text
+
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
         """The parameters whose types contain paths."""

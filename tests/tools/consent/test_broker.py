@@ -153,6 +153,17 @@ def test_a_request_keeps_where_its_arguments_came_from(store: Store) -> None:
     assert [one.to_json()["origins"] for one in here.broker.requests(every=True)] == [before]
 
 
+def test_what_a_body_asks_for_keeps_the_origins_of_its_call(store: Store) -> None:
+    async def body(x: int, ctx: ToolContext) -> str:
+        await ctx.permission.request("https://y.example", "it was sent on to https://y.example")
+        return "done"
+
+    here = desk(store, probe(body, effects=["reads"]), given={"origins": Told("5")})
+    here.pass_through("(probe :x 5)", route="reply")
+    (asked,) = here.waiting
+    assert [(one.argument, one.words) for one in asked.origins] == [("x", "in your task")]
+
+
 def test_nothing_is_looked_up_where_nobody_is_shown_anything(store: Store) -> None:
     told = Told()
     quick = desk(store, probe(), person=SayYes(), given={"origins": told})

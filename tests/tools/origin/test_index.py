@@ -1,4 +1,4 @@
-"""What a session has seen: the person's words, the fields of results and texts, and how long it is remembered."""
+"""What a session has seen, the person's words, the fields of results and texts, and how long it remembers."""
 
 from __future__ import annotations
 
@@ -120,14 +120,15 @@ def test_the_weakest_of_several_decides(index: OriginIndex) -> None:
     index.say("ann@x.example")
     index.text("a note", "x@evil.example")
     found = [index.find(value) for value in ("ann@x.example", "x@evil.example")]
-    assert weakest(found) == found[1] and weakest([]) is None
+    assert weakest(found) == found[1]
+    assert weakest([]) is None
 
 
 def test_of_many_words_of_a_person_the_newest_are_remembered() -> None:
     words = Words(max_chars=300)
     for number in range(30):
         words.add(f"number-{number} " + "filler " * 5)
-    assert words.hold("number-29") and words.hold("number-29 filler") and not words.hold("number-0")
+    assert [words.hold(key) for key in ("number-29", "number-29 filler", "number-0")] == [True, True, False]
 
 
 _WORD = st.text("abcdé@.-:/ 019", min_size=2, max_size=30)
@@ -137,10 +138,10 @@ _CASE = st.sampled_from(
 
 
 def _shaped(value: Any) -> st.SearchStrategy[Any]:
-    return st.recursive(
-        st.just(value), lambda inner: st.lists(inner, min_size=1, max_size=2) | st.fixed_dictionaries({"k": inner}),
-        max_leaves=2,
-    )  # fmt: skip
+    def around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.lists(inner, min_size=1, max_size=2) | st.fixed_dictionaries({"k": inner})
+
+    return st.recursive(st.just(value), around, max_leaves=2)
 
 
 @given(_WORD, st.data())
