@@ -171,6 +171,8 @@ def stands(key: str, text: str, *, strict: bool = False) -> bool:
     key = key.lower()
     if is_trivial(key) and not strict:
         return False
+    if len(key) > _NEAR:
+        return key in text
     if " " in key:
         pattern = rf"[{BLANKS}]+".join(map(re.escape, key.split(" ")))
         found = key.partition(" ")[0] in text
