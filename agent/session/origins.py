@@ -267,7 +267,7 @@ class HostOrigins:
 def past_calls(
     transcript: Transcript, session: str, tools: Callable[[], ToolTable]
 ) -> Iterator[tuple[Event, Call, Origins]]:
-    """The calls of a session in their order, each once, with its event and with the origins as they were then:
+    """The calls of a session in their order, each once, with its event and the origins as they were then:
     they go on when the next is asked for."""
     origins, routes, made = SessionOrigins(tools), _Routes(), set[str]()
     for event in transcript.events(session):

@@ -138,7 +138,7 @@ class Sources:
 
     def _is_refused_program(self, event: Event) -> bool:
         """Whether a receipt is of a program that was not run: it has only the model's words."""
-        if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
+        if event.kind != "receipt" or event.status != "invalid" or not event.parent:
             return False
         call = next(self._transcript.events(self._session, after=event.parent - 1))
         return read_form(call.data["form"]).tool == PROGRAMS

@@ -47,7 +47,7 @@ class OriginIndex:
         self._words: dict[str, Words] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
         self._tools: dict[tuple[str, ...], tuple[str, ...]] = {}  # each once, for there are many fields
-        self._texts: deque[tuple[str, str]] = deque()  # name, text in lower case
+        self._texts: deque[_Text] = deque()
         self._text_chars = 0
         self._barred: set[str] = set()
         self._found: dict[tuple[str, str], Origin] = {}
@@ -117,10 +117,10 @@ class OriginIndex:
     def _digest_text(self, name: str, text: Any) -> None:
         joined = text if isinstance(text, str) else "\n".join(_Parts(text, True).lines)
         if joined:
-            self._texts.append((name, joined[: self._max_text].lower()))
-            self._text_chars += len(self._texts[-1][1])
+            self._texts.append(_Text(name, joined[: self._max_text].lower()))
+            self._text_chars += self._texts[-1].chars
         while self._text_chars > self._max_text:
-            self._text_chars -= len(self._texts.popleft()[1])
+            self._text_chars -= self._texts.popleft().chars
 
     def _digest_result(
         self, tool: str, value: Any, free_text: FreeText, args: Any, name: str, user: str
@@ -162,11 +162,26 @@ class OriginIndex:
 
     def _text_with(self, key: str, user: str) -> str:
         """The name of the oldest text in which a value stands: newer ones may repeat it."""
-        for name, text in self._texts:
-            if stands(key, text):
-                return name
+        for text in self._texts:
+            if text.has(key):
+                return text.name
         others = (other for other, words in self._words.items() if other != user and words.hold(key))
         return next((f"a message of {other or 'somebody else'}" for other in others), "")
+
+
+class _Text:
+    """A text in lower case. Its rows of blanks become single when a value of several words is looked for."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.chars = len(text)
+        self._text = text
+        self._flat = False
+
+    def has(self, key: str) -> bool:
+        if " " in key and not self._flat:
+            self._text, self._flat = _flat(self._text), True
+        return stands(key, self._text)
 
 
 class _Echo:
@@ -174,7 +189,7 @@ class _Echo:
 
     def __init__(self, args: Any) -> None:
         given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
-        self._given = [text.lower() for leaf in given for text in {leaf, unquote(leaf)}]
+        self._given = [_flat(text).lower() for leaf in given for text in {leaf, unquote(leaf)}]
         self._whole = {key for text in self._given for key in (spelling(text), *_words(text))}
         self._letters = _NO_LETTER.sub("", fold("".join(given)))
 
@@ -233,6 +248,10 @@ def _parts(text: Any) -> Iterator[str]:
         yield from _CELLS.split(plain)
         if _is_short(plain):
             yield from (word for word in _words(plain) if not number(word))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _words(text: str) -> list[str]:

@@ -166,17 +166,16 @@ def spellings(word: str) -> Iterator[str]:
 
 
 def stands(key: str, text: str, *, strict: bool = False) -> bool:
-    """Whether the normalised value stands in a text in lower case as whole words. The text is searched.
+    """Whether the normalised value stands as whole words in a text, which is in lower case and, for a value
+    of several words, has single blanks. The text is searched.
     ``strict`` looks also for a trivial value, and takes one that is found too often for one that stands."""
     key = key.lower()
     if is_trivial(key) and not strict:
         return False
-    if " " in key:
-        pattern = rf"[{BLANKS}]+".join(map(re.escape, key.split(" ")))
-        found = key.partition(" ")[0] in text
-    else:
-        pattern, found = re.escape(key), key in text
-    if not found:
+    if len(key) > _NEAR:
+        return key in text
+    pattern = re.escape(key)
+    if key not in text:
         if not _ACCOUNT.fullmatch(key):
             return False
         pattern = "[ -]?".join(re.findall(".{1,4}", key))  # it may stand there in groups of four

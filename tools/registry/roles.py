@@ -23,7 +23,9 @@ DESTINATIONS = frozenset(
     ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant",
      "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
      "address", "url", "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip",
-     "account", "iban", "channel", "chat", "room", "phone", "mobile", "handle", "destination", "id")
+     "account", "iban", "channel", "chat", "room", "group", "thread", "conversation", "subscriber",
+     "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo",
+     "repository", "bucket", "target", "dest", "destination", "id")
 )  # fmt: skip
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
 # The formats of a JSON Schema, as pydantic names its own types, that do.
@@ -112,7 +114,8 @@ def names_destination(name: str) -> bool:
     while len(words) > 1 and words[-1] in NAMING:
         words.pop()
     last = words[-1]
-    return not DESTINATIONS.isdisjoint((last, last.removesuffix("s"), last.removesuffix("es")))
+    one = f"{last[:-3]}y" if last.endswith("ies") else last.removesuffix("s")
+    return not DESTINATIONS.isdisjoint((last, one, last.removesuffix("es")))
 
 
 def _schemas(hint: Any) -> Iterator[Any]:
