@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 import apsw
 
 from quoth.tools.errors import StoreError, UsageError
-from quoth.tools.storage.log_sync import LogSync, release_log, use_log
+from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
 from quoth.tools.storage.looking import opened_to_look
 from quoth.tools.storage.paths import store_path
 from quoth.tools.storage.private import private_file, private_folder
@@ -164,12 +165,22 @@ class Store:
             try:
                 ((mode,),) = self._db.execute("PRAGMA journal_mode = WAL")
                 if mode == "wal":  # not in memory, nor where files cannot be shared
-                    self._log = use_log(Path(f"{self.path}-wal"))
+                    self._log = use_log(Path(f"{self.path}-wal"), partial(_shorten_log, str(self.path)))
+                    self._db.set_wal_hook(self._log_has_grown)
                 return
             except apsw.BusyError:
                 if time.monotonic() >= end:
                     raise
                 time.sleep(0.01)
+
+    def _log_has_grown(self, db: apsw.Connection, name: str, pages: int) -> int:
+        """Note how long the log is. Normally it is shortened beside the event loop, after a sync; but it does
+        not begin anew while somebody writes all the time."""
+        if self._log is not None:
+            self._log.pages = pages
+            if pages >= 4 * LONG:
+                db.wal_checkpoint(name)
+        return apsw.SQLITE_OK
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):
@@ -347,6 +358,13 @@ class Store:
                 self._db.close()
             finally:
                 self._let_go()
+
+
+def _shorten_log(path: str) -> None:
+    """Bring what is in the write-ahead log into the store, as far as nobody reads or writes there."""
+    with contextlib.suppress(apsw.Error), contextlib.closing(apsw.Connection(path)) as db:
+        db.execute("PRAGMA user_version").fetchall()  # who has read nothing knows of no log
+        db.wal_checkpoint()
 
 
 class _Transaction:

@@ -1,4 +1,5 @@
-"""Syncs the write-ahead log of a store beside the event loop, once for all who wait.
+"""Syncs the write-ahead log of a store beside the event loop, once for all who wait, and has it brought into
+the store when it is long.
 
 It knows a file and who waits for it; it must not know SQL, transactions or what was written.
 """
@@ -10,13 +11,14 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 EACH = 0.001  # seconds that a sync waits for each of the sessions that are at work,
 LONGEST = 0.05  # and at most
 IDLE = 0.5  # seconds after which its thread ends
+LONG = 2000  # pages of a log after which it is shortened
 AT_WORK = 1.0  # for so many seconds after its last sync a session is
 
 _Waiter = tuple[asyncio.Future[None], str]
@@ -31,8 +33,11 @@ class LogSync:
     """Syncs one log for all connections of this process. A lone session is synced at once; where many are at
     work, a sync comes a little later and serves several."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, shorten: Callable[[], None]) -> None:
         self.users = 0
+        self.pages = 0  # of the log, as of the last write
+        self._tried = 0  # how many there were when it was last shortened
+        self._shorten = shorten
         self._log = log
         self._asked: SimpleQueue[_Waiter | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -96,6 +101,9 @@ class LogSync:
             for loop, waiting in futures.items():
                 with contextlib.suppress(RuntimeError):  # it was closed meanwhile
                     loop.call_soon_threadsafe(self._tell, waiting)
+            if (self.pages if self.pages < self._tried else self.pages - self._tried) >= LONG:
+                self._tried = self.pages
+                self._shorten()
         if file >= 0:
             os.close(file)
 
@@ -147,10 +155,10 @@ _LOGS: dict[str, LogSync] = {}  # of this process, by path
 _LOCK = threading.Lock()
 
 
-def use_log(log: Path) -> LogSync:
-    """The one that syncs this log, until ``release_log``."""
+def use_log(log: Path, shorten: Callable[[], None]) -> LogSync:
+    """The one that syncs this log, and shortens it, until ``release_log``."""
     with _LOCK:
-        found = _LOGS.setdefault(str(log), LogSync(log))
+        found = _LOGS.setdefault(str(log), LogSync(log, shorten))
         found.users += 1
         return found
 

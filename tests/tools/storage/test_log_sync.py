@@ -140,7 +140,7 @@ def test_two_connections_of_a_process_share_one_thread(store: Store, disk: Disk)
 
 def test_many_at_work_wait_a_little_for_each_other() -> None:
     """A lone session is synced at once, and so are two that take turns slowly."""
-    sync = log_sync.LogSync(Path("unused"))
+    sync = log_sync.LogSync(Path("unused"), lambda: None)
     asked = [(asyncio.Future(loop=asyncio.new_event_loop()), f"s{number}") for number in range(200)]
     assert sync._pause(asked[:1]) == 0.0
     assert sync._pause(asked[:3]) == pytest.approx(2 * log_sync.EACH)
