@@ -96,7 +96,7 @@ class LogSync:
             self._began = time.monotonic()
             file = self._sync(file)
             futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-            for future, _ in group:
+            for future, _ in reversed(group):
                 futures.setdefault(future.get_loop(), []).append(future)
             for loop, waiting in futures.items():
                 with contextlib.suppress(RuntimeError):  # it was closed meanwhile
@@ -134,13 +134,17 @@ class LogSync:
         return file
 
     def _tell(self, waiting: list[asyncio.Future[None]]) -> None:
-        for future in waiting:
-            if future.done():
-                continue
-            if self._failed is None:
-                future.set_result(None)
-            else:
-                future.set_exception(self._failed)
+        """Tell the last of those who wait, and in later turns of its loop the others: were all told at once,
+        what comes in meanwhile would wait for all of them."""
+        last = waiting.pop()
+        if waiting:
+            last.get_loop().call_soon(self._tell, waiting)
+        if last.done():
+            return
+        if self._failed is None:
+            last.set_result(None)
+        else:
+            last.set_exception(self._failed)
 
 
 def _sync_folder(folder: Path) -> None:
