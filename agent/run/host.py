@@ -69,6 +69,7 @@ from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
+from quoth.tools.storage.shared_store import shared_store
 
 
 class Host(EventSource):
@@ -307,7 +308,7 @@ class Host(EventSource):
 
     def _opened_store(self) -> Store:
         if self._store is None:
-            self._store = Store(store_path(self.workspace.root))
+            self._store = shared_store(store_path(self.workspace.root))
         return self._store
 
     @property
