@@ -80,3 +80,26 @@ def test_two_that_write_to_one_session_in_turn_keep_its_chain(tmp_path: Path) ->
     assert [event.seq for event in transcript.events("s")] == [1]
     for store in stores:
         store.close()
+
+
+def test_the_agents_of_a_process_share_one_connection_to_their_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path | str] = []
+    real = Store.__init__
+
+    def init(self: Store, path: Path | str, **more: Any) -> None:
+        opened.append(path)
+        real(self, path, **more)
+
+    monkeypatch.setattr(Store, "__init__", init)
+    agents = [Agent(workspace=tmp_path, session=name, model=scripted("Done.")) for name in ("a", "b", "c")]
+    for agent in agents:
+        agent._agent._opened_store()
+    for agent in agents:
+        assert agent.run("Go.").status == "done"
+        agent.close()  # the others go on
+    assert len(opened) == 1
+    with Agent(workspace=tmp_path, session="a", model=scripted("Done.")) as again:
+        again.run("Go.")
+    assert len(opened) == 2
