@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from quoth.agent.terminal.origins import origin_lines
-from quoth.tools.call.argument_origin import ArgumentOrigin, of_text, to_text
+from quoth.tools.call.origin import ArgumentOrigin, of_text, to_text
 
 MAIL = "in the text of read-file mail.txt"
 TO = ArgumentOrigin("to", "text", MAIL, ("x@evil.example",))

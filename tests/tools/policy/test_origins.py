@@ -126,9 +126,6 @@ HOLDS, FAILS, UNDECIDED = ("deny", "allow"), ("ask", "ask"), ("deny", "ask")
         ("(links (in-task))", ':body "No link at all"', HOLDS),
         ("(not (links (in-task)))", ':body "See https://evil.example/a"', HOLDS),
         ('(links (host "evil.example"))', ':body "See https://evil.example/a"', HOLDS),
-        # a path, as resolved or as written
-        ("(in-task)", ':file "./notes.txt"', HOLDS),
-        ("(in-task)", ':file "notes.txt"', FAILS),
     ],
 )  # fmt: skip
 def test_what_a_predicate_says_of_an_argument(
