@@ -33,6 +33,7 @@ SESSIONS = 16  # whose indexes are kept at hand; that of another is read from it
 ASKS = "ask-person"
 SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
 GIVEN, PLAN = "what was given with the task", "the plan"
+HERE = "what the model was told of this folder"
 NAME = 60  # characters of a name that a person reads
 HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
 
@@ -136,9 +137,9 @@ class SessionOrigins:
             self._index.text(PLAN, data["text"])
         else:
             self._index.say(data["text"], user)
-        for name in ("surroundings", "data", "news"):
+        for name, what in (("surroundings", HERE), ("data", GIVEN), ("news", GIVEN)):
             if data.get(name):
-                self._index.text(GIVEN, data[name])
+                self._index.text(what, data[name])
         for file in data.get("files", ()):
             if file.get("text"):
                 self._index.text(_named("the file", file.get("name")), file["text"])

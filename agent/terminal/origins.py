@@ -43,7 +43,7 @@ def origin_lines(
     for (known, words, _), names in told.items():
         sign = f"{margin}{NO_SIGN if known else SIGN}"
         text = visible(f"{', '.join(dict.fromkeys(names))}: {words}")
-        line = f"{sign}{set_in(text, margin + MORE, columns, len(sign))}"
+        line = f"{sign}{set_in(text, margin + MORE, columns, len(sign), words=True)}"
         lines.append(line if known or not color else colored(line, "yellow"))
     return lines
 

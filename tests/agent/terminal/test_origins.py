@@ -62,6 +62,13 @@ def test_each_row_on_a_narrow_screen_has_a_mark() -> None:
     assert all(row.startswith("      … ") and len(row) < 30 for row in more)
 
 
+def test_a_row_ends_between_words() -> None:
+    (line,) = origin_lines([TO], "reply", 40)
+    assert line.split("\n") == ['! to "x@evil.example": in the text of', "    … read-file mail.txt"]
+    (line,) = origin_lines([ArgumentOrigin("to", "text", MAIL, ("x" * 50,))], "reply", 40)
+    assert all(len(row) < 40 for row in line.split("\n"))
+
+
 def test_origins_are_kept_as_text_and_read_leniently() -> None:
     kept = (TO, CC, SUBJECT)
     assert of_text(to_text(kept)) == kept

@@ -241,7 +241,8 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
             "(ask (f :x (and (in-task) (made-up))))",
             "This never holds: (made-up) is what is in no task and no field.",
         ),
-        ("(ask (in-task))", "in-task is a predicate; it stands inside a clause, as in (user (not \"ann\"))."),
+        ("(ask (in-task))", "a predicate; it stands inside a clause, as in (any-tool :to (in-task))."),
+        ("(ask (send :to in-task))", "in-task is no value; the predicate is written (in-task)."),
         ("(careful 1)", "(careful) takes nothing; what it should not ask about is an allow."),
     ],
 )  # fmt: skip
