@@ -116,6 +116,16 @@ def test_when_too_much_was_put_somewhere_nothing_becomes_a_field(monkeypatch: py
     assert [index.find(value).kind for value in ("before", "later", "four")] == ["field", "text", "text"]
 
 
+def test_where_arguments_and_result_are_huge_the_last_values_count_as_echoes(
+    monkeypatch: pytest.MonkeyPatch, index: OriginIndex
+) -> None:
+    monkeypatch.setattr("quoth.tools.origin.index._SEARCHED", 2 * len("asked\nasked"))
+    index.result("t", ["one", "two", "three"], None, {"q": "asked"})
+    assert [index.find(value).kind for value in ("one", "two", "three")] == ["field", "field", "field"]
+    index.result("t", [f"id-{place}" for place in range(9)], None, {"q": "asked"})
+    assert {index.find(f"id-{place}").kind for place in (0, 8)} == {"field", "text"}
+
+
 def test_the_weakest_of_several_decides(index: OriginIndex) -> None:
     index.say("ann@x.example")
     index.text("a note", "x@evil.example")
