@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
 from quoth.agent.terminal.person import require_person
 from quoth.tools.text import exact_time, one_line
@@ -141,13 +140,19 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
     lines = [
         f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
         *(_told(one, 7) for one in [*summary, *trouble]),
-        _told(f"{request.reason}{touches}", 7),
+        _told(f"{request.reason}{touches}", 7, words=True),
         _told(mixed(f"{request.form}{touches}"), 7),
         where,
     ]
     begin, *more = filter(None, lines)
-    origins = origin_lines(request.origins, request.route, _columns(), margin=" " * 7)
-    return "\n".join([begin, *origins, *(f"{' ' * 7}{line}" for line in more)])
+    return "\n".join([begin, *_origins(request, margin=" " * 7), *(f"{' ' * 7}{line}" for line in more)])
+
+
+def _origins(request: Request, **how: Any) -> list[str]:
+    """Where the arguments came from when it was asked."""
+    from quoth.agent.terminal.origins import origin_lines  # here: most commands show no request
+
+    return origin_lines(request.origins, request.route, _columns(), **how)
 
 
 def _command_line(request: Request) -> str:
@@ -160,9 +165,9 @@ def _origin(request: Request) -> str:
     return f"{request.user} ({request.channel})" if request.channel else request.user
 
 
-def _told(text: str, by: int, first: int = 0) -> str:
+def _told(text: str, by: int, first: int = 0, *, words: bool = False) -> str:
     """Return the text with escapes visible and further rows indented, so that none imitates another one."""
-    return set_in(visible(text, lines=True), " " * by, _columns(), first or by)
+    return set_in(visible(text, lines=True), " " * by, _columns(), first or by, words=words)
 
 
 def _columns() -> int:
@@ -192,9 +197,8 @@ def page(
         "inside of": f"call {request.parent}" if request.parent else "",
         "decided": _fate(request, now),
     }
-    lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
-    origins = origin_lines(request.origins, request.route, _columns(), color=color)
-    return "\n".join([f"{request.id}  {form}", *below, *origins, *lines])
+    lines = [f"{name:<13}{_told(text, 13, words=name == 'because')}" for name, text in rows.items() if text]
+    return "\n".join([f"{request.id}  {form}", *below, *_origins(request, color=color), *lines])
 
 
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:
