@@ -97,6 +97,12 @@ def test_a_session_that_is_ended_at_any_point_comes_out_as_if_nothing_had_happen
     assert len(found["cases"]) >= points // every
 
 
+def test_a_kill_between_a_sync_and_those_who_wait_for_it_loses_nothing(crashes: Crashes) -> None:
+    found = crashes("--label", "the disk is waited for", "--first", "4", "--every", "23")
+    assert wrong(found) == []
+    assert {case["label"].split()[0] for case in found["cases"]} == {"before", "after"}
+
+
 def test_the_harness_finds_a_product_that_forgets_what_has_begun(crashes: Crashes) -> None:
     found = crashes("--broken", "begun", "--label", "in the body, after the effect", "--every", "5")
     assert any("was done 2 times, and allowed again 0 times" in what for what in wrong(found))
