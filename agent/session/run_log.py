@@ -43,8 +43,8 @@ class RunLog:
         return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
 
     def ended(self, reply: Reply, messages: Messages, after_tags: str = "") -> None:
-        """Write the end of the run, on disk after ``on_disk``, with the messages that are not recorded yet, and
-        with what came ``after_tags`` if it is given, because the run was begun otherwise."""
+        """Write the end of the run, on disk after ``on_disk``, with the messages that are not recorded yet,
+        and with what came ``after_tags`` if it is given, because the run was begun otherwise."""
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.said, "steps": reply.steps}
