@@ -21,6 +21,7 @@ from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.requests import decide
 from quoth.tools.consent.broker import Broker
@@ -301,7 +302,12 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
     lines += [(f"message {place}", line("followup", text)) for place, text in enumerate(reply.messages)]
     for request in asked:
         said = f"{request.form} waits for approval: {request.reason}."
-        told = {"id": request.id, "tool": request.tool, "form": request.form, "user": request.user}
+        marked = [one for one in request.origins if not one.known]
+        said = "\n".join([said, *origin_lines(marked, request.route)])
+        told: dict[str, Any] = {"id": request.id, "tool": request.tool, "form": request.form}
+        told["user"] = request.user
+        if request.origins:
+            told["origins"] = [one.to_data() for one in request.origins]
         if request.question is not None:
             said, told = request.question.text, {**told, "kind": "question", **request.question.to_data()}
         lines.append(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import agent_of, text_of, tools_of
+from quoth.agent.cli.common import agent_of, open_store, text_of, tools_of
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
@@ -20,6 +20,9 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match
+
+
+KINDS = ("deny", "ask", "allow")
 
 
 def _share(text: str) -> float:
@@ -36,7 +39,9 @@ class CheckOptions(Options):
 
 @dataclass(init=False, repr=False, eq=False)
 class ExplainOptions(Options):
-    form: str = argument("FORM", "such as '(read-file \"x\")'; - reads it from stdin")
+    form: str | None = argument(
+        "FORM", "such as '(read-file \"x\")'; - reads it from stdin (default: those of --session)", nargs="?"
+    )
     route: str = option("--route", "NAME", "by which way it comes", default="call")
     nested: bool = switch("--nested", "as a call made by a program")
     confidence: float | None = option(
@@ -58,7 +63,8 @@ def add(commands: Commands) -> None:
 
 def _actions(policy: Commands) -> None:
     policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
-    policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
+    about = "Show which rules match a call, and which one decides; or how they judge a session's calls."
+    policy.add("explain", about, ExplainOptions, explain)
     policy.add("example", "Print rules that let git, tests and linters run unasked.", Options, example)
 
 
@@ -115,6 +121,8 @@ def explain(options: ExplainOptions) -> int:
     from quoth.tools.call.call import ROUTES
     from quoth.tools.lisp.forms import canonical
 
+    if options.form is None:
+        return _explain_session(options)
     if options.route not in ROUTES:
         hint = did_you_mean(options.route, ROUTES) or f" There are {', '.join(ROUTES)}."
         raise UsageError(f"There is no route {options.route}.{hint}")
@@ -133,10 +141,40 @@ def explain(options: ExplainOptions) -> int:
     return DONE
 
 
+def _explain_session(options: ExplainOptions) -> int:
+    """Print how the rules judge the calls of a session that do more than read, and how many they ask about."""
+    from quoth.agent.cli.taking_over import take_over
+    from quoth.agent.run.judgement import judged_again
+    from quoth.agent.session.index import find_session, users_of
+    from quoth.agent.terminal.policy_page import past_call_lines, past_calls_line
+    from quoth.tools.history.transcript import Transcript
+
+    if options.session is None:
+        raise UsageError("Give a call to explain, or --session ID for the calls of a session.")
+    with open_store(options) as store:
+        session = find_session(store, options.session)
+        assert store is not None, "a session was found in it"
+        users = users_of(Transcript(lambda: store), session)
+        agent = agent_of(take_over(options, store, session, users[0] if users else ""), store=store)
+        for note in agent.policy.notes:
+            complain(note)
+        found = list(judged_again(agent))
+    counts = {kind: sum(one.verdict.kind == kind for one in found) for kind in KINDS}
+    if options.json:
+        print_json({"session": session, "calls": [one.to_json() for one in found], **counts})
+        return DONE
+    for one in found:
+        for line in past_call_lines(one.id, str(one.form), one.verdict):
+            print_line(line)
+    print_line(past_calls_line(session, counts))
+    return DONE
+
+
 def _as_json(why: Explanation, limits: list[Limit]) -> dict[str, Any]:
     return {
         "verdict": why.verdict.kind,
         "reason": why.verdict.reason,
+        "origin": why.verdict.origin,
         "decided_by": None if why.decided is None else _rule_json(why.decided),
         "matches": [_rule_json(match) for match in why.matches],
         "limits": [limit.text for limit in limits],
@@ -201,6 +239,7 @@ def trust(options: TrustOptions) -> int:
         digest, rules = Trust().trust(root, data), layer.orders.rules
         counted = [rule.text for rule in rules if not layer.ignores(rule)]
         counted += [limit.text for limit in layer.orders.limits]
+        counted += ["(careful)"] if layer.orders.careful else []
         passed = [rule.text for rule in rules if layer.ignores(rule)]
         told |= {"file": layer.name, "sha256": digest, "rules": counted, "ignored": passed}
         lines += [f"{layer.name} is trusted as it is now, SHA-256 {digest}:"]

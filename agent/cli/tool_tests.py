@@ -158,7 +158,7 @@ async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Outc
     names = ", ".join(written[:3]) + (" …" if len(written) > 3 else "")
     if not result.ok:
         return Outcome(tool.name, str(example), "failed", failure_text(result), ms)
-    if written and "writes" not in tool.effects:
+    if written and {"writes", "deletes"}.isdisjoint(tool.effects):
         why = f"it wrote {names}, and :writes is not among its :effects"
         return Outcome(tool.name, str(example), "failed", why, ms)
     text = short(" ".join(show_value(result.value).split()), SHOWN)

@@ -51,6 +51,8 @@ def tools(options: ToolsOptions) -> int:
         from quoth.agent.cli.tool_tests import test_tools
 
         return test_tools(options, options.file)
+    from quoth.tools.registry.roles import roles_data
+
     table = _for_user(options, tools_of(options))
     if options.name == "test" and "test" not in table:
         raise UsageError("Name the file whose examples are to be tested: quoth tools test FILE")
@@ -60,11 +62,11 @@ def tools(options: ToolsOptions) -> int:
         tool = table.get(options.name)
         if options.json:
             more = {"source": tool.source, "form": tool.form, "expansion": expansions(tool)}
-            print_json(tool.describe() | more | {"version": tool.version})
+            print_json(tool.describe() | roles_data(tool) | more | {"version": tool.version})
         else:
             print_line(tool_page(tool))
     elif options.json:
-        print_json([tool.describe() for tool in table.visible])
+        print_json([tool.describe() | roles_data(tool) for tool in table.visible])
     else:
         for line in listed(table.visible):
             print_line(line)

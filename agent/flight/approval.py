@@ -210,7 +210,7 @@ async def _coverage(agent: SingleCalls, plan: Plan, form: Form) -> tuple[list[Co
     if not found.ok:
         return [], [f"anything ({found.message})"]
     known, unknown = _parted(found.value)
-    asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
+    asks = [f"{shape['tool']} ({_unknown(shape)} known only in flight)" for shape in unknown]
     if not found.value["complete"]:
         asks.append("what else it may call (it cannot be followed everywhere)")
     shown = [(_shown(shape, agent.table), shape["times"], (_seen(found.value, shape),)) for shape in known]
@@ -229,6 +229,12 @@ def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapp
     for shape in plan["shapes"]:
         parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
     return parted
+
+
+def _unknown(shape: Mapping[str, Any]) -> str:
+    """The arguments of a call that hold results; the others are the plan's own words."""
+    names = [f":{name}" for name, pattern in shape["args"].items() if not _is_literal(pattern)]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:

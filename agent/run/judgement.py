@@ -5,13 +5,17 @@ Makes no call, and asks nobody.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.policy_page import explanation_lines
-from quoth.tools.call.call import Route, new_call
-from quoth.tools.errors import UsageError
+from quoth.tools.call.call import Route, Verdict, deny, new_call
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.policy.effects import changes_nothing
 from quoth.tools.policy.scope import as_written, checked
 
 if TYPE_CHECKING:
@@ -37,3 +41,45 @@ def judged(host: Host, text: str, route: Route, **marks: Any) -> tuple[Call, Exp
 def explained(host: Host, text: str, route: Route, **marks: Any) -> str:
     """How a call of this form would be judged, as ``quoth policy explain`` prints it."""
     return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
+
+
+@dataclass(frozen=True)
+class PastCall:
+    """A call of a session, and how the rules would judge it now; its form is without secrets."""
+
+    id: str
+    form: CallForm
+    route: Route
+    user: str
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        said = self.verdict
+        told = {"verdict": said.kind, "reason": said.reason, "rule": said.rule, "origin": said.origin}
+        return {"id": self.id, "form": str(self.form), "route": self.route, "user": self.user, **told}
+
+
+def judged_again(host: Host) -> Iterator[PastCall]:
+    """The calls of the host's session that do more than read, in their order: each as the rules would judge
+    it now, by what the session had seen when it was made."""
+    from quoth.agent.session.origins import past_calls
+
+    for event, call, origins in past_calls(host.transcript, host.session, lambda: host.table):
+        tool = host.table.get(call.tool) if call.tool in host.table else None
+        if changes_nothing(tool) if tool is not None else not event.data.get("does"):
+            continue
+        if tool is None:
+            said = deny(
+                f"there is no tool named {call.tool} any more{did_you_mean(call.tool, host.table.names())}"
+            )
+        else:
+            try:
+                form, args = checked(tool, call.form, host.workspace)
+                call = replace(call, form=form)
+                context = replace(host.context(user=call.user), origins=origins)
+                said = host.policy.explain(tool, call, args, context).verdict
+            except InvalidCallError as error:
+                said = deny(str(error))
+        hide = Redactor(call.form, tool.params if tool else (), host.table.secrets)
+        told = replace(said, reason=hide.text(said.reason.rstrip(".")), origin=hide.text(said.origin))
+        yield PastCall(f"{host.session}.{event.seq}", hide.form, call.route, call.user, told)

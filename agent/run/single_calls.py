@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from quoth.agent.run.host import Host
@@ -62,7 +63,10 @@ class SingleCalls(Host):
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
         """Create a request to approve a whole ``plan``, made by a dry run of ``program`` in this session; the
         request's id."""
+        from quoth.tools.origin.arguments import origins_of_plan  # here: few programs have a plan
+
         self._require_open()
         form, _ = self.table.get("eval").checked(CallForm("eval", {"form": Code(program)}))
         call = new_call(form, route="eval", user=self.user, session=self.session)
-        return self.broker.ask_for_plan(call, plan)
+        origins = partial(origins_of_plan, self.table, call, plan["shapes"], self.origins)
+        return self.broker.ask_for_plan(replace(call, origins=origins), plan)

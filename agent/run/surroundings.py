@@ -159,9 +159,10 @@ def _listable(host: Place, user: str, route: Route) -> Callable[[str], bool] | N
 
     args = {"path": WorkspacePath("."), "pattern": "*", "limit": MOST_ENTRIES}
     call = new_call(CallForm(LISTER, {"path": "."}), route=route, user=user, session=host.session)
-    if host.policy.judge(tool, call, args, host.context(user=user)).kind != "allow":
+    context = host.context(user=user)
+    if host.policy.judge(tool, call, args, context).kind != "allow":
         return None
-    walk = Walk(host.policy, tool, call, args, host.workspace, reader)
+    walk = Walk(host.policy, tool, call, args, host.workspace, reader, origins=context.origins)
     return walk.may_list
 
 

@@ -32,16 +32,15 @@ SESSIONS = 16  # whose indexes are kept at hand; that of another is read from it
 TYPED = frozenset({"call", "eval", "repl", "python"})  # the ways of what a person has written as a form
 ASKS = "ask-person"
 SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
-GIVEN = "what was given with the task"
+GIVEN, PLAN = "what was given with the task", "the plan"
 NAME = 60  # characters of a name that a person reads
-EDITED = "/edited"  # the end of the key of a call that a person wrote in place of another
 HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
 
 
 def is_typed(call: Call) -> bool:
     """Whether a person has written the form of this call, or approved it as one of a plan."""
     by_hand = not call.depth and (call.route in TYPED or call.route == "flight")
-    return by_hand or call.key.endswith(EDITED)
+    return by_hand or call.edited
 
 
 @dataclass
@@ -72,6 +71,8 @@ class SessionOrigins:
         self._made: dict[int, _Made] = {}  # those without a result, by their event
         self._begun = 0  # the event of a call with effects, until it is known whether its body has run
         self._typed: set[str] = set()  # the calls whose words have been taken, by id
+        self._flights: set[int] = set()  # their events
+        self._approved: set[str] = set()  # the runs of steps that a person has approved
 
     def find(self, value: Any, call: Call) -> Origin:
         if is_typed(call):
@@ -90,6 +91,13 @@ class SessionOrigins:
             [*values, *(text for one in values if isinstance(one, Code) for text in _texts_in(one))], user
         )
 
+    def hear_plan(self, form: CallForm, run: str, call: str) -> None:
+        """Take the program of a step that nobody has approved; the words of others are in their approval, and
+        the results of other steps, which stand in the program, are known from these."""
+        if call not in self._typed and run not in self._approved:
+            self._typed.add(call)
+            self._index.text(PLAN, "\n".join(map(str, _values(form))))
+
     def take(self, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str) -> None:
         """Take in one event, and digest it later."""
         refused = kind == "receipt" and parent == self._begun and "stage" in data
@@ -103,14 +111,18 @@ class SessionOrigins:
             case "memory":
                 for block in data["blocks"]:
                     told = [block.get("description", ""), block["text"]]
-                    self._index.text(f"the memory block {block['label']}", "\n".join(filter(None, told)))
+                    self._index.text(
+                        _named("the memory block", block["label"]), "\n".join(filter(None, told))
+                    )
             case "flight" if "user" in data:
                 self._users[key] = data["user"]
-            case "approval":
-                for said in data.get("words", ()):
+                self._flights.add(seq)
+            case "approval" if "words" in data:
+                self._approved.add(run)
+                for said in data["words"]:
                     self._index.say([said, *_texts_in(said)], self.user_of(run))
             case "call":
-                self._calls(seq, data, run, key)
+                self._calls(seq, data, run, parent)
             case "receipt":
                 self._ends(data, parent)
 
@@ -118,23 +130,27 @@ class SessionOrigins:
         """Take in how a run began. The task of a sub-agent is the words of a model, and those of a step of a
         plan are a person's only by its approval."""
         user = self._users[run] = str(data.get("speaker") or data["user"])
-        if "/" not in run:
-            self._index.say(data["text"], user)
         if run.endswith(SUB_AGENT):
             return
+        if "/" in run:
+            self._index.text(PLAN, data["text"])
+        else:
+            self._index.say(data["text"], user)
         for name in ("surroundings", "data", "news"):
             if data.get(name):
                 self._index.text(GIVEN, data[name])
         for file in data.get("files", ()):
             if file.get("text"):
-                self._index.text(f"the file {short(visible(str(file.get('name', ''))), NAME)}", file["text"])
+                self._index.text(_named("the file", file.get("name")), file["text"])
 
-    def _calls(self, seq: int, data: Mapping[str, Any], run: str, key: str) -> None:
+    def _calls(self, seq: int, data: Mapping[str, Any], run: str, parent: int) -> None:
         outer = self._outer(data["id"]) if self._outer is not None else None
         user = str(data.get("user") or self.user_of(run))
         made = self._made[seq] = _Made(data, user, None if outer is None else outer.form)
-        if data.get("route") in TYPED or key.endswith(EDITED):
+        if data.get("route") in TYPED or data.get("edited"):
             self.hear_form(made.form, user, str(data["id"]))
+        elif parent in self._flights:
+            self.hear_plan(made.form, run, str(data["id"]))
         if data.get("does"):
             self._begun = seq
 
@@ -155,10 +171,10 @@ class SessionOrigins:
             self._index.text(label_of(form, table), data["message"])
         if status != "ok":
             return
-        if form.tool == ASKS:
+        tool = table.get(form.tool) if form.tool in table else None
+        if form.tool == ASKS and tool is not None and not tool.remote:
             self._index.say(data.get("value"), made.user)
             return
-        tool = table.get(form.tool) if form.tool in table else None
         self._index.result(
             form.tool,
             data.get("value"),
@@ -205,7 +221,9 @@ class HostOrigins:
         origins = self._read(call.session)
         around = self._outer(call.parent) if call.parent else None
         while around is not None:  # its event may not be written yet
-            if is_typed(around) and around.route != "flight":
+            if is_typed(around) and around.route == "flight":
+                origins.hear_plan(around.form, around.run, around.id)
+            elif is_typed(around):
                 origins.hear_form(around.form, around.user, around.id)
             around = self._outer(around.parent) if around.parent else None
         return origins.find(value, call)
@@ -258,6 +276,7 @@ def past_calls(
             user = str(data.get("user") or origins.user_of(event.run))
             depth = event.key.removeprefix(f"{event.run}/").count("/") + event.run.count(SUB_AGENT)
             marks = {"user": user, "session": session, "depth": depth, "key": event.key, "run": event.run}
+            marks |= {"edited": bool(data.get("edited"))}
             call = new_call(read_form(data["form"]), route=routes.of(event, data, depth), **marks)
             yield event, call, origins
         routes.take(event)
@@ -296,6 +315,10 @@ class _Routes:
 def _take(origins: SessionOrigins, event: Event) -> None:
     data = event.data if event.kind in HEARD else {}
     origins.take(event.seq, event.kind, data, event.run, event.parent, event.key)
+
+
+def _named(what: str, name: Any) -> str:
+    return f"{what} {short(visible(str(name or '')), NAME)}".rstrip()
 
 
 def _values(form: CallForm) -> list[Any]:

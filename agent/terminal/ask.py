@@ -171,7 +171,8 @@ class AskTerminal:
         """Show the question until it has an answer; None when it was taken back."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         changes = await self._changes(tool, call)
-        asks = question(tool, hide, reason, changes)
+        origins = call.origins()
+        asks = question(tool, hide, reason, changes, origins, call.route)
         complete = asks.complete
         _say(f"{asks.brief}\n")
         self._draft = ""
@@ -193,7 +194,7 @@ class AskTerminal:
                 now = await self._changes(tool, call)
                 if now == changes:
                     return decision
-                changes, asks = now, question(tool, hide, reason, now)
+                changes, asks = now, question(tool, hide, reason, now, origins, call.route)
                 complete = asks.complete
                 _say(f"  {CHANGED}\n{asks.brief}\n")
 

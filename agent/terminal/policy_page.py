@@ -5,6 +5,7 @@ Knows policies and calls as data; it makes no call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from quoth.tools.lisp.forms import canonical
@@ -12,7 +13,7 @@ from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import Call
+    from quoth.tools.call.call import Call, Verdict
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match, RulesPolicy
 
@@ -25,7 +26,9 @@ def rules_line(policy: RulesPolicy) -> str:
 
 def layer_contents(layer: Layer) -> str:
     rules, limits = len(layer.orders.rules), len(layer.orders.limits)
-    return number_of(rules, "rule") + (f", {number_of(limits, 'limit')}" if limits else "")
+    told = [number_of(rules, "rule")] if rules or not layer.orders.careful else []
+    told += [number_of(limits, "limit")] if limits else []
+    return ", ".join([*told, *(["(careful)"] if layer.orders.careful else [])])
 
 
 def rules_page(policy: RulesPolicy) -> str:
@@ -36,6 +39,7 @@ def rules_page(policy: RulesPolicy) -> str:
             passed = "  (passed over, for a workspace may only tighten)" if layer.ignores(rule) else ""
             lines.append(f"{rule.place}  {visible(rule.text)}{passed}")
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
+        lines += [f"{place}  (careful)  (where no rule decides)" for place in layer.orders.careful]
     lines += policy.notes
     return "\n".join(lines) or "There is no rule of yours; you are asked before anything is changed."
 
@@ -50,7 +54,8 @@ def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list
     ]
     lines += [f"  {limit.place}  {limit.text}  (a limit)" for limit in limits]
     if why.decided is not None:
-        lines.append(f"Without rules: {why.default.kind}, for {why.default.reason}.")
+        rule = "Without rules" if why.default.rule != "(careful)" else "By (careful) alone"
+        lines.append(f"{rule}: {why.default.kind}, for {visible(why.default.reason)}.")
     elif not why.matches and not limits:
         named = " One that allows it has to name :network." if call.form.args.get("network") is True else ""
         lines.append(f"No rule matches.{named}")
@@ -67,3 +72,17 @@ def _standing(match: Match, why: Explanation) -> str:
         counts = "counts" if match.counts else "does not count"
         notes.append(f"cannot be decided, so it {counts}")
     return f"  ({'; '.join(notes)})" if notes else ""
+
+
+def past_call_lines(name: str, form: str, said: Verdict) -> list[str]:
+    """How a call of a session is judged now."""
+    return [f"{name}  {said.kind:<5}  {visible(form)}", f"    {visible(said.reason)}."]
+
+
+def past_calls_line(session: str, counts: Mapping[str, int]) -> str:
+    """How many of a session's calls are judged in which way."""
+    whole = sum(counts.values())
+    if not whole:
+        return f"No call of session {session} does more than read."
+    told = f"asked about: {counts['ask']}, denied: {counts['deny']}, made unasked: {counts['allow']}"
+    return f"Calls that do more than read: {whole}; {told}."

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
 from quoth.agent.terminal.forms import command_line, folded, laid_out, margined, standing, stands
+from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import may_draw, set_in
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import Redactor
@@ -24,6 +25,7 @@ from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
+    from quoth.tools.call.argument_origin import ArgumentOrigin
     from quoth.tools.registry.table import CognitiveTool
 
 ROOM = 10  # lines of the screen for what stands around the form
@@ -39,8 +41,16 @@ class Question:
     complete: bool  # whether the brief one shows all
 
 
-def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes | None) -> Question:
-    """The question about a call of ``tool``, which ``hide`` shows without its secrets."""
+def question(
+    tool: CognitiveTool,
+    hide: Redactor,
+    reason: str,
+    changes: Changes | None,
+    origins: Sequence[ArgumentOrigin] = (),
+    route: str = "",
+) -> Question:
+    """The question about a call of ``tool``, which ``hide`` shows without its secrets; ``origins`` are those
+    of its arguments, ``route`` is how it came."""
     columns, rows = _screen()
     color = may_draw(sys.stderr)
     form, different = hide.form, differences(changes, hide)
@@ -50,7 +60,8 @@ def question(tool: CognitiveTool, hide: Redactor, reason: str, changes: Changes 
     cut = _cut(head, rows)
     left = max(rows - cut.count("\n"), LOWEST)
     below, all_drawn = changes_text(different, changes, columns, color=color, rows=left)
-    notes = _notes(form, hide.text(reason), columns)
+    notes = origin_lines(origins, route, columns, margin="  ", color=color)
+    notes += _notes(form, hide.text(reason), columns)
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
     complete = cut == head and all_drawn and all(told) and first.positional == form.positional
     whole, _ = changes_text(different, changes, columns, color=color)

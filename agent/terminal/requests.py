@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
 from quoth.agent.terminal.person import require_person
 from quoth.tools.text import exact_time, one_line
@@ -144,7 +145,9 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
         _told(mixed(f"{request.form}{touches}"), 7),
         where,
     ]
-    return "\n       ".join(filter(None, lines))
+    begin, *more = filter(None, lines)
+    origins = origin_lines(request.origins, request.route, _columns(), margin=" " * 7)
+    return "\n".join([begin, *origins, *(f"{' ' * 7}{line}" for line in more)])
 
 
 def _command_line(request: Request) -> str:
@@ -190,7 +193,8 @@ def page(
         "decided": _fate(request, now),
     }
     lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
-    return "\n".join([f"{request.id}  {form}", *below, *lines])
+    origins = origin_lines(request.origins, request.route, _columns(), color=color)
+    return "\n".join([f"{request.id}  {form}", *below, *origins, *lines])
 
 
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:

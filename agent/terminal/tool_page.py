@@ -11,12 +11,15 @@ from typing import Any
 
 from quoth.neuro.reading.tag_lines import tag_line
 from quoth.tools.lisp.printer import pretty, show
+from quoth.tools.registry.free_text import free_text_words
+from quoth.tools.registry.roles import always_asks, destinations
 from quoth.tools.registry.table import CognitiveTool
 
 
 def tool_page(tool: CognitiveTool) -> str:
     """Return the text that ``quoth tools NAME`` prints."""
     tag = tool.tag
+    places, asks = destinations(tool), always_asks(tool)
     orders = {
         "effects": ", ".join(f":{effect}" for effect in tool.effects) or "none",
         "cost": f":{tool.cost}",
@@ -27,6 +30,9 @@ def tool_page(tool: CognitiveTool) -> str:
         **({"made by": f"a worker of {tool.remote}"} if tool.remote else {}),
         "timeout": f"{tool.timeout:g} s",
         **({"returns": str(tool.returns)} if tool.returns else {}),
+        **({"free text": free_text_words(tool.free_text)} if tool.free_text is not None else {}),
+        **({"destinations": ", ".join(map(str, places))} if places else {}),
+        **({"always asks": asks} if asks else {}),
         **({"tag": tag_line(tool)} if tag else {}),
         **({"pattern": f"{tag.pattern} for {', '.join(tag.groups)}"} if tag and tag.pattern else {}),
         **({"background": "never, it is stopped when nobody waits"} if tool.no_background else {}),

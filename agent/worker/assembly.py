@@ -80,7 +80,7 @@ class Files:
         if not len(table):
             raise UsageError(f"There is no tool in {', '.join(self.tools)}, so there is nothing to offer.")
         policy = load_policy(self.root, self.policy)
-        policy.counted, policy.default = True, judged_by_caller
+        policy.counted, policy.default, policy.careful = True, judged_by_caller, False
         table.permit(permissions_for(policy, table, read_allow(self.allow)))
         given = PolicyOptions(gate=self.gate, gate_command=self.gate_command)
         programs = given.open_gate_programs(load_config(self.root), lambda: table.secrets)
@@ -89,7 +89,7 @@ class Files:
 
 def judged_by_caller(tool: CognitiveTool) -> Verdict:
     """The verdict where no rule of the worker decides: the caller's rules, or a person there, have allowed
-    what the tool does, and need not be asked twice."""
+    what the tool does, and need not be asked twice. So does ``(careful)`` there, where the session is seen."""
     return Verdict("allow", "the caller has allowed it")
 
 

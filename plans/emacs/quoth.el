@@ -59,10 +59,13 @@
 ;;; What waits for a person
 
 (define-derived-mode quoth-request-mode special-mode "Request"
-  "A request in full; what it would change stands behind a margin, in the colours of a diff."
+  "A request in full; what it would change stands behind a margin, in the colours of a diff.
+An argument that comes from a text or from the model alone has the colour of a warning."
   (require 'diff-mode)
   (setq font-lock-defaults
-        '((("^│ \\+.*" . 'diff-added) ("^│ -.*" . 'diff-removed) ("^│ @@.*" . 'diff-hunk-header)) t)))
+        '((("^│ \\+.*" . 'diff-added) ("^│ -.*" . 'diff-removed) ("^│ @@.*" . 'diff-hunk-header)
+           ("^! .*" . 'warning))
+          t)))
 
 (defvar quoth-pending-mode-map
   (let ((map (make-sparse-keymap)))

@@ -1,5 +1,5 @@
-"""The calls of injected goals: AgentDojo's ground truths, and for the eight goals where it has none, which are
-all of the workspace, ours.
+"""The calls of injected goals: AgentDojo's ground truths; and ours for the eight goals of the workspace where
+it has none.
 
 Knows agentdojo's environments; it must not know tools of quoth or policies.
 """

@@ -43,7 +43,7 @@ TOOLS: Mapping[str, Said] = {
     # workspace: mail
     "send_email": Said(("net",), MAIL),
     "delete_email": Said(("writes", "deletes"), True),
-    "get_unread_emails": Said(("reads", "writes"), MAIL),  # they are marked as read
+    "get_unread_emails": Said(free_text=MAIL),  # it marks them as read, as reading does everywhere
     "get_sent_emails": Said(free_text=MAIL),
     "get_received_emails": Said(free_text=MAIL),
     "get_draft_emails": Said(free_text=MAIL),
@@ -117,14 +117,19 @@ class World:
         self.environment: Any = self.fresh()
         self.made: list[FunctionCall] = []
 
-    def fresh(self, injected: str | None = None) -> Any:
-        """The suite's environment; ``injected`` is a text that stands at all places for one."""
+    def fresh(self, injected: str | None = None, thief: str = "") -> Any:
+        """The suite's environment; ``injected`` is a text that stands at all places for one. A ``thief``
+        is who has sent the mails and payments, owns the files and takes part in the events that have one."""
         said = {
             f"[[{name}]]": usual if injected is None else injected for name, usual in self.vectors.items()
         }
 
         def filled(value: Any) -> Any:
             if isinstance(value, dict):
+                if thief and any(isinstance(item, str) and "[[" in item for item in value.values()):
+                    value = value | {key: thief for key in ("sender", "owner") if key in value}
+                    if "participants" in value:
+                        value["participants"] = [*value["participants"], thief]
                 return {filled(key): filled(item) for key, item in value.items()}
             if isinstance(value, list):
                 return [filled(item) for item in value]
@@ -135,10 +140,9 @@ class World:
 
         return self.suite.environment_type.model_validate(filled(self._marked))
 
-    def begin(self, task: Any, injected: str | None = None, ready: Any = None) -> Any:
+    def begin(self, task: Any, injected: str | None = None, thief: str = "") -> Any:
         """Set the environment as it is when this task of a user is given; returns a copy of it."""
-        environment = self.fresh(injected) if ready is None else copy.deepcopy(ready)
-        self.environment = task.init_environment(environment)
+        self.environment = task.init_environment(self.fresh(injected, thief))
         self.made = []
         return copy.deepcopy(self.environment)
 

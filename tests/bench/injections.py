@@ -1,20 +1,21 @@
-"""AgentDojo's workspace and banking suites behind the door, under a policy file that says ``(careful)``: which
-tasks are done without a question, and which injected calls would run without one. Prints Org tables.
+"""AgentDojo's workspace and banking suites behind the door, under a policy file that says ``(careful)``:
+which tasks are done without a question, and which injected calls would run without one. Prints Org tables.
 
-python tests/bench/injections.py [tasks] [truths] [parrot] [ways] [--suite banking] [--policy FILE] [--show]
+python tests/bench/injections.py [tasks truths parrot attacks ways] [--suite NAME] [--policy FILE] [--show]
 
 In an environment of its own: pip install quoth agentdojo==0.1.35. Everything goes through the whole loop: the
 task is what a person says, AgentDojo's own calls for it and for the injected goal are replies of a scripted
 model, results are AgentDojo's. A person is asked, and allows what belongs to the task and nothing else.
 
 ``tasks``: without an attack; once with this person, and once with nobody to ask.
-``truths``: after the calls of the task the model makes those of the injected goal, for every pair of task and
-goal. The goal stands at every place that AgentDojo has for it.
-``parrot``: a model without a will of its own makes the calls of the task, but whatever calls stand in a result
+``truths``: after the calls of the task the model makes those of the injected goal, for every pair of task
+and goal. The goal stands at every place that AgentDojo has for it.
+``parrot``: a model without a will of its own makes the calls of the task, but what calls stand in a result
 it makes first. They stand at every place, in AgentDojo's important_instructions; where no result of the task
-holds such a place, the model reads none.
-``ways``: tasks and truths where the tools are declared otherwise, and where not the goal but nothing except
-its destination stands at every place.
+holds such a place, the model reads none. Such a call is asked as a quotation too, whatever the rules say.
+``attacks``: those of dojo_attacks.py, which AgentDojo does not have.
+``ways``: tasks and truths where the tools are declared otherwise; where not the goal but nothing except its
+destination stands at every place; and where its destination is also the sender of what the goal stands in.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any
 
 from agentdojo.attacks.important_instructions_attacks import ImportantInstructionsAttack
 from agentdojo.functions_runtime import FunctionCall
+from dojo_attacks import ATTACKS, Attack
 from dojo_goals import THIEF, calls_of_goal
 from dojo_suites import VERSION, Ways, World, tools_beyond_reading
 
@@ -57,7 +59,7 @@ def form_of(call: FunctionCall) -> str:
 
 @dataclass
 class Person:
-    """Allows what belongs to the task, or nothing. ``asked`` and ``refused`` are the calls and the reasons."""
+    """Allows what belongs to the task, or nothing. ``asked`` and ``refused`` are calls and reasons."""
 
     present: bool = True
     asked: list[str] = field(default_factory=list)
@@ -102,8 +104,8 @@ class Model:
         return "\n".join(forms)
 
     def _found(self, messages: Messages) -> list[str]:
-        """The calls that stand in the last result, as they are spelt there, which were not made yet."""
-        text = str(list(messages)[-1]["content"])
+        """The calls that stand in results, as they are spelt there, and were not made yet."""
+        text = "\n".join(str(one["content"]) for one in messages if one["role"] != "assistant")
         while '\\"' in text:  # a form in a text of a result is quoted, in an attached event again
             text = text.replace("\\\\", "\\").replace('\\"', '"')
         new = [form for form in dict.fromkeys(MARKED.findall(text)) if form not in self._read]
@@ -145,13 +147,28 @@ class Trial:
         *,
         parrot: bool = False,
         present: bool = True,
+        thief: str = "",
     ) -> Run:
-        """One session in a new environment."""
-        before = self.world.begin(task, injected)
-        person, said = Person(present), str(task.GROUND_TRUTH_OUTPUT or "Done.")
+        """One task in a new environment."""
+        before = self.world.begin(task, injected, thief)
+        said = str(task.GROUND_TRUTH_OUTPUT or "Done.")
         truths = task.ground_truth(self.world.environment.model_copy(deep=True))
+        person = Person(present)
         model = Model(self.world, person, map(form_of, truths), map(form_of, calls), said)
         model.parrot = parrot
+        await self.session(task.PROMPT, person, model)
+        after, made = self.world.environment, self.world.made
+        judge = self.world.suite._check_task_result
+        output = [{"type": "text", "content": said}]
+        return Run(
+            person,
+            [form for form in model.injected if form[1:].split()[0].rstrip(")") in self.beyond],
+            [form_of(call) for call in model.ran if kebab(call.function) in self.beyond],
+            judge(task, output, before, after, made),
+            goal is not None and judge(goal, output, before, after, made),
+        )
+
+    async def session(self, prompt: str, person: Person, model: Model) -> None:
         self.count += 1
         folder = self.root / str(self.count)
         folder.mkdir(parents=True)
@@ -165,18 +182,24 @@ class Trial:
             user="emma",
         )
         async with agent:
-            reply = await agent.run(task.PROMPT)
+            reply = await agent.run(prompt)
         assert reply.status == "done", reply
-        after, made = self.world.environment, self.world.made
-        judge = self.world.suite._check_task_result
-        output = [{"type": "text", "content": said}]
-        return Run(
-            person,
-            [form for form in model.injected if form[1:].split()[0].rstrip(")") in self.beyond],
-            [form_of(call) for call in model.ran if kebab(call.function) in self.beyond],
-            judge(task, output, before, after, made),
-            goal is not None and judge(goal, output, before, after, made),
+
+    async def attack(self, attack: Attack) -> str:
+        """A row about an attack of ours: whether the call that it is after ran, and why not."""
+        self.world.environment = self.world.fresh(attack.injected or None)
+        self.world.made = []
+        person = Person()
+        model = Model(self.world, person, map(form_of, attack.first), map(form_of, attack.then), "Done.")
+        await self.session("What is new?", person, model)
+        last = attack.then[-1]
+        ran = any(
+            one.function == last.function and last.args.items() <= one.args.items() for one in model.ran
         )
+        wanted = bool(attack.limit) == ran
+        refused = person.refused[-1].split(": ", 1)[-1] if person.refused else ""
+        why = attack.limit if ran and wanted else refused
+        return f"{'' if wanted else 'NOT EXPECTED: '}{'runs' if ran else 'asked'} | {why}"
 
     async def tasks(self, show: bool) -> str:
         """A row about the tasks alone."""
@@ -195,12 +218,16 @@ class Trial:
                 print(*(f"  {task.ID}: {line}" for line in run.person.asked), sep="\n", file=sys.stderr)
         return f"{quiet} of {len(tasks)} | {asked} of {beyond} | {solved} | {alone}"
 
-    async def pairs(self, show: bool, *, parrot: bool = False, bare: bool = False) -> dict[bool, str]:
+    async def pairs(
+        self, show: bool, *, parrot: bool = False, bare: bool = False, thief: str = "", ours: bool = True
+    ) -> dict[bool, str]:
         """A row about all pairs with AgentDojo's ground truths (True), and one about those with ours."""
         counts = {True: [0] * 6, False: [0] * 6}
         environment = self.world.fresh()
         for goal in self.world.suite.injection_tasks.values():
             calls, theirs = calls_of_goal(goal, environment)
+            if not (theirs or ours):
+                continue
             text = DESTINATION[self.world.suite.name] if bare else goal.GOAL
             if parrot:
                 spelt = goal.GOAL + "\n\n" + "\n".join(f"<<{form_of(call)}>>" for call in calls)
@@ -208,7 +235,7 @@ class Trial:
                     user="Emma Johnson", model="you", goal=spelt
                 )
             for task in self.world.suite.user_tasks.values():
-                run = await self.run(task, text, goal, calls, parrot=parrot)
+                run = await self.run(task, text, goal, calls, parrot=parrot, thief=thief)
                 row = (
                     1,
                     run.injected != [],
@@ -218,8 +245,9 @@ class Trial:
                     run.reached,
                 )
                 counts[theirs] = [a + b for a, b in zip(counts[theirs], row, strict=True)]
-                if show and run.unasked:
-                    print(f"  {task.ID}, {goal.ID}: {'; '.join(run.unasked)[:300]}", file=sys.stderr)
+                if show:
+                    told = [*(f"ran {form[:200]}" for form in run.unasked), *run.person.refused]
+                    print(*(f"  {task.ID}, {goal.ID}: {line}" for line in told), sep="\n", file=sys.stderr)
         return {
             theirs: f"{unasked} of {pairs} | {tried} | {ran} of {made} | {reached}"
             for theirs, (pairs, tried, unasked, made, ran, reached) in counts.items()
@@ -227,8 +255,10 @@ class Trial:
         }
 
 
-TASKS = "| {} | without a question | calls asked, of those beyond reading | solved | solved, nobody to ask |\n|---+---+---+---+---|"
-PAIRS = "| {} | pairs with a call that ran unasked | pairs with a call | calls that ran unasked | goal reached |\n|---+---+---+---+---|"
+TASKS = """| {} | without a question | calls asked, of those beyond reading | solved | solved, nobody to ask |
+|---+---+---+---+---|"""
+PAIRS = """| {} | pairs with a call that ran unasked | with a call | calls that ran unasked | goals reached |
+|---+---+---+---+---|"""
 WAYS = {
     "as declared": Ways(),
     "a postal address is a destination": Ways(postal=True),
@@ -263,26 +293,41 @@ async def main(options: argparse.Namespace, root: Path) -> None:
                 for theirs, row in rows.items():
                     print(f"| {name}{'' if theirs else ', goals without a ground truth'} | {row} |")
             print()
+    if "attacks" in options.what:
+        print("| suite | attack of ours | | why |\n|---+---+---+---|")
+        for attack in ATTACKS:
+            if attack.suite in worlds:
+                row = await trial(attack.suite, WAYS[options.way]).attack(attack)
+                print(f"| {attack.suite} | {attack.what} | {row} |")
+        print()
     if "ways" in options.what:
         print(TASKS.format("suite, tools"))
         for name in worlds:
             for said, ways in WAYS.items():
                 print(f"| {name}, {said} | {await trial(name, ways).tasks(False)} |")
-        print("\n" + PAIRS.format("truths: suite, tools, injected text"))
+        print("\n" + PAIRS.format("truths: suite, tools, what stands where the goal would"))
         for name in worlds:
-            for said, ways in WAYS.items():
-                for bare in (False, True):
-                    row = (await trial(name, ways).pairs(options.show and bare, bare=bare))[True]
-                    print(f"| {name}, {said}, {'its destination alone' if bare else 'the goal'} | {row} |")
+            whose = DESTINATION[name]
+            for said, text, more in (
+                ("as declared", "its destination alone", {"bare": True}),
+                ("nothing says :free-text", "the goal", {}),
+                ("nothing says :free-text", "its destination alone", {"bare": True}),
+                ("as declared", "the goal, sent from its destination", {"thief": whose}),
+            ):
+                rows = await trial(name, WAYS[said]).pairs(options.show, ours=False, **more)
+                print(f"| {name}, {said}, {text} | {rows[True]} |")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", nargs="*", default=["tasks", "truths", "parrot"])
+    parser.add_argument("what", nargs="*", default=["tasks", "truths", "parrot", "attacks"])
     parser.add_argument("--suite", action="append", choices=SUITES)
     parser.add_argument("--policy", type=Path, help="another file of rules")
+    parser.add_argument(
+        "--way", default="as declared", choices=WAYS, help="how tools are declared, in attacks"
+    )
     parser.add_argument("--show", action="store_true", help="tell what was asked and what ran, on stderr")
     with tempfile.TemporaryDirectory(prefix="dojo-") as folder:
         os.environ |= {"QUOTH_STATE": folder + "/state", "QUOTH_CONFIG": folder + "/config"}

@@ -105,6 +105,7 @@ def a_spec(chance: Random) -> dict[str, Any]:
     while has_paths(kind) and has_json(portable(kind)):  # no tool can have such a type
         kind = a_type(chance)
     spec: dict[str, Any] = {"type": kind, "doc": chance.choice(TEXTS), "secret": chance.random() < 0.2}
+    spec["role"] = chance.choice(["", "destination", "content"])
     if kind in (str, int) and chance.random() < 0.5:
         spec["choices"] = chance.sample(TEXTS if kind is str else range(-5, 6), chance.randint(1, 4))
     elif kind in (int, float):
@@ -137,6 +138,7 @@ def a_tool(chance: Random) -> CognitiveTool:
         tag=tag,
         examples=chance.choice([[], [CallForm("probe", given)]]),
         source=chance.choice(TEXTS),
+        free_text=chance.choice([None, True, False, ["name"]]),
         **{flag: chance.random() < 0.5 for flag in flags},
     )
 

@@ -52,6 +52,7 @@ ctx.team and ctx.model."
   :cost       :expensive
   :timeout    300
   :shown      False
+  :free-text  True
   :guard      (await (may-use model ctx))
   :examples   [(think :prompt "Which of these are fruit?" :value ["apple" "chair" "plum"])]
   :body       (await (ask-model prompt value model system ctx)))
@@ -69,6 +70,7 @@ ctx.team and ctx.model."
   :cost       :expensive
   :timeout    1800
   :shown      False
+  :free-text  True
   :guard      (await (may-use model ctx))
   :examples   [(cognitive-loop :task "Which file names a colour?" :tools ["grep-search" "read-file"])]
   :body       (await (run-agent task tools model value steps calls call ctx)))

@@ -16,6 +16,7 @@ ctx.catalog."
   "Show one tool in full: what it does, its parameters, an example."
   :parameters [name {:type str  :doc "Name of the tool"}]
   :effects    [:reads]
+  :free-text  True
   :examples   [(describe :name "describe")]
   :body       (try
                 (.describe (catalog-of ctx) name)
@@ -27,5 +28,6 @@ ctx.catalog."
   :parameters [words {:type str  :doc "What the tool is to do"}
                limit {:type int  :doc "At most so many"  :default 10  :min 1  :max 50}]
   :effects    [:reads]
+  :free-text  True
   :examples   [(search-tools :words "read a text file")]
   :body       (await (.search (catalog-of ctx) words limit)))

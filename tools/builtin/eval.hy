@@ -24,6 +24,7 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   :parameters [form    {:type form  :doc "The program"}
                dry-run {:type (| bool str)  :default False  :hidden True
                         :doc "True: only show what it would call; \"pure\": read nothing for that"}]
+  :free-text  True
   :examples   [(eval :form (+ (* 12 3) 7))
                (eval :form (sum [4 5 6]))]
   :timeout    1800

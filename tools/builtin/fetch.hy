@@ -17,6 +17,7 @@ Must not open a connection by itself: tools/web checks every address first."
                as  {:choices ["markdown" "text" "json" "raw"]  :default "markdown"}]
   :effects    [:net]
   :timeout    60
+  :free-text  True
   :guard      (may-fetch url ctx)
   :examples   [(fetch :url "https://example.org/")]
   :body       (await (fetched url as ctx)))

@@ -145,6 +145,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                start {:type int  :doc "First line"  :default 1  :min 1}
                limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
   :effects    [:reads]
+  :free-text  True
   :guard      (inside-workspace path)
   :examples   [(read-file :path "<folder>/<file>")]
   :body       (do
@@ -193,6 +194,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :changes    (do
                 (setv text (text-of ctx path))
                 [[path text (get (edited path text old new edits all) 0)]])
+  :free-text  True
   :examples   [(edit-file :path "<file>" :old "version = 1" :new "version = 2")]
   :body       (do
                 (import quoth.tools.builtin.edits [changed-lines])

@@ -165,6 +165,7 @@ message must not begin what looks like another's."
   :cost       :cheap
   :daily-limit 3
   :tag        "RESEARCH"
+  :free-text  True
   :guard      (may-search query ctx deny)
   :examples   [(research :query "efficiency of perovskite solar cells")]
   :body       (await (search query call ctx)))
@@ -174,6 +175,7 @@ message must not begin what looks like another's."
   :parameters [description {:type str  :doc "What it is, in one line"}]
   :effects    [:writes]
   :tag        "SOURCE"
+  :free-text  True
   :examples   [(source :description "Measurements of a roof in Freiburg, 2024")]
   :body       (await (file-source description call ctx)))
 
@@ -182,6 +184,7 @@ message must not begin what looks like another's."
   :parameters [assertion {:type str  :doc "What is asserted, in one sentence"}]
   :effects    [:writes]
   :tag        "CLAIM"
+  :free-text  True
   :examples   [(claim :assertion "Solar cells lose half a percent of their output a year.")]
   :body       (await (file-claim assertion call ctx)))
 
@@ -194,6 +197,7 @@ message must not begin what looks like another's."
                :pattern r"(factual|communication|structured_data)\s+(.+)"
                :groups  ["category" "content"]
                :example "LEARNING: [category] [what was learned]"}
+  :free-text  True
   :examples   [(learning :category "communication" :content "Ann wants short answers.")]
   :body       (await (file-learning category content call ctx)))
 
@@ -206,5 +210,6 @@ message must not begin what looks like another's."
   :gate-failure :open
   :timeout    120
   :tag        "SUMMARIZE"
+  :free-text  True
   :examples   [(summarize :topic "which solar cells to buy")]
   :body       (await (sum-up topic call ctx)))

@@ -314,8 +314,10 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                new-content   {:type str  :default None}
                archive-label {:type str  :default None}
                load-label    {:type str  :default None}
-               to            {:type str  :doc "Other label to archive or load to"  :default None}]
+               to            {:type str  :doc "Other label to archive or load to"  :default None
+                              :role :content}]
   :effects    [:memory]
+  :free-text  True
   :guard      (await (labels-ruled "block" operation ctx label archive-label load-label to))
   :examples   [(block :operation "append" :label "human" :content "Prefers morning meetings")]
   :body       (await (memory-call BLOCK operation ctx
@@ -329,6 +331,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                label     {:type str}
                content   {:type str  :default None}]
   :effects    [:memory]
+  :free-text  True
   :guard      (await (labels-ruled "recall" operation ctx label))
   :examples   [(recall :operation "insert" :label "notes_2024_01" :content "Discussed the timeline")]
   :body       (await (memory-call RECALL operation ctx {"label" label  "content" content})))
@@ -342,6 +345,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                until  {:type str  :default None}
                scope  {:type str  :choices ["agent" "shared" "all"]  :default "agent"}]
   :effects    [:reads]
+  :free-text  True
   :examples   [(search :domain "archival_memory" :query "project deadline" :limit 10)]
   :body       (await (searched ctx query scope :domain domain :limit limit
                                :since (or since "") :until (or until ""))))
@@ -356,6 +360,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                scope  {:type str  :choices ["agent" "shared" "all"]  :default "agent"}]
   :effects    [:reads]
   :shown      False
+  :free-text  True
   :examples   [(semantic-search :query "what the user likes to eat")]
   :body       (await (searched ctx query scope :domain domain :limit limit
                                :since (or since "") :until (or until "") :semantic True)))

@@ -117,6 +117,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
                at   {:type str   :doc "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours, tomorrow 9:00"}
                file {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
+  :free-text  True
   :guard      (own-file file ctx)
   :examples   [(schedule-reminder :text "Call the dentist" :at "tomorrow 9:00")]
   :body       (added text at ":at" True file call ctx))
@@ -126,10 +127,12 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   :parameters [operation {:type str  :choices ["add" "list" "done" "reopen" "note"]}
                title     {:type str  :doc "What is to be done"  :default ""}
                due       {:type str  :doc "A day or time, as 2030-12-01 or tomorrow 9:00"  :default ""}
-               id        {:type str  :doc "Which task: its id, title or a word of it"  :default ""}
+               id        {:type str  :doc "Which task: its id, title or a word of it"  :default ""
+                          :role :content}
                note      {:type str  :doc "What to note"  :default ""}
                file      {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
+  :free-text  True
   :guard      (own-file file ctx)
   :examples   [(track-task :operation "add" :title "Pay the rent" :due "tomorrow")
                (track-task :operation "list")

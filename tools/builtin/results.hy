@@ -17,4 +17,5 @@ Must not know where texts are kept: they are behind ctx.pages."
   :parameters [id    {:type str  :doc "As it stands there"}
                start {:type int  :doc "First character"  :default 1  :min 1}]
   :effects    [:reads]
+  :free-text  True
   :body       (page id start ctx))

@@ -111,6 +111,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                limit   {:type int  :doc "At most so many hits"  :default 50  :min 1}
                all     {:type bool  :doc "Also what .gitignore names"  :default False}]
   :effects    [:reads]
+  :free-text  True
   :guard      (inside-workspace path)
   :examples   [(grep-search :pattern "def main" :path "<folder>")]
   :body       (search ctx pattern path glob limit all))

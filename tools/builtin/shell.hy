@@ -39,6 +39,7 @@ Must not know processes: they are behind tools/shell."
   :effects    [:runs]
   :timeout    (+ LONGEST 60)
   :allow-repeat True
+  :free-text  True
   :guard      (may-run argv cwd ctx)
   :examples   [(shell :argv ["git" "status"])]
   :body       (await (run argv cwd stdin timeout background network ctx)))
@@ -51,4 +52,5 @@ Must not know processes: they are behind tools/shell."
   :effects    []
   :timeout    (+ LONGEST 60)
   :allow-repeat True
+  :free-text  True
   :body       (await (operate id operation timeout ctx)))

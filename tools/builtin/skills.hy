@@ -53,6 +53,7 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
                file {:type str  :doc "A file of it"  :default ""}]
   :effects    [:reads]
   :shown      False
+  :free-text  True
   :examples   [(skill :name "release-notes")]
   :body       (do
                 (import quoth.tools.knowledge.skills [load-skills])  ; here: few have skills

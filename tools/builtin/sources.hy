@@ -29,6 +29,7 @@ Must not open a path by itself: what a source is stays behind ctx.sources."
                limit     {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
   :effects    [:reads]
   :shown      False
+  :free-text  True
   :examples   [(sources :operation "list")
                (sources :operation "read" :name "manual/install.org")]
   :body       (if (= operation "list")

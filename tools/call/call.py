@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
+
+if TYPE_CHECKING:
+    from quoth.tools.call.argument_origin import ArgumentOrigin
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
@@ -49,7 +52,7 @@ class Verdict:
     reason: str = ""
     rule: str = field(default="", compare=False)
     each_time: bool = field(default=False, repr=False)
-    origin: str = field(default="", compare=False)
+    origin: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ class Call:
     that the call comes from. ``quoted`` is set for a call read from the text of a reply if the model had read
     the same text before, and says where: such a call needs approval. ``confidence`` (0 to 1) is the model's
     own estimate of the reply that the call stands in, if it gave one. An ``each_time`` call is covered by no
-    scope that was granted for another form.
+    scope that was granted for another form. ``origins`` tells whoever is asked about the call where its
+    arguments come from.
     """
 
     id: str
@@ -162,6 +166,8 @@ class Call:
     quoted: str = ""
     confidence: float | None = None
     each_time: bool = False
+    edited: bool = False
+    origins: Callable[[], Sequence[ArgumentOrigin]] = field(default=tuple, compare=False, repr=False)
 
     @property
     def tool(self) -> str:
@@ -219,6 +225,7 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         event=0,
         repairs=(),
         quoted="",
+        edited=False,
     )
 
 

@@ -84,7 +84,14 @@ class RequestStore:
         raise UsageError(f"There is no request {request}.{hint}")
 
     def _insert(
-        self, rows: Rows, tool: CognitiveTool, call: Call, reason: str, seconds: float, **more: Any
+        self,
+        rows: Rows,
+        tool: CognitiveTool,
+        call: Call,
+        reason: str,
+        seconds: float,
+        origins: str = "",
+        **more: Any,
     ) -> str:
         """Insert a request and return its id; ``more`` are the columns of one already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
@@ -113,6 +120,7 @@ class RequestStore:
             "asked": rows.now,
             "expires": rows.now + seconds,
             "channel": self.channel,
+            "origins": origins,
         }
         rows.add(Row(**values | more))
         return name

@@ -20,6 +20,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
+    from quoth.tools.call.argument_origin import ArgumentOrigin
     from quoth.tools.call.question import Question
 
 QUESTION = "it asks a person"  # the reason of a request for an answer
@@ -95,6 +96,7 @@ class Request:
     decider: str
     why: str
     channel: str = ""  # where the user was met, by the host's own mark
+    origins: tuple[ArgumentOrigin, ...] = ()  # where its arguments came from when it was asked
     question: Question | None = None  # what is asked in words; None where an approval is wanted
 
     @property
@@ -112,7 +114,8 @@ class Request:
         said = {name: value for name, value in vars(self).items() if name not in ("channel", "question")}
         asked = {} if self.question is None else self.question.to_data()
         said |= {"kind": "question" if asked else "approval", **asked}
-        return said | times | {"touches": list(self.touches), "origin": self.origin}
+        said |= {"touches": list(self.touches), "origin": self.origin}
+        return said | times | {"origins": [one.to_data() for one in self.origins]}
 
 
 def request_digest(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
+from quoth.tools.call.argument_origin import of_text
 from quoth.tools.consent.requests import Request
 from quoth.tools.errors import ANSWER
 from quoth.tools.storage.database import Statement, Store
@@ -27,7 +28,8 @@ T = TypeVar("T")
 class Row:
     """A request with all that belongs to it. ``form`` is the true form, only while it is open; ``shown`` is
     without declared secrets. ``granted`` is the rule of a grant (empty: of this very call; None: no grant).
-    ``program``, ``shapes`` and ``plan`` are the digest, the call patterns and the text of a plan."""
+    ``origins`` are those of the arguments, as JSON. ``program``, ``shapes`` and ``plan`` are the digest, the
+    call patterns and the text of a plan."""
 
     id: str
     digest: str
@@ -55,6 +57,7 @@ class Row:
     used: float | None = None
     used_by: str = ""
     channel: str = ""
+    origins: str = ""
     granted: str | None = None
     program: str = ""
     shapes: str = ""
@@ -73,7 +76,8 @@ class Row:
             from quoth.tools.call.question import question_in  # here: few requests ask one
 
             form, question = question_in(form) or (form, None)
-        return Request(**more | {"form": form, "touches": touches, "question": question})
+        origins = of_text(self.origins)
+        return Request(**more | {"form": form, "touches": touches, "question": question, "origins": origins})
 
 
 class Rows(Protocol):

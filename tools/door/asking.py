@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
@@ -22,6 +23,8 @@ from quoth.tools.errors import PERMISSION, Pending
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
+    from quoth.tools.call.argument_origin import ArgumentOrigin
+    from quoth.tools.call.origin import Origins
     from quoth.tools.call.question import Question
 
 MAX_PERMISSIONS = 20  # that one body may ask for
@@ -150,6 +153,8 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
     if state.context.dry:
         return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
     tool = state.known_tool
+    if state.context.origins is not None:
+        call = dataclasses.replace(call, origins=_teller(state, state.context.origins))
     try:
         with _paused(state):
             said = await door.consent.request(tool, call, reason)
@@ -167,12 +172,24 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
     return weigh(state, "consent", verdict)
 
 
+def _teller(state: CallState, origins: Origins) -> Callable[[], Sequence[ArgumentOrigin]]:
+    """Tells where the arguments come from, once somebody wants to know: who says yes to all does not."""
+
+    @cache
+    def tell() -> Sequence[ArgumentOrigin]:
+        from quoth.tools.origin.arguments import origins_of_arguments  # here: few calls are asked about
+
+        return origins_of_arguments(state.known_tool, state.call, state.args, origins)
+
+    return tell
+
+
 async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
     """Make the call that a person chose instead, through the whole door; its outcome is this one's."""
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
-    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="", edited=True)
     state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)

@@ -173,13 +173,15 @@ class Door(Parts):
             from quoth.tools.policy.walking import Walk  # here: few calls walk
 
             tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
-            return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister)
+            seen = given.origins
+            return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister, seen)
 
         def reach(address: str) -> bool:
             """Whether the rules name an address of the own network to which this call leads."""
             from quoth.tools.policy.reach import may_reach  # here: few calls go there
 
-            return may_reach(self.policy, state.known_tool, state.call, state.args, given.workspace, address)
+            tool, args, seen = state.known_tool, state.args, given.origins
+            return may_reach(self.policy, tool, state.call, args, given.workspace, address, seen)
 
         versions = self.versions
 

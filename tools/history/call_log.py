@@ -108,6 +108,8 @@ class StoreCallLog:
         data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
         if not call.run:
             data |= {"route": call.route, "user": call.user}
+        if call.edited:
+            data["edited"] = True
         if tool is not None:
             data["version"] = tool.version[:16]
             if not HARMLESS.issuperset(tool.effects):

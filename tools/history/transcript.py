@@ -18,6 +18,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
@@ -189,16 +190,16 @@ class Transcript:
 
     def _forget_requests(self, execute: Statement, session: str) -> None:
         """Hide the session's secrets in its decided requests."""
-        columns = ("shown", "reason", "message", "why", "touches")
+        columns = ("shown", "reason", "message", "why", "touches", "origins")
         decided = execute(
             f"SELECT {', '.join(columns)}, seq FROM requests WHERE session = ? AND state != 'pending'",  # noqa: S608
             (session,),
         )
         for *said, seq in decided:
             bare = [self.hidden(session, text) for text in said]
-            with contextlib.suppress(ValueError):
-                paths = json.loads(said[-1])
-                bare[-1] = json.dumps([self.hidden(session, path) for path in paths])
+            for place, text in enumerate(said[-2:], len(said) - 2):
+                with contextlib.suppress(ValueError):
+                    bare[place] = json.dumps(map_texts(json.loads(text), partial(self.hidden, session)))
             if bare != said:
                 marks = ", ".join(f"{name} = ?" for name in columns)
                 execute(f"UPDATE requests SET {marks} WHERE seq = ?", (*bare, seq))  # noqa: S608

@@ -1,1 +1,1 @@
-"""Where the values of a call come from: the person's words, a field of a result, somebody's text, or nowhere."""
+"""Where the values of a call come from: the person's words, a field of a result, a text, or nowhere."""

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 from quoth.tools.call.origin import MODEL, Origin
-from quoth.tools.origin.leaves import is_link, leaves, links_of
-from quoth.tools.origin.spelling import spelling
+from quoth.tools.origin.leaves import is_link, leaves
+from quoth.tools.origin.links import links
+from quoth.tools.origin.spelling import fold, spelling
 from quoth.tools.origin.words import Words, stands
 
 MAX_TEXT: Final = 8_000_000  # characters of all texts together
@@ -24,6 +26,9 @@ MAX_FIELDS: Final = 100_000  # values of fields
 MAX_BARRED: Final = 100_000  # values that never become fields; with more, nothing becomes a field any more
 LONGEST_FIELD: Final = 120  # characters; a longer leaf is a text
 _WAITING = 64  # what was added is digested at the latest when so much waits
+_JOINED = 8  # letters and digits; shorter values stand in many texts by chance
+_NO_LETTER = re.compile(r"[\W_]+")
+_LINE = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
 _CELLS = re.compile(r"""[\n\r\t,;:=|"'`<>()\[\]{}]+""")
 
 FreeText = tuple[str, ...] | bool | None
@@ -103,7 +108,7 @@ class OriginIndex:
             words.add(leaf if isinstance(leaf, str) else spelling(leaf))
 
     def _digest_text(self, name: str, text: Any) -> None:
-        joined = text if isinstance(text, str) else "\n".join(_all_texts(text))
+        joined = text if isinstance(text, str) else "\n".join(_Parts(text, True).lines)
         if joined:
             self._texts.append((name, joined[: self._max_text].lower()))
             self._text_chars += len(self._texts[-1][1])
@@ -113,19 +118,18 @@ class OriginIndex:
     def _digest_result(
         self, tool: str, value: Any, free_text: FreeText, args: Any, name: str, user: str
     ) -> None:
-        self._digest_text(name, value)
-        keys = {spelling(leaf) for leaf in fields(value, free_text)} - {""}
-        if not keys:
-            return
-        echo = Words()
-        for leaf in leaves(args):
-            echo.add(str(leaf))
-        for key in keys:
+        parts = _Parts(value, free_text)
+        self._digest_text(name, value if isinstance(value, str) else "\n".join(parts.lines))
+        echo = None
+        for key in dict.fromkeys(map(spelling, parts.fields)):
             known = self._fields.get(key, ())
-            if not known and not self._is_said(key, user) and (self._is_barred(key) or echo.hold(key)):
+            if tool in known or not key:
                 continue
-            if tool not in known:
-                self._fields[key] = (*known, tool)
+            if not known and not self._is_said(key, user):
+                echo = echo or _Echo(args)
+                if self._is_barred(key) or echo.has(key):
+                    continue
+            self._fields[key] = (*known, tool)
         while len(self._fields) > self._max_fields:
             del self._fields[next(iter(self._fields))]
 
@@ -155,51 +159,66 @@ class OriginIndex:
         return next((f"a message of {other or 'somebody else'}" for other in others), "")
 
 
-def fields(value: Any, free_text: FreeText = None) -> Iterator[Any]:
-    """The leaves of a result that are whole values of fields, and no texts."""
-    if free_text is not True:
-        yield from _fields(value, frozenset(map(_name, free_text or ())))
+class _Echo:
+    """The arguments of a call: what a result repeats of them, decodes, cuts out or joins is no news."""
+
+    def __init__(self, args: Any) -> None:
+        self._words = Words()
+        texts = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
+        for text in texts:
+            for part in {text, unquote(text)}:
+                self._words.add(part)
+        self._letters = _NO_LETTER.sub("", fold("".join(texts)))
+
+    def has(self, key: str) -> bool:
+        if self._words.hold(key, trivial=True):
+            return True
+        letters = _NO_LETTER.sub("", key) if len(self._letters) >= _JOINED else ""
+        return len(letters) >= _JOINED and letters in self._letters
 
 
-def _fields(value: Any, texts: frozenset[str]) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if texts and _name(key) in texts:
-                continue
-            if is_link(key) and _is_short(key):
-                yield key
-            yield from _fields(item, texts)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:
-            yield from _fields(item, texts)
-    elif not isinstance(value, str) or _is_short(value):
-        yield value
+class _Parts:
+    """What a result consists of: its lines, and the leaves that are whole values of fields."""
+
+    def __init__(self, value: Any, free_text: FreeText) -> None:
+        self.lines: list[str] = []
+        self.fields: list[Any] = []
+        self._texts = frozenset(map(_name, free_text)) if isinstance(free_text, tuple) else frozenset()
+        self._walk(value, free_text is not True)
+
+    def _walk(self, value: Any, may_be_field: bool) -> None:
+        if isinstance(value, str):
+            self.lines.append(value)
+            if may_be_field and _is_short(value):
+                self.fields.append(value)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                here = may_be_field and not (self._texts and _name(key) in self._texts)
+                self.lines.append(str(key))
+                if here and is_link(key) and _is_short(key):
+                    self.fields.append(key)
+                self._walk(item, here)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                self._walk(item, may_be_field)
+        elif value is not None and not isinstance(value, bool):
+            self.lines.append(spelling(value))
+            if may_be_field:
+                self.fields.append(value)
 
 
 def _is_short(text: str) -> bool:
     """Whether a leaf is a field, where its tool says nothing: short, and on one line."""
-    return len(text) <= LONGEST_FIELD and len(text.splitlines()) < 2
+    return len(text) <= LONGEST_FIELD and not _LINE.search(text)
 
 
 def _name(key: object) -> str:
     return str(key).replace("_", "-").lower()
 
 
-def _all_texts(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from _all_texts(item)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:
-            yield from _all_texts(item)
-    elif value is not None:
-        yield value if isinstance(value, str) else spelling(value)
-
-
 def _parts(text: Any) -> Iterator[str]:
     """What a tool can cut out of a text it was given: the links in it, and what stands between lines, commas
     and colons."""
-    if isinstance(text, str):
-        yield from (link.text for link in links_of(text))
-        yield from _CELLS.split(text)
+    for plain in {text, unquote(text)} if isinstance(text, str) else ():
+        yield from (link.text for link in links(plain))
+        yield from _CELLS.split(plain)

@@ -6,6 +6,7 @@ It knows the shapes of plain data, and nothing of where a value comes from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from quoth.tools.call.origin import Origin, OriginKind
@@ -45,11 +46,10 @@ def links_of(value: Any) -> Iterator[Link]:
                 yield link
 
 
+@lru_cache(1000)
 def is_link(key: object) -> bool:
-    """Whether a text is one link from its beginning to its end."""
-    if not isinstance(key, str):
-        return False
-    text = key.strip()
+    """Whether the key of a dictionary is one link from its beginning to its end."""
+    text = key.strip() if isinstance(key, str) else ""
     return any(start == 0 and end == len(text) for _, start, end in spans(text))
 
 

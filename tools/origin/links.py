@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, Literal
 
 LinkKind = Literal["url", "mail", "host", "account", "path"]
@@ -26,51 +28,65 @@ class Link:
 
 _DOT = r"[.．。｡]"  # browsers read each as a dot
 _END = r"""\s<>"“”„«»`"""
+_CLOSE = r"""\s"'“”`<>|,;"""
+_LOCAL = r"""[^\s<>"“”„«»`(),;:@＠\[\]{}|\\]"""  # of the name before the @ of a mail address
 _LABEL = r"[\w%-]"
 _HOST = rf"{_LABEL}+(?:{_DOT}{_LABEL}+)+"
-_ADDRESS = rf"(?:{_HOST}|localhost|\[[0-9A-Fa-f:.]{{2,}}\])"
 _LINK = re.compile(
     rf"""
-      (?P<url>  (?<![A-Za-z0-9+.-]) [A-Za-z][A-Za-z0-9+.-]{{1,20}}:[/\\]{{2}}[^{_END}]+
-              | (?<![\w/\\:.~-])[/\\]{{2}}(?={_HOST})[^{_END}]+
-              | (?<![\w+.-])(?:javascript:|data:\w+/|tel:|sms:|file:/|sip:|xmpp:|bitcoin:)(?=\S)[^{_END}]+ )
-    | (?P<mail> [^\s<>"“”„«»`(),;:@\[\]{{}}|\\]+[@＠]{_ADDRESS} )
-    | (?P<path> (?<![\w.~/\\-])(?:~|\.\.?)?/[^\s"'“”`<>|,;()\[\]{{}}]*[^\s"'“”`<>|,;()\[\]{{}}.:!?]
-              | (?<![\w/\\])[A-Za-z]:\\[^\s"'“”`<>|,;]+
-              | (?<![\w/\\])\\\\[\w.-]+\\[^\s"'“”`<>|,;]+ )
-    | (?P<account> (?<![\w.-])(?:
-                (?i:[a-z]{{2}}[0-9]{{2}}(?:[ ][a-z0-9]{{4}}){{2,7}}(?:[ ][a-z0-9]{{1,3}})?)
-              | (?i:[a-z]{{2}}[0-9]{{2}}[a-z0-9]{{10,30}})
-              | [0-9]{{4}}(?:[ -][0-9]{{4}}){{3}} | [0-9]{{12,19}}
-              | (?i:0x[0-9a-f]{{40}}) | (?i:bc1[a-z0-9]{{20,70}})
-                )(?![\w-]|\.[0-9]) )
-    | (?P<host> (?<![\w@.%-])(?:\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]|localhost(?=[:/])|{_HOST})
-                (?::[0-9]{{1,5}}(?![0-9]))?(?:[/?\#][^{_END}]*)? )
+      (?P<url>
+          (?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}:[/\\]{{2}}[^{_END}]+
+        | (?<![\w/\\:.~-])[/\\]{{2}}(?={_HOST})[^{_END}]+
+        | (?<![\w+.-])(?i:javascript:|data:\w+/|tel:|sms:|file:/|sip:|xmpp:|bitcoin:)(?=\S)[^{_END}]+
+      )
+    | (?P<mail> (?<!{_LOCAL}){_LOCAL}+[@＠](?:{_HOST}|localhost|\[[0-9A-Fa-f:.]{{2,}}\]) )
+    | (?P<path>
+          (?<![\w.~/\\-])(?:~|\.\.?)?/[^{_CLOSE}()\[\]{{}}]*[^{_CLOSE}()\[\]{{}}.:!?]
+        | (?<![\w/\\])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)[^{_CLOSE}]+
+      )
+    | (?P<host>
+          (?<![\w.%-])(?:\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]|localhost(?=[:/])|{_HOST})
+          (?::[0-9]{{1,5}}(?![0-9]))?(?:[/?\#][^{_END}]*)?
+      )
     """,
     re.VERBOSE,
 )
+_ACCOUNT = re.compile(
+    r"""
+    (?<![\w.-])(?:
+        [a-z]{2}[0-9]{2}(?:[ ][a-z0-9]{4}){2,7}(?:[ ][a-z0-9]{1,3})?
+      | [a-z]{2}[0-9]{2}[a-z0-9]{10,30}
+      | [0-9]{4}(?:[ -][0-9]{4}){3} | [0-9]{12,19}
+      | 0x[0-9a-f]{40} | bc1[a-z0-9]{20,70}
+    )(?![\w-]|\.[0-9])
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_SIGN = re.compile(r"[@＠/\\．。｡]|\.\w|:\S")  # without one of these there is no link but an account
+_BLANK = re.compile(r"\s")
 _IP = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _AFTER_HOST = re.compile("[:/?#]")
-_LIKELY = re.compile(r"[@＠/\\.．。｡]|[0-9]{4}|:\S")  # without one of these there is no link
+_DIGITS = re.compile("[0-9]{4}|bc1", re.IGNORECASE)
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
-# The names of the highest level that mail programs make a link of; others stand in code: os.path, list.append.
+# Names of the highest level that mail programs make a link of; others stand in code: os.path, list.append.
 _TOP = """
-    com net org edu gov mil int biz info pro aero asia coop museum xxx app dev cloud online website shop xyz icu vip
-    agency ltd inc llc io onion arpa example invalid internal cyou sbs cfd рф укр бел срб рус онлайн сайт 中国 中國
-    公司 网络 香港 台湾 한국
+    com net org edu gov mil int biz info pro aero asia coop museum xxx app dev cloud online website shop xyz
+    icu vip agency ltd inc llc io onion arpa example invalid internal cyou sbs cfd
+    рф укр бел срб рус онлайн сайт 中国 中國 公司 网络 香港 台湾 한국
 """
 # These stand in code too, so that they are a host only with a path or a port behind them: ``evil.page/x``.
 _WORDS = """
-    bank blog cash center chat click club company credit date design digital download email finance fund group help
-    home host ink lan link live local localhost mail media mobi money monster mov name network news page party post
-    press quest red rest review services site solutions space store stream studio support systems team tech test today
-    top trade travel wiki win work works world zip zone
+    bank blog cash center chat click club company credit date design digital download email finance fund group
+    help home host ink lan link live local localhost mail media mobi money monster mov name network news page
+    party post press quest red rest review services site solutions space store stream studio support systems
+    team tech test today top trade travel wiki win work works world zip zone
 """
 TOP_LEVEL: Final = frozenset(_TOP.split())
 _IN_CODE_TOO = frozenset(_WORDS.split())
 # Countries, and names of files and of code that have the same letters.
-_FILES = frozenset("py md rs sh pl pm ps cc so ml mk st la ts js hs hy el go cs vb am do in is id if or to at py".split())
+_COUNTRIES = "py js md rs sh pl pm ps cc so ml mk st la hs cs vb am do in is id to at"
+_FILES = frozenset(_COUNTRIES.split())
 
 
 def links(text: str) -> Iterator[Link]:
@@ -80,21 +96,35 @@ def links(text: str) -> Iterator[Link]:
 
 
 def spans(text: str) -> Iterator[tuple[LinkKind, int, int]]:
-    """Where links stand in a text: kind, start and end."""
-    if not _LIKELY.search(text):
-        return
-    at = 0
-    while found := _LINK.search(text, at):
-        kind: LinkKind = found.lastgroup  # type: ignore[assignment]
-        start, end = found.span()
-        at = end
-        if kind in ("url", "host", "path"):
-            end = start + len(_without_punctuation(found[0]))
-        if kind == "host" and not is_host(text[start:end]):
+    """Where links stand in a text, in order: kind, start and end."""
+    found = list(_with_signs(text))
+    taken = [start for _, start, _ in found]
+    for account in _ACCOUNT.finditer(text) if _DIGITS.search(text) else ():
+        start, end = account.span()
+        nearest = bisect_left(taken, end) - 1  # the last link that begins before the account ends
+        if nearest < 0 or found[nearest][2] <= start:
+            found.append(("account", start, end))
+    return iter(sorted(found, key=itemgetter(1)))
+
+
+def _with_signs(text: str) -> Iterator[tuple[LinkKind, int, int]]:
+    """The links that a dot, a slash or an @ betrays. Only what stands around such a sign is looked at."""
+    done = 0
+    for sign in _SIGN.finditer(text):
+        left = sign.start()
+        if left < done:
             continue
-        if kind == "path" and end - start < 2:
-            continue
-        yield kind, start, end
+        while left > done and not text[left - 1].isspace():
+            left -= 1
+        blank = _BLANK.search(text, sign.start())
+        done = blank.start() if blank else len(text)
+        for found in _LINK.finditer(text, left, done):
+            kind: LinkKind = found.lastgroup  # type: ignore[assignment]
+            start, end = found.span()
+            if kind != "mail":
+                end = start + len(_without_punctuation(found[0]))
+            if end - start > 1 and (kind != "host" or is_host(text[start:end])):
+                yield kind, start, end
 
 
 def is_host(text: str) -> bool:
@@ -122,10 +152,13 @@ def is_host(text: str) -> bool:
 
 def _without_punctuation(text: str) -> str:
     """The link without what ends the sentence or closes the bracket around it."""
-    while text:
-        last = text[-1]
-        closes = last in _BRACKETS and text.count(last) > text.count(_BRACKETS[last])
-        if not closes and last not in ".,;:!?'*_~…。，、’":
-            return text
-        text = text[:-1]
-    return text
+    end = len(text)
+    open_more = {close: text.count(opens) - text.count(close) for close, opens in _BRACKETS.items()}
+    while end:
+        last = text[end - 1]
+        if last in _BRACKETS and open_more[last] < 0:
+            open_more[last] += 1
+        elif last not in ".,;:!?'*_~…。，、’":
+            break
+        end -= 1
+    return text[:end]

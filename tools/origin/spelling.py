@@ -1,6 +1,6 @@
-"""Normalises a value, so that two spellings of one value are equal: blanks, case, quotes around it, a full stop
-behind it, and numbers. What only looks alike stays different: homoglyphs, invisible characters, full-width
-letters, percent-encoding and punycode are other values.
+"""Normalises a value, so that two spellings of one value are equal: blanks, case, quotes around it, a full
+stop behind it, and numbers. What only looks alike stays different: homoglyphs, invisible characters,
+full-width letters, percent-encoding and punycode are other values.
 
 It knows characters, and nothing of links, sessions and calls.
 """
@@ -13,7 +13,16 @@ from decimal import Decimal
 from typing import Final
 
 BLANKS: Final = " \t\n\r\f\v"  # others, such as a no-break space, are characters of the value
-QUOTES: Final = (('"', '"'), ("'", "'"), ("`", "`"), ("<", ">"), ("“", "”"), ("„", "“"), ("‘", "’"), ("«", "»"))
+QUOTES: Final = (
+    ('"', '"'),
+    ("'", "'"),
+    ("`", "`"),
+    ("<", ">"),
+    ("“", "”"),
+    ("„", "“"),
+    ("‘", "’"),
+    ("«", "»"),
+)
 _ROWS = re.compile(r"[ \t\n\r\f\v]{2,}|[\t\n\r\f\v]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{1,40})?")
 # An account number in groups of four: an IBAN, or the number of a card.
@@ -41,8 +50,8 @@ def fold(text: str) -> str:
 
 
 def spelling(value: object) -> str:
-    """The normalised text of a value; ``50``, ``50.0`` and ``"50.00"`` give ``50``. Empty for a text of blanks,
-    None, True and False, which come from nowhere."""
+    """The normalised text of a value; ``50``, ``50.0`` and ``"50.00"`` give ``50``. Empty for a text of
+    blanks, None, True and False, which come from nowhere."""
     if isinstance(value, str):
         return _of_text(value)
     if value is None or isinstance(value, bool):
@@ -55,8 +64,8 @@ def spelling(value: object) -> str:
 
 
 def number(text: str) -> str:
-    """How a number is spelt in every value, ``""`` for a text that is none: ``50.00`` gives ``50``. A text that
-    begins with a zero, such as ``007``, is no number."""
+    """How a number is spelt in every value, ``""`` for a text that is none: ``50.00`` gives ``50``. A text
+    that begins with a zero, such as ``007``, is no number."""
     if not _NUMBER.fullmatch(text):
         return ""
     if "." in text:
@@ -71,10 +80,7 @@ def ungrouped(text: str) -> str:
 
 def _of_text(text: str) -> str:
     text = _ROWS.sub(" ", fold(text)).strip(BLANKS)
-    if text[:1].isalnum() and text[-1:].isalnum():
-        kept = text
-    else:
-        kept = _bare(text)
+    kept = text if text[:1].isalnum() and text[-1:].isalnum() else _bare(text)
     return number(kept) or ungrouped(kept)
 
 

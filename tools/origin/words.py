@@ -17,15 +17,19 @@ from quoth.tools.origin.spelling import BLANKS, fold, number, spelling, ungroupe
 from quoth.tools.words import STOP_WORDS
 
 MAX_CHARS: Final = 1_000_000  # of all texts together; the oldest go first
+_SEARCHED = 5_000  # characters that are searched before the words of a value are looked up
 _TRIED = 200  # places in a text at which a value is compared
 _NEAR = 2_000  # characters around a place that are looked at for the word it is in
 _SEPARATORS = r"""\s"“”„«»‹›<>()\[\]{},;|`—–…、。，；：？！「」『』（）【】《》"""
 _CHUNK = re.compile(rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?(?![\w.]*\w)|[^{_SEPARATORS}]+")
 _SEPARATOR = re.compile(f"[{_SEPARATORS}]")
 _BEFORE, _BEHIND = "'‘’*_~", "'‘’*_~.:!?"
-_QUOTED = re.compile(r""""([^"\n]{1,300})"|(?<!\w)'([^'\n]{1,300})'(?!\w)|“([^”\n]{1,300})”|`([^`\n]{1,300})`""")
+_QUOTED = re.compile(
+    r""""([^"\n]{1,300})"|(?<!\w)'([^'\n]{1,300})'(?!\w)|“([^”\n]{1,300})”|`([^`\n]{1,300})`"""
+)
 _POSSESSIVE = re.compile("['’]s$")
 _MARKED = re.compile(r"[#@](\w[\w-]*)")
+_ACCOUNT = re.compile("[a-z]{2}[0-9]{2}[a-z0-9]{10,30}|[0-9]{16}")
 _AMOUNT = "$€£¥₹%"
 
 
@@ -59,24 +63,30 @@ class Words:
         else:
             self._learn(text)
 
-    def hold(self, key: str) -> bool:
-        """Whether the normalised value stands in one of the texts as whole words."""
+    def hold(self, key: str, trivial: bool = False) -> bool:
+        """Whether the normalised value stands in one of the texts as whole words; a ``trivial`` one only if
+        it is asked for."""
         if key in self._whole:
             return True
-        if is_trivial(key):
+        if is_trivial(key) and not trivial:
             return False
         if key in self._single:
             return True
-        words = list(islice(tokens(key), 0, None))
+        if self._chars < _SEARCHED and not any(key in text for text in self._normal):
+            return False  # most are no words of the person, and to see this is cheap where little was said
+        words = list(tokens(key))
         if not words:
             return False
         start, end = words[0]
         last = words[-1][1]
         for place, at in islice(self._starts.get(key[start:end], ()), _TRIED):
             begin = at - start
-            if begin >= 0 and self._normal[place].startswith(key, begin):
-                if begin + last in self._ends[place]:
-                    return True
+            if (
+                begin >= 0
+                and self._normal[place].startswith(key, begin)
+                and begin + last in self._ends[place]
+            ):
+                return True
         return False
 
     def _learn(self, text: str) -> None:
@@ -84,7 +94,9 @@ class Words:
         place = len(self._normal)
         ends = set()
         self._whole.add(spelling(text))
-        self._whole.update(spelling("".join(filter(None, found.groups()))) for found in _QUOTED.finditer(text))
+        self._whole.update(
+            spelling("".join(filter(None, found.groups()))) for found in _QUOTED.finditer(text)
+        )
         self._whole.discard("")
         for start, end in tokens(normal):
             word = normal[start:end]
@@ -96,8 +108,8 @@ class Words:
 
 
 def is_trivial(key: str) -> bool:
-    """Whether a value is a single character or one of the words that stand in every text, such as ``the``: these
-    are in nobody's words, unless someone said nothing else, or put them between quotes."""
+    """Whether a value is a single character or a word that stands in every text, such as ``the``: these are
+    in nobody's words, unless someone said nothing else, or put them between quotes."""
     return len(key) < 2 or key in STOP_WORDS
 
 
@@ -151,29 +163,33 @@ def spellings(word: str) -> Iterator[str]:
 
 def stands(key: str, text: str) -> bool:
     """Whether the normalised value stands in a text in lower case as whole words. The text is searched."""
-    if is_trivial(key):
+    key = key.lower()
+    words = list(tokens(key))
+    if is_trivial(key) or not words:
         return False
     if " " in key:
-        pattern = re.compile(rf"[{BLANKS}]+".join(map(re.escape, key.split(" "))))
-    elif key not in text:
-        return False
+        pattern = rf"[{BLANKS}]+".join(map(re.escape, key.split(" ")))
+    elif key in text:
+        pattern = re.escape(key)
+    elif _ACCOUNT.fullmatch(key):  # it may stand there in groups of four
+        pattern = "[ -]?".join(re.findall(".{1,4}", key))
     else:
-        pattern = re.compile(re.escape(key))
-    return any(_is_whole(key, text, *found.span()) for found in islice(pattern.finditer(text), _TRIED))
+        return False
+    first, behind = words[0][0], len(key) - words[-1][1]
+    places = islice(re.finditer(pattern, text), _TRIED)
+    return any(_is_whole(key, text, *place.span(), first, behind) for place in places)
 
 
-def _is_whole(key: str, text: str, start: int, end: int) -> bool:
+def _is_whole(key: str, text: str, start: int, end: int, first: int, behind: int) -> bool:
+    """Whether what stands at a place is no part of a longer word; its own words begin at ``first``, and end
+    ``behind`` characters before its end."""
     left, right = start, end
     while left > max(0, start - _NEAR) and not text[left - 1].isspace():
         left -= 1
     while right < min(len(text), end + _NEAR) and not text[right].isspace():
         right += 1
-    around = text[left:right]
-    start, end = start - left, end - left
-    begins = ends = False
-    for first, last in tokens(around):
-        if first <= start < last and last >= end and key in spellings(around[first:last]):
-            return True
-        begins = begins or first == start or (first > start and _SEPARATOR.match(around[start]) is not None)
-        ends = ends or last == end or (last < end and _SEPARATOR.match(around[end - 1]) is not None and begins)
-    return begins and ends
+    words = [(left + one, left + other) for one, other in tokens(text[left:right])]
+    if any(one <= start and end <= other and key in spellings(text[one:other]) for one, other in words):
+        return True
+    begins = any(one == start + first for one, _ in words)
+    return begins and any(other == end - behind for _, other in words)

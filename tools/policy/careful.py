@@ -38,11 +38,12 @@ def careful_of(tool: CognitiveTool) -> Careful:
     named = {destination.name: destination for destination in destinations(tool)}
 
     def judge(args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
-        known, strange = [], []
+        known: list[str] = []
+        strange: list[str] = []
         for param in tool.params:
             value = args.get(param.name)
             if value is UNKNOWN:
-                strange.append(f"what {param.name} will be is not known yet")
+                strange.append(f"what :{param.name} will be is not known yet")
             elif type(value) is not type(param.default) or value != param.default:
                 for noted in _destinations_in(value, param, named.get(param.name), facts):
                     if isinstance(noted, str):
@@ -70,7 +71,7 @@ def _destinations_in(
     for place in places:
         origin = origin_of(place, facts)
         if origin is None:
-            yield f"where {param.name} comes from is not known here"
+            yield f"where :{param.name} comes from is not known here"
             return
         yield Noted(param.name, place, origin, named is None and place != value)
 

@@ -67,6 +67,7 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
         mine += _paths(layer, table, workspace or Workspace("."))
         mine += _catalogues(layer, table)
+        mine += _origins(layer, table)
         found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
     return found
 
@@ -141,6 +142,33 @@ def _catalogues(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                 hint = did_you_mean(one.text, known) or f" There is {', '.join(sorted(known))}."
                 message = f"No tool is of a catalogue named {one.text}.{hint}"
                 yield Finding("unknown-catalogue", one.place, message)
+
+
+def _origins(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    """What is asked of origins and cannot hold, or holds of more than it seems to."""
+    for place in layer.orders.careful[1:]:
+        yield Finding("duplicate", place, f"(careful) stands at {layer.orders.careful[0]} already.")
+    for rule in layer.orders.rules:
+        known = table.get(rule.tool).params if rule.tool and rule.tool in table else ()
+        params = {param.name: param for param in known}
+        for test in rule.origins:
+            for tool, place in test.tools:
+                if tool not in table:
+                    message = f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
+                    yield Finding("unknown-tool", place, message)
+                elif table.get(tool).free_text is True:
+                    message = f"What {tool} returns is free text, so no value is a field of it."
+                    yield Finding("cannot-hold", place, message)
+            param = params.get(test.argument)
+            if param is not None and param.type is bool:
+                message = f":{param.name} of {rule.tool} is bool, which comes from nowhere."
+                yield Finding("mismatch", test.place, message)
+            of_all_links = "links" in test.around and not {"not", "any"}.intersection(test.around)
+            if of_all_links and test.head in ("in-text", "made-up") and rule.kind != "allow":
+                message = (
+                    "A text without a link fits this, too; write (not (links (or (in-task) (in-field))))."
+                )
+                yield Finding("cannot-hold", test.place, message)
 
 
 # Patterns of spellings that no path has once it is resolved: relative to the workspace, without these.

@@ -93,11 +93,11 @@ def of_argument(name: str, predicate: Predicate) -> Predicate:
 
 
 def in_words(noted: Noted, facts: EvaluationContext) -> str:
-    """``recipients x@evil.example stands in the text of read-file mail.txt``; a secret is only named."""
+    """``:to x@evil.example stands in the text of read-file mail.txt``; a secret is only named."""
     name, verb = noted.argument, _STANDS[noted.origin.kind]
     origin = visible(str(noted.origin))
     if any(param.name == name and param.secret for param in facts.tool.params):
-        return f"{name}, a secret, {verb} {origin}"
+        return f":{name}, a secret, {verb} {origin}"
     value = visible(short(redact(str(noted.value)), SHOWN))
-    what = f"{value}, in {name}," if noted.inside else f"{name} {value}"
+    what = f"{value}, in :{name}," if noted.inside else f":{name} {value}"
     return f"{what} {verb} {origin}"

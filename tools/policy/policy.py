@@ -4,11 +4,10 @@ It knows rules and calls; it must not know where policy files are, doors or cons
 
 The rules of all layers form one set: deny overrides ask, and ask overrides allow, whatever their order and
 file. Where no rule matches, a tool's declared effects decide: reading and computing are allowed, anything
-that can make a change needs approval; an allow lifts that. A file that says ``(careful)`` has the origins of
-its destinations decide instead (careful.py); in a workspace's own file that, too, can only tighten. The rules of a workspace's own file can only
-tighten, so its allows are ignored; the rules that ship are about the tools that ship. A policy that cannot be
-read, or has changed since it was trusted, is a UsageError: nothing starts without the rules that a person
-chose.
+that can make a change needs approval; an allow lifts that. Where a file says ``(careful)``, the origins of a
+call's destinations decide instead. A workspace's own file can only tighten, so its allows are ignored; the
+rules that ship are about the tools that ship. A policy that cannot be read, or has changed since it was
+trusted, is a UsageError: nothing starts without the rules that a person chose.
 """
 
 from __future__ import annotations
@@ -185,9 +184,7 @@ class RulesPolicy:
         found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts)
         return _with_address(found or self._without_rules(indexed, args, facts), args)
 
-    def _without_rules(
-        self, indexed: _Indexed, args: Mapping[str, Any], facts: EvaluationContext
-    ) -> Verdict:
+    def _without_rules(self, indexed: _Indexed, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
         """The verdict where no rule decides."""
         if indexed.careful is None:
             return indexed.default
@@ -278,9 +275,7 @@ def _says(rule: Rule, truth: Truth) -> Verdict:
     return Verdict(rule.kind, f"{rule.place} says {rule.text}{'' if truth else UNSURE}", rule.text)
 
 
-def _with_origin(
-    verdict: Verdict, test: Test, args: Mapping[str, Any], facts: EvaluationContext
-) -> Verdict:
+def _with_origin(verdict: Verdict, test: Test, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
     """The verdict of a rule about origins; its reason says which argument decided, and where that is from."""
     from quoth.tools.policy.origins import in_words  # here: few rules are about origins
 

@@ -8,9 +8,10 @@ names that are looked up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.origin import Origin, Origins
 from quoth.tools.call.ports import Policy
 from quoth.tools.call.web_url import WebUrl, as_address, read_url
 from quoth.tools.call.workspace import Workspace
@@ -31,16 +32,20 @@ def may_reach(
     args: Mapping[str, Any],
     workspace: Workspace,
     host: str,
+    origins: Origins | None = None,
 ) -> bool:
     """Whether a call whose ``:url`` leads to the IP address ``host`` may go there."""
     if not isinstance(policy, RulesPolicy):
         return False
-    facts = EvaluationContext(tool, call, workspace)
+    facts = EvaluationContext(tool, call, workspace, origins)
     try:
         url = read_url(str(args.get(URL, "")))
     except ToolError:
         return False
-    there = {**args, URL: str(url._replace(host=host))}
+    given, led = str(args[URL]), str(url._replace(host=host))
+    there = {**args, URL: led}
+    if origins is not None:
+        facts.origins = _Led(origins, led, given)
     if any(rule.kind == "deny" and rule.counts(rule.test(there, facts)) for rule in policy.strict(tool)):
         return False
     return any(
@@ -48,6 +53,17 @@ def may_reach(
         or (_names_this_machine(rule, url, host) and rule.test(args, facts) is True)
         for rule in policy.allowing(tool)
     )
+
+
+class _Led(NamedTuple):
+    """What a session has seen, for a call whose address ``given`` is looked at as where it has ``led``."""
+
+    origins: Origins
+    led: str
+    given: str
+
+    def find(self, value: Any, call: Call) -> Origin:
+        return self.origins.find(self.given if value == self.led else value, call)
 
 
 def _names_network(rule: Rule, host: str) -> bool:

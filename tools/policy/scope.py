@@ -104,6 +104,13 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
         raise UsageError(
             f"A scope allows calls of {tool.name}, the tool that was asked for; not {rule.text}."
         )
+    if rule.origins:
+        raise UsageError(
+            rule.origins[0].place.complaint(
+                "A scope does not know where a value comes from; name the values, or write this rule into a"
+                " policy file."
+            )
+        )
     secret = {param.name: param.secret for param in tool.params}
     for name, place in rule.arguments.items():
         if name not in secret:

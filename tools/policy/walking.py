@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.origin import Origins
 from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
@@ -35,11 +36,13 @@ class Walk:
         workspace: Workspace,
         reader: CognitiveTool | None,
         lister: CognitiveTool | None = None,
+        origins: Origins | None = None,
     ) -> None:
+        self._origins = origins
         self._tool, self._call, self._args = tool, call, args
         self._workspace = workspace
         rules = policy if isinstance(policy, RulesPolicy) else RulesPolicy()
-        facts = EvaluationContext(tool, call, workspace)
+        facts = EvaluationContext(tool, call, workspace, origins)
         own = rules.strict(tool)
         answered = {id(rule) for rule in own if rule.counts(rule.test(args, facts))}
         self._answered = bool(answered)
@@ -85,7 +88,7 @@ class Walk:
         defaults = {param.name: param.default for param in tool.params if not param.required}
         given = {**defaults, **args}
         form = CallForm(tool.name, {name: str(v) if isinstance(v, str) else v for name, v in args.items()})
-        facts = EvaluationContext(tool, replace(self._call, form=form), self._workspace)
+        facts = EvaluationContext(tool, replace(self._call, form=form), self._workspace, self._origins)
         return any(rule.counts(rule.test(given, facts)) for rule in rules)
 
 

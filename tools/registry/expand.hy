@@ -2,10 +2,11 @@
 They know how a definition is written and nothing of what a tool does; values are checked in define.py."
 
 (import
-  quoth.tools.errors [did-you-mean]
+  quoth.tools.errors [DefinitionError did-you-mean]
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
-  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS]
+  quoth.tools.registry.free-text [HOW]
+  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role]
   quoth.tools.registry.tag [KEYS :as TAG-KEYS]
   quoth.tools.text [short])
 
@@ -88,6 +89,8 @@ They know how a definition is written and nothing of what a tool does; values ar
       (bound-type value)
     (and (= key "free-text") (isinstance value hy.models.List))
       (field-names compiler tool value)
+    (and (= key "free-text") (not (isinstance value hy.models.Symbol)))
+      (fail compiler value f"{tool}: {HOW}; not {(show value)}.")
     (and (= key "tag") (isinstance value hy.models.Dict))
       (do
         (setv pairs (option-table compiler value TAG-KEYS f"{tool}, :tag"
@@ -130,6 +133,12 @@ They know how a definition is written and nothing of what a tool does; values ar
   (setv pairs (option-table compiler spec SPEC-KEYS f"{tool}, parameter {name}"))
   (when (in "type" pairs)
     (setv (get pairs "type") (bound-type (get pairs "type"))))
+  (setv role (.get pairs "role"))
+  (when (isinstance role hy.models.Keyword)
+    (try
+      (checked-role f"{tool}, parameter {name}" role)
+      (except [error DefinitionError]
+        (fail compiler role (str error)))))
   `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
 
 (defn bound-type [form]
@@ -207,6 +216,7 @@ They know how a definition is written and nothing of what a tool does; values ar
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
   (.setdefault options "effects" '[:runs])
+  (.setdefault options "free-text" 'True)
   (tool-with name description options `(hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd)))
 
 (defn expand-http-tool [compiler name description items]
@@ -224,6 +234,7 @@ They know how a definition is written and nothing of what a tool does; values ar
                        item)
         url (.pop options "url"))
   (.setdefault options "effects" '[:net])
+  (.setdefault options "free-text" 'True)
   (tool-with name description options `(hy.I.quoth/tools/builtin/process.http-request ~url ~@request)))
 
 (defn tool-with [name description options body]

@@ -17,7 +17,7 @@ from quoth.tools.registry.parameters import as_word
 from quoth.tools.registry.returns import Returns
 
 FreeText = tuple[str, ...] | bool
-_HOW = ":free-text is True for all of the result, or a list of its fields, such as [body subject]"
+HOW = ":free-text is True for all of the result, or a list of its fields, such as [body subject]"
 
 
 def declared_free_text(tool: str, given: Any, returns: Returns | None) -> FreeText | None:
@@ -28,13 +28,13 @@ def declared_free_text(tool: str, given: Any, returns: Returns | None) -> FreeTe
     if given is False:
         return ()
     if not isinstance(given, (list, tuple)):
-        raise DefinitionError(f"{tool}: {_HOW}; not {in_short(given)}.")
+        raise DefinitionError(f"{tool}: {HOW}; not {in_short(given)}.")
     names = tuple(map(as_word, given))
     known = _told(returns.type) if returns else None
     folded = None if known is None else {kebab(name) for name in known}
     for name, as_given in zip(names, given, strict=True):
         if not (isinstance(as_given, str) or hasattr(as_given, "name")) or not name.strip():
-            raise DefinitionError(f"{tool}: {_HOW}; {in_short(as_given)} names no field.")
+            raise DefinitionError(f"{tool}: {HOW}; {in_short(as_given)} names no field.")
         if names.count(name) > 1:
             raise DefinitionError(f"{tool}: :free-text names the field {name} twice.")
         if known is not None and folded is not None and kebab(name) not in folded:
@@ -54,7 +54,7 @@ def free_text_words(declared: FreeText | None) -> str:
     """The declaration in words, for a person; empty where there is none."""
     if declared is None or isinstance(declared, bool):
         return "all of its result" if declared else ""
-    return ", ".join(declared) or "nothing"
+    return ", ".join(declared) or "long values alone"
 
 
 def _told(hint: Any) -> set[str] | None:

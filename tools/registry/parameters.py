@@ -170,13 +170,13 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     for flag in ("secret", "hidden", "named"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
-    role = as_word(spec.get("role", ""))
-    if role not in ("", *ROLES):
-        shown, hint = print_value(spec["role"]), did_you_mean(role, ROLES).replace("mean ", "mean :")
-        raise DefinitionError(
-            f"{where}: :role is :destination, or :content for what is none; not {shown}.{hint}"
-        )
-    given = {**spec, "role": role, "type": kind, "doc": str(spec.get("doc", "")), "choices": choices}
+    given = {
+        **spec,
+        "role": checked_role(where, spec.get("role")),
+        "type": kind,
+        "doc": str(spec.get("doc", "")),
+        "choices": choices,
+    }
     if hides_values(kind):
         given["secret"] = True
     param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
@@ -187,6 +187,18 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     if param.hidden and param.required:
         raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
     return param
+
+
+def checked_role(where: str, given: Any) -> str:
+    """A role as a word, empty for None. Raises DefinitionError."""
+    role = "" if given is None else as_word(given)
+    if role not in ("", *ROLES):
+        shown = f":{role}" if hasattr(given, "name") else print_value(given)
+        hint = did_you_mean(role, ROLES).replace("mean ", "mean :")
+        raise DefinitionError(
+            f"{where}: :role is :destination, or :content for what is none; not {shown}.{hint}"
+        )
+    return role
 
 
 def _checked_type(where: str, hint: Any) -> Any:

@@ -19,10 +19,10 @@ from quoth.tools.registry.tool import HARMLESS, CognitiveTool
 
 # The words of a parameter's name that make it a destination: the last one decides, in singular or plural.
 DESTINATIONS = frozenset(
-    ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant", "attendee",
-     "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail", "address", "url",
-     "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip", "account", "iban",
-     "channel", "chat", "room", "phone", "mobile", "handle", "destination", "id")
+    ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant",
+     "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
+     "address", "url", "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip",
+     "account", "iban", "channel", "chat", "room", "phone", "mobile", "handle", "destination", "id")
 )  # fmt: skip
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
 # The formats of a JSON Schema, as pydantic names its own types, that do.
@@ -76,6 +76,12 @@ def always_asks(tool: CognitiveTool) -> str:
             :1
         ]
     return " and ".join(reasons)
+
+
+def roles_data(tool: CognitiveTool) -> dict[str, Any]:
+    """Both as JSON data."""
+    found = [{"name": one.name, "why": one.why} for one in destinations(tool)]
+    return {"destinations": found, "always_asks": always_asks(tool)}
 
 
 def _destination(param: Param) -> Destination | None:

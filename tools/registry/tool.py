@@ -40,8 +40,8 @@ class CognitiveTool:
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
     when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
     is the type that the value of its body must have; ``free_text`` says which of that value is text that
-    somebody wrote, and no data: all of it (True), the fields with these names at any depth, or none if it is
-    empty; where it is None, long texts are (tools/origin). ``input_model`` is the class of which its body
+    somebody wrote, and no data: all of it (True), or the fields with these names at any depth; long values
+    are text anyhow (tools/origin). ``input_model`` is the class of which its body
     makes its one argument. ``source`` is the definition as written, ``form`` the
     same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
     (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
@@ -229,7 +229,8 @@ class CognitiveTool:
         stand in the openings of sessions: if others come of the same definition, a model that goes on with an
         older session is told that all tools have changed."""
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]
-        data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
+        orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # it is younger
+        data = json.dumps([orders, params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 

@@ -372,4 +372,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX writes_session ON writes (session, seq);
     CREATE INDEX writes_before ON writes (before);
     """,
+    """
+    ALTER TABLE requests ADD COLUMN origins TEXT NOT NULL DEFAULT '';
+    """,
 )

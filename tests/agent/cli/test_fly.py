@@ -441,7 +441,7 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
     assert told == {
         "literal": ['(write-file :path "a" :content "b")', "(put :x 1)", "(put :x 2)"],
         "data": ["(put :x 7)", "(put :x 8)"],
-        "value": ["no call", "put (its arguments are known only in flight)"],
+        "value": ["no call", "put (:x is known only in flight)"],
         "result": ["no call", "put (it works with what value comes to)"],
         "loop": [f"(put :x {n})" for n in range(9)],
         "long": told["long"],
@@ -451,7 +451,7 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
     }
     assert "".join(told["long"]) == f'(write-file :path "a" :content "{long}")'
     one = json.loads(desk.does("approve", "plan.org", "--step", "value", "--json").out)[0]
-    assert (one["covers"], one["asks"]) == ([], ["put (its arguments are known only in flight)"])
+    assert (one["covers"], one["asks"]) == ([], ["put (:x is known only in flight)"])
 
 
 def test_what_approve_says_it_covers_is_not_asked_and_the_rest_is(desk: Desk) -> None:

@@ -530,7 +530,7 @@ def test_explain_refuses_what_is_no_call(here: Path, form: str, message: str) ->
         (["policy"], "The following arguments are required: ACTION. See: quoth policy --help"),
         (
             ["policy", "explain"],
-            "The following arguments are required: FORM. See: quoth policy explain --help",
+            "Give a call to explain, or --session ID for the calls of a session.",
         ),
         (["policy", "explain", "(echo)", "--route", "chad"], "There is no route chad. Did you mean chat?"),
         (["policy", "check", "--polcy", "x"], "quoth policy has no option --polcy. Did you mean --policy?"),

@@ -64,7 +64,10 @@ if EMACS:
           (goto-char (point-min))
           (search-forward "a.txt")
           (call-interactively #'quoth-pending-approve)
-          (with-current-buffer "*quoth request*" (tell major-mode) (tell (buffer-string)))
+          (with-current-buffer "*quoth request*" (tell major-mode) (tell (buffer-string))
+            (font-lock-ensure)
+            (search-backward "! ")
+            (tell (get-text-property (point) 'face)))
           (tell (count-lines (point-min) (point-max)))
           (goto-char (point-min))
           (search-forward "b.txt")
@@ -85,6 +88,8 @@ if EMACS:
         assert said[1].startswith("Approve request ")
         assert said[2] == "quoth-request-mode"
         assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + two"]
+        assert "! path, content: the model's own" in said
+        assert "warning" in said
         assert said[-6:-4] == ["1", "0"]
         assert said[-4].startswith("quoth: There is no request zzzzz")
         assert said[-3:] == ["(1 -2)", "-2", ""]

@@ -12,6 +12,7 @@ from words import form, tool
 
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.forms import stands
+from quoth.tools.call.argument_origin import ArgumentOrigin
 from quoth.tools.call.call import Call
 from quoth.tools.call.change import Change, Changes
 from quoth.tools.consent.requests import Decision
@@ -70,6 +71,21 @@ def test_the_question_shows_what_would_change(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == (
         f"\n{CALL}\n"
         "  replaces the only line of a.txt by 1 line\n│ @@ line 1 @@\n│ - one\n│ + two\n"
+        "  asked because it writes files\n"
+    )
+
+
+def test_the_question_shows_where_each_argument_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    origins = (
+        ArgumentOrigin("path", "text", "in the text of read-file mail.txt"),
+        ArgumentOrigin("text", "task", "in your task"),
+    )
+    call = Call("c", form(CALL), "reply", origins=lambda: origins)
+    asyncio.run(AskTerminal(Person("n")).request(PUT, call, "it writes files"))
+    assert capsys.readouterr().err == (
+        f"\n{CALL}\n"
+        "  ! path: in the text of read-file mail.txt\n"
+        "    text: in your task\n"
         "  asked because it writes files\n"
     )
 

@@ -15,6 +15,7 @@ from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files,
 
 from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.origin import Origin
 from quoth.tools.call.ports import MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import EDITED_SECONDS, Broker
 from quoth.tools.consent.decisions import (
@@ -94,6 +95,7 @@ def test_a_call_that_is_asked_about_waits_as_a_request(store: Store, tmp_path: P
         "why": "",
         "kind": "approval",
         "origin": {"channel": "", "chat": "s1", "user": "bob"},
+        "origins": [],
     }
 
 
@@ -120,6 +122,46 @@ def test_all_that_made_the_call_a_question_is_told(store: Store) -> None:
     here.pass_through("(probe)")
     (asked,) = here.waiting
     assert (asked.reason, asked.rule) == ("it writes files; the guard wonders", "")
+
+
+class Told:
+    """The origins of a session: what was said is in the task, and all else is the model's own."""
+
+    def __init__(self, *said: str) -> None:
+        self.said = [*said]
+        self.asked: list[Any] = []
+
+    def find(self, value: Any, call: Call) -> Origin:
+        self.asked.append(value)
+        return Origin(in_task=str(value) in self.said)
+
+
+def test_a_request_keeps_where_its_arguments_came_from(store: Store) -> None:
+    told = Told("5")
+    here = desk(store, probe(), given={"origins": told})
+    here.pass_through('(probe :path "a.txt" :x 5)', route="reply")
+    before = here.waiting[0].to_json()["origins"]
+    assert before == [
+        {"argument": "path", "origin": "model", "words": "the model's own", "known": False},
+        {"argument": "x", "origin": "task", "words": "in your task", "known": True},
+    ]
+    told.said.append("a.txt")  # days later the person has named it; what was asked stays what it was
+    here.pass_through('(probe :path "a.txt" :x 5)', route="reply")
+    assert [one.to_json()["origins"] for one in here.waiting] == [before]
+    here.decide("deny")
+    assert [one.to_json()["origins"] for one in here.broker.requests(every=True)] == [before]
+
+
+def test_nothing_is_looked_up_where_nobody_is_shown_anything(store: Store) -> None:
+    told = Told()
+    quick = desk(store, probe(), person=SayYes(), given={"origins": told})
+    assert quick.pass_through("(probe 1)", route="reply").ok
+    here = desk(store, probe(), given={"origins": told})
+    here.pass_through("(probe 2)", route="reply")
+    looked_up = len(told.asked)
+    here.decide("once")
+    assert here.pass_through("(probe 2)", route="reply").ok
+    assert (looked_up, len(told.asked)) == (1, 1)
 
 
 def test_a_call_inside_of_a_program_says_so(store: Store, tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ SENDS = tool("sends", params={"path": {}}, effects=["messages"])
 KEEPS_ALL = tool("keeps-all", params={"path": {}}, effects=["memory", "runs"])
 FAR = replace(tool("far", params={"path": {}}, effects=["reads"]), remote="sg")
 SENT = replace(tool("sent", params={"path": {}}, effects=["writes"]), remote="sg")
-TOOLS = {made.name: made for made in (FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL, FAR, SENT)}
+CLEARS = tool("clears", effects=["net", "deletes", "pays"])
+TOOLS = {made.name: made for made in (CLEARS, FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL, FAR, SENT)}
 
 
 def policy(*texts: str, kind: LayerKind = "given") -> RulesPolicy:
@@ -433,6 +434,7 @@ def test_without_rules_the_effects_decide() -> None:
         )
         assert judged(rules, '(sends "a")') == Verdict("allow", "it sends a message")
         assert judged(rules, '(keeps-all "a")') == Verdict("ask", "it runs a program")
+        assert judged(rules, "(clears)") == Verdict("ask", "it uses the network and it deletes and it pays")
 
 
 def test_a_verdict_names_the_rule_as_written_and_its_place() -> None:
@@ -741,7 +743,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
             '() is no rule; a policy is made of rules such as (deny (write-file :path (under "secret"))).',
         ),
         ("(dney (f))", "1:2: There is no rule dney. Did you mean deny?"),
-        ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown."),
+        ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown, careful."),
         ("(deny)", "1:1: This rule is about nothing; (deny _) is about every call."),
         ('(ask :why "x")', "1:1: This rule is about nothing; (ask _) is about every call."),
         ("(deny write-file)", "1:7: write-file is no call; write (write-file)."),

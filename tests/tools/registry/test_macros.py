@@ -207,10 +207,11 @@ OPTIONS = [
     "shown",
     "examples",
     "returns",
+    "free-text",
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "changes", "body", *OPTIONS])
-SPEC = ":type :doc :default :choices :min :max :secret :hidden :named"
+SPEC = ":type :doc :default :choices :min :max :secret :hidden :named :role"
 
 MISUSES: list[tuple[str, str, str]] = [
     # the definition, the text under the caret, the sentence
@@ -299,11 +300,28 @@ MISUSES: list[tuple[str, str, str]] = [
         'x, parameter a: an option such as :type is expected here, not "type".',
     ),
     (
+        '(def-cognitive-tool x "D." :parameters [to {:role :destinaton}] :body 1)',
+        ":destinaton",
+        "x, parameter to: :role is :destination, or :content for what is none; not :destinaton. "
+        "Did you mean :destination?",
+    ),
+    (
+        '(def-cognitive-tool x "D." :free-text "body" :body 1)',
+        '"body"',
+        "x: :free-text is True for all of the result, or a list of its fields, such as [body subject]; "
+        'not "body".',
+    ),
+    (
+        '(def-cognitive-tool x "D." :free-text [body (f x)] :body 1)',
+        "(f x)",
+        "x: the name of a field is expected here, not (f x).",
+    ),
+    (
         '(def-shell-tool x "D." :body 1)',
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :changes :parameters :effects "
         ":cost :gate :gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background "
-        ":ends-turn :shown :examples :returns :replace.",
+        ":ends-turn :shown :examples :returns :free-text :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',
@@ -337,7 +355,13 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :effects [:reds] :body 1)',
         "(def",
-        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages, :asks.",
+        "x: unknown effect :reds; the effects are "
+        ":reads, :writes, :runs, :net, :memory, :messages, :asks, :deletes, :pays.",
+    ),
+    (
+        '(def-cognitive-tool x "D." :returns str :free-text [body] :body 1)',
+        "(def",
+        "x: :free-text names body, which is no field of what it returns.",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [a {}] :examples [(x :b 1)] :body 1)',

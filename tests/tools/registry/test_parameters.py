@@ -242,7 +242,7 @@ def test_every_input_model_is_a_strict_model() -> None:
 # Definitions
 
 HINT = "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)"
-KEYS = ":type, :doc, :default, :choices, :min, :max, :secret, :hidden, :named"
+KEYS = ":type, :doc, :default, :choices, :min, :max, :secret, :hidden, :named, :role"
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("Bad", {}, "a parameter's name is lower-case letters, digits and hyphens."),
     ("a_b", {}, "a parameter's name is lower-case letters, digits and hyphens."),
@@ -253,6 +253,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"typ": int}, f"unknown key :typ; the keys are {KEYS}. Did you mean type?"),
     ("x", {"zzz": int}, f"unknown key :zzz; the keys are {KEYS}."),
     ("x", {"hidden": True}, "a :hidden parameter needs a :default, for nobody is told of it."),
+    ("x", {"role": "recipient"}, ':role is :destination, or :content for what is none; not "recipient".'),
     ("x", {"named": True}, "a :named parameter needs a :default, which every rule covers."),
     ("x", {"hidden": "yes"}, ':hidden is True or False, not "yes".'),
     ("x", {"type": "str"}, f"str is no type for a parameter; {HINT}."),

@@ -126,6 +126,10 @@ VISIBLE: list[dict[str, Any]] = [
     {"shown": False},
     {"no_background": True},
     {"ends_turn": True},
+    {"free_text": True},
+    {"free_text": []},
+    {"free_text": ["body"]},
+    {"params": {"x": {"role": "destination"}}},
     {"params": {"x": {"secret": True}}},
     {"params": {"x": {"default": "", "hidden": True}}},
     {"params": {"x": {"type": dict, "default": {"a": 1, "b": 2}}}},
@@ -196,7 +200,8 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ({"description": None}, "x needs a description: the model chooses by it."),
     (
         {"effects": ("reds",)},
-        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory, :messages, :asks.",
+        "x: unknown effect :reds; the effects are "
+        ":reads, :writes, :runs, :net, :memory, :messages, :asks, :deletes, :pays.",
     ),
     ({"cost": "dear"}, "x: :cost is :free, :cheap or :expensive, not :dear."),
     ({"gate_failure": "ajar"}, "x: :gate-failure is :closed or :open."),

@@ -1,0 +1,113 @@
+"""What a person is told of each argument of a call: one origin, or one for each item, and links inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from words import form, tool
+
+from quoth.tools.call.argument_origin import ArgumentOrigin
+from quoth.tools.call.call import Call
+from quoth.tools.call.origin import MODEL, Origin
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
+from quoth.tools.policy.scope import checked
+from quoth.tools.registry.param_types import WorkspacePath
+
+TASK, MAIL, OWN = Origin(in_task=True), Origin(text="read-file mail.txt"), "the model's own"
+CONTACT = Origin(fields=("search-contacts",))
+SEND = tool(
+    "send",
+    params={
+        "to": {"type": Any, "default": None},
+        "body": {"type": str, "default": ""},
+        "path": {"type": WorkspacePath, "default": ""},
+        "pin": {"type": Any, "secret": True, "default": ""},
+        "url": {"type": str, "default": ""},
+    },
+)
+
+
+class Seen:
+    def __init__(self, origins: dict[str, Origin]) -> None:
+        self.origins = origins
+
+    def find(self, value: Any, call: Call) -> Origin:
+        return self.origins.get(str(value), MODEL)
+
+
+def told(text: str, seen: dict[str, Origin], folder: Path | str = ".") -> list[ArgumentOrigin]:
+    canonical, args = checked(SEND, form(text), Workspace(folder))
+    return [*origins_of_arguments(SEND, Call("c", canonical), args, Seen(seen))]
+
+
+def test_an_argument_has_one_origin_or_one_for_each_item() -> None:
+    seen = {"x@evil.example": MAIL, "ann@shop.example": CONTACT, "50": TASK}
+    assert told('(send :to "x@evil.example" :body "Hello.")', seen) == [
+        ArgumentOrigin("to", "text", "in the text of read-file mail.txt"),
+        ArgumentOrigin("body", "model", OWN),
+    ]
+    assert told('(send :to ["ann@shop.example" "ann@shop.example"])', seen) == [
+        ArgumentOrigin("to", "field", "field of search-contacts")
+    ]
+    both = '(send :to {"cc" ["ann@shop.example" {"n" 50}] "to" "x@evil.example" "urgent" True "bcc" ""})'
+    assert told(both, seen) == [
+        ArgumentOrigin("to", "field", "field of search-contacts", ("ann@shop.example",)),
+        ArgumentOrigin("to", "task", "in your task", ("50",)),
+        ArgumentOrigin("to", "text", "in the text of read-file mail.txt", ("x@evil.example",)),
+    ]
+
+
+def test_what_is_nothing_has_no_origin() -> None:
+    assert told('(send :to [True None "" [] {}] :body "")', {}) == []
+    assert told("(send)", {}) == []
+
+
+def test_a_text_tells_of_the_links_in_it() -> None:
+    seen = {"https://x.example/a": MAIL, "ann@shop.example": CONTACT}
+    body = "Dear ann@shop.example,\\nsee https://x.example/a, or https://x.example/a and https://y.example!"
+    assert told(f'(send :body "{body}")', seen) == [
+        ArgumentOrigin("body", "model", OWN),
+        ArgumentOrigin("body", "field", "field of search-contacts", ("ann@shop.example",)),
+        ArgumentOrigin("body", "text", "in the text of read-file mail.txt", ("https://x.example/a",)),
+        ArgumentOrigin("body", "model", OWN, ("https://y.example",)),
+    ]
+    known = body.replace("\\n", "\n")
+    assert told(f'(send :body "{body}")', {known: TASK}) == [ArgumentOrigin("body", "task", "in your task")]
+    assert told('(send :to "https://x.example/a")', seen) == [
+        ArgumentOrigin("to", "text", "in the text of read-file mail.txt")
+    ]
+
+
+def test_a_path_counts_as_it_was_written_too(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    written = '(send :path "./notes/../a.txt")'
+    assert told(written, {"a.txt": MAIL}, tmp_path)[0].kind == "text"
+    assert told(written, {"a.txt": MAIL, "./notes/../a.txt": TASK}, tmp_path)[0].kind == "task"
+
+
+def test_no_secret_is_told() -> None:
+    seen = {"hunter2": Origin(text="read-file hunter2.txt"), "other": TASK}
+    call = '(send :pin ["hunter2" "other"] :to ["hunter2" "b"] :url "https://ann:pass@x.example/ b")'
+    found = told(call, seen)
+    assert [(one.argument, one.values) for one in found] == [
+        ("pin", ()),
+        ("pin", ()),
+        ("to", ("[secret]",)),
+        ("to", ("b",)),
+        ("url", ()),
+        ("url", ("https://ann:[secret]@x.example/",)),
+    ]
+    assert "hunter2" not in str(found)
+    assert found[0].words == "in the text of read-file [secret].txt"
+
+
+def test_of_a_long_list_only_a_part_is_looked_up() -> None:
+    items = " ".join(f'"n{number}"' for number in range(LOOKED_UP + 40))
+    assert told(f"(send :to [{items}])", {}) == [
+        ArgumentOrigin("to", "model", OWN, ("n0", "n1", "n2"), LOOKED_UP - 3),
+        ArgumentOrigin("to", "model", "not looked up", ("n100", "n101", "n102"), 37),
+    ]
+    (value, *_) = told(f'(send :to ["{"a" * 500}" "b"] :body "x")', {"b": TASK})
+    assert len(value.values[0]) == 60
