@@ -192,7 +192,7 @@ class HttpBackend(Server):
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             own = self._transport
-            pool = self._pools[loop] = join(self._url) if own is None else Pool(lambda: own)
+            pool = self._pools[loop] = join(self._url) if own is None else Pool(partial(_ready, own))
         return pool
 
     @cached_property
@@ -219,7 +219,7 @@ class HttpBackend(Server):
         waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
         headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
         request = httpx.Request(
-            "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
+            "POST", self._url, headers=headers, stream=payload, extensions={"timeout": waits}
         )
         response = await transport.handle_async_request(request)
         try:
@@ -372,3 +372,7 @@ class HttpBackend(Server):
         if answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
+
+
+async def _ready(transport: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:
+    return transport
