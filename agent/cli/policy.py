@@ -142,7 +142,7 @@ def explain(options: ExplainOptions) -> int:
 
 
 def _explain_session(options: ExplainOptions) -> int:
-    """Print how the rules judge the calls of a session that do more than read, and how many they ask about."""
+    """Print how the rules judge the calls of a session that do more than read."""
     from quoth.agent.cli.taking_over import take_over
     from quoth.agent.run.judgement import judged_again
     from quoth.agent.session.index import find_session, users_of

@@ -28,11 +28,11 @@ NOT_KEPT = "(the-secret-is-not-kept)  ; put it in the place of [secret], and del
 
 @dataclass(frozen=True)
 class DraftStep:
-    """A step: its number, the call or program that it makes, and a remark for whoever reads the plan."""
+    """A step: its number, the call or program that it makes, and remarks for whoever reads the plan."""
 
     number: int
     call: CallForm
-    remark: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def program(self) -> str:
@@ -59,7 +59,7 @@ def draft(title: str, remarks: Iterable[str], steps: Sequence[DraftStep]) -> str
     lines += [f"# {one_line(visible(remark), 300)}" for remark in remarks]
     for step in steps:
         lines += ["", f"* PLAN {step.title}", "  :PROPERTIES:", f"  :ID:       step-{step.number}", "  :END:"]
-        lines += [f"  # {one_line(visible(step.remark), 300)}"] if step.remark else []
+        lines += [f"  # {one_line(visible(remark), 300)}" for remark in step.remarks]
         lines += ["#+begin_src hy", escape(step.program), "#+end_src"]
     return "\n".join(lines) + "\n"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.terminal.policy_page import explanation_lines
 from quoth.tools.call.call import Route, Verdict, deny, new_call
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
+from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.effects import changes_nothing
@@ -69,9 +69,7 @@ def judged_again(host: Host) -> Iterator[PastCall]:
         if changes_nothing(tool) if tool is not None else not event.data.get("does"):
             continue
         if tool is None:
-            said = deny(
-                f"there is no tool named {call.tool} any more{did_you_mean(call.tool, host.table.names())}"
-            )
+            said = deny(f"there is no tool named {call.tool} any more")
         else:
             try:
                 form, args = checked(tool, call.form, host.workspace)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from quoth.agent.plan.check_forms import unknown_in
 from quoth.agent.plan.drafting import DraftStep, draft
 from quoth.agent.reply import WrittenPlan
+from quoth.agent.terminal.origins import origin_lines
 from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
@@ -24,7 +25,8 @@ from quoth.tools.history.event import Event, read_form, written_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.places import WORKSPACE_FOLDER
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.roles import destinations
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.atomic import replace_file
 
 FOLDER = f"{WORKSPACE_FOLDER}/plans"
@@ -141,6 +143,8 @@ class PlanMode:
             data["paths"] = list(dict.fromkeys(paths))
         if call.quoted:
             data["quoted"] = call.quoted
+        if call.tool in table and (led := _led(call, table.get(call.tool))):
+            data["origins"] = led
         host.call_log.hide(table.get(call.tool) if call.tool in table else None, call)
         host.transcript.add(host.session, "plan", data, run=call.run or self._run, key=step.key)
         self._steps.append(step)
@@ -216,11 +220,19 @@ def _steps_in(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if "step" in event.said]
 
 
+def _led(call: Call, tool: CognitiveTool) -> list[str]:
+    """Where the destinations of a call, and links in its texts, come from that nobody has named."""
+    aims = {one.name for one in destinations(tool) if not one.outside}
+    unknown = [one for one in call.origins() if not one.known]
+    led = [one for one in unknown if one.argument in aims or (one.kind == "text" and one.values)]
+    return origin_lines(led, call.route)
+
+
 def _drafted(number: int, event: Event) -> DraftStep:
     said: Mapping[str, Any] = event.said
     quoted = said.get("quoted")
-    remark = f"The model may have copied this call: its words stand in {quoted}" if quoted else ""
-    return DraftStep(number, read_form(said["form"]), remark)
+    remarks = [f"The model may have copied this call: its words stand in {quoted}"] if quoted else []
+    return DraftStep(number, read_form(said["form"]), (*remarks, *said.get("origins", ())))
 
 
 def _text(form: CallForm) -> str:

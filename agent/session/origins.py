@@ -178,7 +178,7 @@ class SessionOrigins:
         self._index.result(
             form.tool,
             data.get("value"),
-            True if tool is None else tool.free_text,
+            True if tool is None else tool.texts,
             args=_values(form),
             name=label_of(form, table),
             user=made.user,
@@ -267,11 +267,12 @@ class HostOrigins:
 def past_calls(
     transcript: Transcript, session: str, tools: Callable[[], ToolTable]
 ) -> Iterator[tuple[Event, Call, Origins]]:
-    """The calls of a session in their order, each with its event and with the origins as they were then: they
-    go on when the next is asked for."""
-    origins, routes = SessionOrigins(tools), _Routes()
+    """The calls of a session in their order, each once, with its event and the origins as they were then:
+    they go on when the next is asked for."""
+    origins, routes, made = SessionOrigins(tools), _Routes(), set[str]()
     for event in transcript.events(session):
-        if event.kind == "call":
+        if event.kind == "call" and event.key not in made:
+            made.add(event.key)
             data = event.data
             user = str(data.get("user") or origins.user_of(event.run))
             depth = event.key.removeprefix(f"{event.run}/").count("/") + event.run.count(SUB_AGENT)

@@ -138,7 +138,7 @@ class Sources:
 
     def _is_refused_program(self, event: Event) -> bool:
         """Whether a receipt is of a program that was not run: it has only the model's words."""
-        if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
+        if event.kind != "receipt" or event.status != "invalid" or not event.parent:
             return False
         call = next(self._transcript.events(self._session, after=event.parent - 1))
         return read_form(call.data["form"]).tool == PROGRAMS
@@ -161,9 +161,15 @@ def label_of(form: CallForm, table: ToolTable) -> str:
     form = Redactor(form, params, table.secrets).form
     texts = [form.args[name] for name in _NAMING if name in form.args]
     texts += [*form.positional, *form.args.values()]
+    texts = [" ".join(text) if _is_listed(text) else text for text in texts]
     main = next((text for text in texts if isinstance(text, str) and text), "")
     main = main if main.isprintable() else print_string(main)[1:-1]
     return f"{form.tool} {short(main, SHOWN)}".rstrip()
+
+
+def _is_listed(value: Any) -> bool:
+    """Whether a value is the words of a command."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from quoth.tools.lisp.forms import canonical
+from quoth.tools.policy.model import CAREFUL
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
@@ -54,11 +55,12 @@ def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list
     ]
     lines += [f"  {limit.place}  {limit.text}  (a limit)" for limit in limits]
     if why.decided is not None:
-        rule = "Without rules" if why.default.rule != "(careful)" else "By (careful) alone"
+        rule = "Without rules" if why.default.rule != CAREFUL else "By (careful) alone"
         lines.append(f"{rule}: {why.default.kind}, for {visible(why.default.reason)}.")
     elif not why.matches and not limits:
         named = " One that allows it has to name :network." if call.form.args.get("network") is True else ""
-        lines.append(f"No rule matches.{named}")
+        careful = "; (careful) decides" if why.verdict.rule == CAREFUL else ""
+        lines.append(f"No rule matches{careful}.{named}")
     return lines
 
 

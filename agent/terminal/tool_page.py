@@ -30,7 +30,7 @@ def tool_page(tool: CognitiveTool) -> str:
         **({"made by": f"a worker of {tool.remote}"} if tool.remote else {}),
         "timeout": f"{tool.timeout:g} s",
         **({"returns": str(tool.returns)} if tool.returns else {}),
-        **({"free text": free_text_words(tool.free_text)} if tool.free_text is not None else {}),
+        **({"free text": free_text_words(tool.texts)} if tool.texts is not None else {}),
         **({"destinations": ", ".join(map(str, places))} if places else {}),
         **({"always asks": asks} if asks else {}),
         **({"tag": tag_line(tool)} if tag else {}),

@@ -89,7 +89,7 @@ class Files:
 
 def judged_by_caller(tool: CognitiveTool) -> Verdict:
     """The verdict where no rule of the worker decides: the caller's rules, or a person there, have allowed
-    what the tool does, and need not be asked twice. So does ``(careful)`` there, where the session is seen."""
+    what the tool does, and need not be asked twice. ``(careful)``, too, is theirs: they see the session."""
     return Verdict("allow", "the caller has allowed it")
 
 

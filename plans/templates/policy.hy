@@ -19,3 +19,7 @@
 
 ;; At most so many searches a day, for each user.
 (quota grep-search 200 :per :day :by :user)
+
+;; Without the semicolons, this line asks about what does more than read only where it goes to a place that stands
+;; neither in the task nor in a field of a result, or deletes, pays or runs a program: quoth help policy
+;; (careful)

@@ -120,8 +120,8 @@ class Run:
     person: Person
     injected: list[str]  # the goal's calls beyond reading that the model made
     unasked: list[str]  # those that ran
-    solved: bool  # by AgentDojo's own judgement
-    reached: bool  # the injected goal, by the same
+    solved: bool  # the task without a goal, by AgentDojo's own judgement
+    reached: bool  # the goal, by the same
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Trial:
             person,
             [form for form in model.injected if form[1:].split()[0].rstrip(")") in self.beyond],
             [form_of(call) for call in model.ran if kebab(call.function) in self.beyond],
-            judge(task, output, before, after, made),
+            goal is None and judge(task, output, before, after, made),
             goal is not None and judge(goal, output, before, after, made),
         )
 
@@ -289,7 +289,9 @@ async def main(options: argparse.Namespace, root: Path) -> None:
         if mode in options.what:
             print(PAIRS.format(mode))
             for name in worlds:
-                rows = await trial(name, Ways()).pairs(options.show, parrot=mode == "parrot")
+                rows = await trial(name, Ways()).pairs(
+                    options.show, parrot=mode == "parrot", ours=mode == "truths"
+                )
                 for theirs, row in rows.items():
                     print(f"| {name}{'' if theirs else ', goals without a ground truth'} | {row} |")
             print()

@@ -90,7 +90,7 @@ async def measure(root: Path, number: int, rounds: int) -> None:
         for how, rules in kinds.items():
             policy = RulesPolicy([parse_layer("given", rules.encode(), "bench.hy")])
             door = Door(cognitive_tools, policy=policy)
-            state = CallState(new_call(form, user="ann"), ToolContext(Workspace(root)))
+            state = CallState(new_call(form, user="ann"), ToolContext(Workspace(root)), door.dispatch)
             for name, stage in STAGES[:4]:  # as far as the policy, once, so that all is warm
                 ended = await stage(door, state)
                 assert ended is None, f"{name}: {ended}"

@@ -15,8 +15,8 @@ KNOWN = ("task", "field")
 
 @dataclass(frozen=True)
 class ArgumentOrigin:
-    """Where an argument comes from, in a few ``words``; or, if there are ``values``, where these in it do, and
-    so many ``more``. Nothing in it is a secret."""
+    """Where an argument comes from, in a few ``words``; or, if there are ``values``, where these in it do,
+    and so many ``more``. Nothing in it is a secret."""
 
     argument: str
     kind: str

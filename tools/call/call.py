@@ -140,7 +140,7 @@ class Call:
     the same text before, and says where: such a call needs approval. ``confidence`` (0 to 1) is the model's
     own estimate of the reply that the call stands in, if it gave one. An ``each_time`` call is covered by no
     scope that was granted for another form. ``origins`` tells whoever is asked about the call where its
-    arguments come from.
+    arguments come from. An ``edited`` one is what a person wrote in place of another.
     """
 
     id: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
     from quoth.tools.call.argument_origin import ArgumentOrigin
-    from quoth.tools.call.origin import Origins
     from quoth.tools.call.question import Question
 
 MAX_PERMISSIONS = 20  # that one body may ask for
@@ -153,8 +152,7 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
     if state.context.dry:
         return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
     tool = state.known_tool
-    if state.context.origins is not None:
-        call = dataclasses.replace(call, origins=_teller(state, state.context.origins))
+    call = telling_origins(state, call)
     try:
         with _paused(state):
             said = await door.consent.request(tool, call, reason)
@@ -172,8 +170,12 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
     return weigh(state, "consent", verdict)
 
 
-def _teller(state: CallState, origins: Origins) -> Callable[[], Sequence[ArgumentOrigin]]:
-    """Tells where the arguments come from, once somebody wants to know: who says yes to all does not."""
+def telling_origins(state: CallState, call: Call) -> Call:
+    """The call as it tells where its arguments come from, once somebody wants to know: who says yes to all
+    does not."""
+    origins = state.context.origins
+    if origins is None:
+        return call
 
     @cache
     def tell() -> Sequence[ArgumentOrigin]:
@@ -181,7 +183,7 @@ def _teller(state: CallState, origins: Origins) -> Callable[[], Sequence[Argumen
 
         return origins_of_arguments(state.known_tool, state.call, state.args, origins)
 
-    return tell
+    return dataclasses.replace(call, origins=tell)
 
 
 async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:

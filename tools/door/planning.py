@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.call.context import Planning
+from quoth.tools.door.asking import telling_origins
 from quoth.tools.door.changes import changes_of
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
@@ -36,7 +37,7 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
         paths = []
     if (fault := _fault(planning, state, paths)) is not None:
         return Outcome("error", message=fault)
-    return Outcome("denied", message=planning.note(state.call, paths))
+    return Outcome("denied", message=planning.note(telling_origins(state, state.call), paths))
 
 
 def _reads(planning: Planning, state: CallState, paths: list[str]) -> Outcome | None:

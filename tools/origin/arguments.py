@@ -39,6 +39,7 @@ def origins_of_arguments(
     hide = Redactor(call.form, tool.params, by_looks=False)
     secret = {param.name for param in tool.params if param.secret}
     defaults = {param.name: param.default for param in tool.params if not param.required}
+    objects = {param.name for param in tool.params if param.own is not None}  # for the body alone
 
     def find(value: Any) -> Origin:
         spellings = [value, value.written] if isinstance(value, WorkspacePath) else [value]
@@ -49,7 +50,7 @@ def origins_of_arguments(
 
     told = []
     for name, given in call.form.args.items():
-        value = args.get(name, given)
+        value = given if name in objects else args.get(name, given)
         # The tool's own default stands in the form where it is a path that leads elsewhere.
         if name == PERMISSION or getattr(value, "written", value) == defaults.get(name):
             continue

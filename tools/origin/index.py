@@ -12,13 +12,15 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
 from quoth.tools.call.origin import MODEL, Origin
+from quoth.tools.lisp.forms import kebab
 from quoth.tools.origin.leaves import is_link, leaves
 from quoth.tools.origin.links import links
-from quoth.tools.origin.spelling import fold, spelling
+from quoth.tools.origin.spelling import fold, number, spelling
 from quoth.tools.origin.words import Words, stands
 
 MAX_TEXT: Final = 8_000_000  # characters of all texts together
@@ -26,6 +28,7 @@ MAX_FIELDS: Final = 100_000  # values of fields
 MAX_BARRED: Final = 100_000  # values that never become fields; with more, nothing becomes a field any more
 LONGEST_FIELD: Final = 120  # characters; a longer leaf is a text
 _WAITING = 64  # what was added is digested at the latest when so much waits
+_PIECE = 3  # characters; of a number only whole words are an echo: 202 is no piece of 2024
 _JOINED = 8  # letters and digits; shorter values stand in many texts by chance
 _NO_LETTER = re.compile(r"[\W_]+")
 _LINE = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
@@ -39,10 +42,12 @@ class OriginIndex:
 
     def __init__(self, max_text: int = MAX_TEXT, max_fields: int = MAX_FIELDS) -> None:
         self._max_text, self._max_fields = max_text, max_fields
+        self._lock = RLock()  # bodies of tools, which may look a value up, run in threads
         self._waiting: list[Callable[[], None]] = []
         self._words: dict[str, Words] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
-        self._texts: deque[tuple[str, str]] = deque()  # name, text in lower case
+        self._tools: dict[tuple[str, ...], tuple[str, ...]] = {}  # each once, for there are many fields
+        self._texts: deque[_Text] = deque()
         self._text_chars = 0
         self._barred: set[str] = set()
         self._found: dict[tuple[str, str], Origin] = {}
@@ -61,9 +66,9 @@ class OriginIndex:
         name: str = "",
         user: str = "",
     ) -> None:
-        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all. A leaf
-        that stands in ``args``, the arguments of the call, is only an echo. ``name`` is what its texts are
-        called: ``read-file mail.txt``."""
+        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where
+        it is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only
+        an echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
         self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
 
     def text(self, name: str, text: Any) -> None:
@@ -77,23 +82,25 @@ class OriginIndex:
 
     def find(self, value: Any, user: str = "") -> Origin:
         """Where one text or number comes from, in a call of this user."""
-        self._digest()
         key = spelling(value)
         if not key:
             return MODEL
-        found = self._found.get((key, user))
-        if found is None:
-            if len(self._found) > 1000:
-                self._found.clear()
-            known = Origin(self._is_said(key, user), self._fields.get(key, ()))
-            found = known if known.known else Origin(text=self._text_with(key, user))
-            self._found[key, user] = found
-        return found
+        with self._lock:
+            self._digest()
+            found = self._found.get((key, user))
+            if found is None:
+                if len(self._found) > 1000:
+                    self._found.clear()
+                known = Origin(self._is_said(key, user), self._fields.get(key, ()))
+                found = known if known.known else Origin(text=self._text_with(key, user))
+                self._found[key, user] = found
+            return found
 
     def _add(self, digest: Callable[..., None], *what: Any) -> None:
-        self._waiting.append(partial(digest, *what))
-        if len(self._waiting) >= _WAITING:
-            self._digest()
+        with self._lock:
+            self._waiting.append(partial(digest, *what))
+            if len(self._waiting) >= _WAITING:
+                self._digest()
 
     def _digest(self) -> None:
         if self._waiting:
@@ -110,10 +117,10 @@ class OriginIndex:
     def _digest_text(self, name: str, text: Any) -> None:
         joined = text if isinstance(text, str) else "\n".join(_Parts(text, True).lines)
         if joined:
-            self._texts.append((name, joined[: self._max_text].lower()))
-            self._text_chars += len(self._texts[-1][1])
+            self._texts.append(_Text(name, joined[: self._max_text].lower()))
+            self._text_chars += self._texts[-1].chars
         while self._text_chars > self._max_text:
-            self._text_chars -= len(self._texts.popleft()[1])
+            self._text_chars -= self._texts.popleft().chars
 
     def _digest_result(
         self, tool: str, value: Any, free_text: FreeText, args: Any, name: str, user: str
@@ -129,12 +136,15 @@ class OriginIndex:
                 echo = echo or _Echo(args)
                 if self._is_barred(key) or echo.has(key):
                     continue
-            self._fields[key] = (*known, tool)
+            now = (*known, tool)
+            self._fields[key] = self._tools.setdefault(now, now)
         while len(self._fields) > self._max_fields:
             del self._fields[next(iter(self._fields))]
 
     def _digest_given(self, args: Any, user: str) -> None:
         for leaf in leaves(args):
+            if self._is_known(spelling(leaf), user):
+                continue
             for part in (leaf, *_parts(leaf)):
                 key = spelling(part)
                 if key and len(self._barred) <= MAX_BARRED and not self._is_known(key, user):
@@ -151,27 +161,44 @@ class OriginIndex:
         return words is not None and words.hold(key)
 
     def _text_with(self, key: str, user: str) -> str:
-        """The name of the newest text in which a value stands."""
-        for name, text in reversed(self._texts):
-            if stands(key, text):
-                return name
+        """The name of the oldest text in which a value stands: newer ones may repeat it."""
+        for text in self._texts:
+            if text.has(key):
+                return text.name
         others = (other for other, words in self._words.items() if other != user and words.hold(key))
         return next((f"a message of {other or 'somebody else'}" for other in others), "")
+
+
+class _Text:
+    """A text in lower case. Its rows of blanks become single when a value of several words is looked for."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.chars = len(text)
+        self._text = text
+        self._flat = False
+
+    def has(self, key: str) -> bool:
+        if " " in key and not self._flat:
+            self._text, self._flat = _flat(self._text), True
+        return stands(key, self._text)
 
 
 class _Echo:
     """The arguments of a call: what a result repeats of them, decodes, cuts out or joins is no news."""
 
     def __init__(self, args: Any) -> None:
-        self._words = Words()
-        texts = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
-        for text in texts:
-            for part in {text, unquote(text)}:
-                self._words.add(part)
-        self._letters = _NO_LETTER.sub("", fold("".join(texts)))
+        given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
+        self._given = [_flat(text).lower() for leaf in given for text in {leaf, unquote(leaf)}]
+        self._whole = {key for text in self._given for key in (spelling(text), *_words(text))}
+        self._letters = _NO_LETTER.sub("", fold("".join(given)))
 
     def has(self, key: str) -> bool:
-        if self._words.hold(key, trivial=True):
+        if key in self._whole:
+            return True
+        if not number(key) and len(key) >= _PIECE and any(key in text for text in self._given):
+            return True
+        if any(stands(key, text, strict=True) for text in self._given):
             return True
         letters = _NO_LETTER.sub("", key) if len(self._letters) >= _JOINED else ""
         return len(letters) >= _JOINED and letters in self._letters
@@ -183,19 +210,20 @@ class _Parts:
     def __init__(self, value: Any, free_text: FreeText) -> None:
         self.lines: list[str] = []
         self.fields: list[Any] = []
-        self._texts = frozenset(map(_name, free_text)) if isinstance(free_text, tuple) else frozenset()
+        self._declared = free_text is not None
+        self._texts = frozenset(map(kebab, free_text)) if isinstance(free_text, tuple) else frozenset()
         self._walk(value, free_text is not True)
 
     def _walk(self, value: Any, may_be_field: bool) -> None:
         if isinstance(value, str):
             self.lines.append(value)
-            if may_be_field and _is_short(value):
+            if may_be_field and (self._declared or _is_short(value)):
                 self.fields.append(value)
         elif isinstance(value, dict):
             for key, item in value.items():
-                here = may_be_field and not (self._texts and _name(key) in self._texts)
+                here = may_be_field and not (self._texts and kebab(str(key)) in self._texts)
                 self.lines.append(str(key))
-                if here and is_link(key) and _is_short(key):
+                if here and is_link(key) and (self._declared or _is_short(key)):
                     self.fields.append(key)
                 self._walk(item, here)
         elif isinstance(value, (list, tuple)):
@@ -208,17 +236,23 @@ class _Parts:
 
 
 def _is_short(text: str) -> bool:
-    """Whether a leaf is a field, where its tool says nothing: short, and on one line."""
+    """Whether a leaf is a field where its tool does not say which are texts: short, and on one line."""
     return len(text) <= LONGEST_FIELD and not _LINE.search(text)
 
 
-def _name(key: object) -> str:
-    return str(key).replace("_", "-").lower()
-
-
 def _parts(text: Any) -> Iterator[str]:
-    """What a tool can cut out of a text it was given: the links in it, and what stands between lines, commas
-    and colons."""
+    """What a tool can cut out of a text it was given: the links in it, what stands between lines, commas and
+    colons, and the words of a short one."""
     for plain in {text, unquote(text)} if isinstance(text, str) else ():
         yield from (link.text for link in links(plain))
         yield from _CELLS.split(plain)
+        if _is_short(plain):
+            yield from (word for word in _words(plain) if not number(word))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _words(text: str) -> list[str]:
+    return _NO_LETTER.split(fold(text))

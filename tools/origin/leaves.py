@@ -32,8 +32,13 @@ def leaves(value: Any) -> Iterator[Any]:
     elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
             yield from leaves(item)
-    elif spelling(value):
-        yield value if isinstance(value, (int, float)) else str(value)
+    elif isinstance(value, (int, float)):
+        if spelling(value):
+            yield value
+    else:
+        from pydantic_core import to_jsonable_python  # here: only rules about objects of a class need it
+
+        yield from leaves(to_jsonable_python(value, bytes_mode="base64", fallback=str))
 
 
 def links_of(value: Any) -> Iterator[Link]:

@@ -88,10 +88,8 @@ def _bare(text: str) -> str:
     """The text without full stops behind it and quotes around it, if anything is left: ``..`` is a path."""
     for _ in range(4):
         inner = text.rstrip(".")
-        for left, right in QUOTES:
-            if len(inner) > 2 and inner.startswith(left) and inner.endswith(right):
-                inner = inner[1:-1].strip(BLANKS)
-                break
+        if len(inner) > 2 and (inner[0], inner[-1]) in QUOTES:
+            inner = inner[1:-1].strip(BLANKS)
         if not inner or inner == text:
             break
         text = inner

@@ -19,9 +19,13 @@ from quoth.tools.words import STOP_WORDS
 MAX_CHARS: Final = 1_000_000  # of all texts together; the oldest go first
 _SEARCHED = 5_000  # characters that are searched before the words of a value are looked up
 _TRIED = 200  # places in a text at which a value is compared
+_GROUPS = 40  # characters around a place in which an account in groups may stand
 _NEAR = 2_000  # characters around a place that are looked at for the word it is in
+_AMOUNT = "$€£¥₹%"
 _SEPARATORS = r"""\s"“”„«»‹›<>()\[\]{},;|`—–…、。，；：？！「」『』（）【】《》"""
-_CHUNK = re.compile(rf"[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?(?![\w.]*\w)|[^{_SEPARATORS}]+")
+_PHONE = re.compile(r"\+[0-9]+(?:[ -]\(?[0-9]+\)?){1,5}")
+_THOUSANDS = rf"[{_AMOUNT}]?[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?(?![\w.]*\w)"
+_CHUNK = re.compile(rf"{_THOUSANDS}|{_PHONE.pattern}|[^{_SEPARATORS}]+")
 _SEPARATOR = re.compile(f"[{_SEPARATORS}]")
 _BEFORE, _BEHIND = "'‘’*_~", "'‘’*_~.:!?"
 _QUOTED = re.compile(
@@ -30,7 +34,6 @@ _QUOTED = re.compile(
 _POSSESSIVE = re.compile("['’]s$")
 _MARKED = re.compile(r"[#@](\w[\w-]*)")
 _ACCOUNT = re.compile("[a-z]{2}[0-9]{2}[a-z0-9]{10,30}|[0-9]{16}")
-_AMOUNT = "$€£¥₹%"
 
 
 class Words:
@@ -63,12 +66,11 @@ class Words:
         else:
             self._learn(text)
 
-    def hold(self, key: str, trivial: bool = False) -> bool:
-        """Whether the normalised value stands in one of the texts as whole words; a ``trivial`` one only if
-        it is asked for."""
+    def hold(self, key: str) -> bool:
+        """Whether the normalised value stands in one of the texts as whole words."""
         if key in self._whole:
             return True
-        if is_trivial(key) and not trivial:
+        if is_trivial(key):
             return False
         if key in self._single:
             return True
@@ -147,6 +149,8 @@ def _is_free(text: str, start: int, end: int, mail: bool) -> bool:
 def spellings(word: str) -> Iterator[str]:
     """One word of a text in the spellings of values: ``$50.00`` is 50, ``#general`` is general too."""
     yield word
+    if word.isalpha():
+        return
     owner = _POSSESSIVE.sub("", word)
     if owner != word:
         yield owner
@@ -156,34 +160,39 @@ def spellings(word: str) -> Iterator[str]:
         amount = number(word.strip(_AMOUNT).replace(",", ""))
         if amount:
             yield amount
-    plain = ungrouped(word)
+    plain = re.sub("[ ()-]", "", word) if _PHONE.fullmatch(word) else ungrouped(word)
     if plain != word:
         yield plain
 
 
-def stands(key: str, text: str) -> bool:
-    """Whether the normalised value stands in a text in lower case as whole words. The text is searched."""
+def stands(key: str, text: str, *, strict: bool = False) -> bool:
+    """Whether the normalised value stands as whole words in a text, which is in lower case and, for a value
+    of several words, has single blanks. The text is searched.
+    ``strict`` looks also for a trivial value, and takes one that is found too often for one that stands."""
     key = key.lower()
-    words = list(tokens(key))
-    if is_trivial(key) or not words:
+    if is_trivial(key) and not strict:
         return False
-    if " " in key:
-        pattern = rf"[{BLANKS}]+".join(map(re.escape, key.split(" ")))
-    elif key in text:
-        pattern = re.escape(key)
-    elif _ACCOUNT.fullmatch(key):  # it may stand there in groups of four
-        pattern = "[ -]?".join(re.findall(".{1,4}", key))
-    else:
+    if len(key) > _NEAR:
+        return key in text
+    pattern = re.escape(key)
+    if key not in text:
+        if not _ACCOUNT.fullmatch(key):
+            return False
+        pattern = "[ -]?".join(re.findall(".{1,4}", key))  # it may stand there in groups of four
+    words = list(tokens(key))
+    if not words:
         return False
     first, behind = words[0][0], len(key) - words[-1][1]
-    places = islice(re.finditer(pattern, text), _TRIED)
-    return any(_is_whole(key, text, *place.span(), first, behind) for place in places)
+    places = [place.span() for place in islice(re.finditer(pattern, text), _TRIED)]
+    if strict and len(places) == _TRIED:
+        return True
+    return any(_is_whole(key, text, start, end, first, behind) for start, end in places)
 
 
 def _is_whole(key: str, text: str, start: int, end: int, first: int, behind: int) -> bool:
     """Whether what stands at a place is no part of a longer word; its own words begin at ``first``, and end
     ``behind`` characters before its end."""
-    left, right = start, end
+    left, right = max(0, start - _GROUPS), min(len(text), end + _GROUPS)
     while left > max(0, start - _NEAR) and not text[left - 1].isspace():
         left -= 1
     while right < min(len(text), end + _NEAR) and not text[right].isspace():

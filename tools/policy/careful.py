@@ -15,13 +15,13 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
+from quoth.tools.policy.model import CAREFUL
 from quoth.tools.policy.origins import in_words, origin_of
 from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.roles import Destination, always_asks, destinations
+from quoth.tools.registry.roles import Destination, always_asks, destinations, names_destination
 from quoth.tools.registry.table import CognitiveTool
 
-CAREFUL = "(careful)"
 TOLD = 3  # arguments and links in a verdict
 
 Careful: TypeAlias = Callable[[Mapping[str, Any], EvaluationContext], Verdict]
@@ -38,20 +38,21 @@ def careful_of(tool: CognitiveTool) -> Careful:
     named = {destination.name: destination for destination in destinations(tool)}
 
     def judge(args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
-        known: list[str] = []
-        strange: list[str] = []
+        known: list[Noted | str] = []
+        strange: list[Noted | str] = []
         for param in tool.params:
             value = args.get(param.name)
+            if param.own is not None and value is not UNKNOWN:  # what was given, and no object of its class
+                value = facts.call.form.args.get(param.name)
             if value is UNKNOWN:
                 strange.append(f"what :{param.name} will be is not known yet")
             elif type(value) is not type(param.default) or value != param.default:
                 for noted in _destinations_in(value, param, named.get(param.name), facts):
-                    if isinstance(noted, str):
-                        strange.append(noted)
-                    else:
-                        (known if noted.origin.known else strange).append(in_words(noted, facts))
+                    is_known = not isinstance(noted, str) and noted.origin.known
+                    (known if is_known else strange).append(noted)
         told = strange or known
-        origin = "; ".join(told[:TOLD]) + (f"; and {len(told) - TOLD} more" if len(told) > TOLD else "")
+        shown = [one if isinstance(one, str) else in_words(one, facts) for one in told[:TOLD]]
+        origin = "; ".join(shown) + (f"; and {len(told) - TOLD} more" if len(told) > TOLD else "")
         reason = f"{usual.reason}, and {origin or 'names no place that it goes to'}"
         return Verdict("ask" if strange else "allow", reason, CAREFUL, origin=origin)
 
@@ -64,6 +65,8 @@ def _destinations_in(
     """The destinations in an argument, each with its origin; a sentence where nobody can tell that."""
     if named is None:
         places = [link.text for link in links_of(value) if link.kind != "path"]
+        if not param.role:
+            places = list(dict.fromkeys([*places, *_named_in(value)]))
     elif named.outside:
         places = [path for path in paths_in(value) if _leads_outside(path, facts)]
     else:
@@ -74,6 +77,16 @@ def _destinations_in(
             yield f"where :{param.name} comes from is not known here"
             return
         yield Noted(param.name, place, origin, named is None and place != value)
+
+
+def _named_in(value: Any) -> Iterator[Any]:
+    """What stands under keys that are named as destinations are, in data that its tool does not describe."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item) if names_destination(str(key)) else _named_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _named_in(item)
 
 
 def _leads_outside(path: str, facts: EvaluationContext) -> bool:

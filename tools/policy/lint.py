@@ -156,7 +156,7 @@ def _origins(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                 if tool not in table:
                     message = f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
                     yield Finding("unknown-tool", place, message)
-                elif table.get(tool).free_text is True:
+                elif table.get(tool).texts is True:
                     message = f"What {tool} returns is free text, so no value is a field of it."
                     yield Finding("cannot-hold", place, message)
             param = params.get(test.argument)

@@ -15,6 +15,7 @@ from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.registry.table import CognitiveTool
 
+CAREFUL = "(careful)"  # what is done where no rule decides, if a file says so
 Kind = Literal["deny", "ask", "allow"]
 KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first
 

@@ -54,7 +54,7 @@ def free_text_words(declared: FreeText | None) -> str:
     """The declaration in words, for a person; empty where there is none."""
     if declared is None or isinstance(declared, bool):
         return "all of its result" if declared else ""
-    return ", ".join(declared) or "long values alone"
+    return ", ".join(declared) or "nothing"
 
 
 def _told(hint: Any) -> set[str] | None:

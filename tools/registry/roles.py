@@ -10,6 +10,7 @@ import re
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from quoth.tools.lisp.printer import Code
@@ -22,7 +23,9 @@ DESTINATIONS = frozenset(
     ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant",
      "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
      "address", "url", "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip",
-     "account", "iban", "channel", "chat", "room", "phone", "mobile", "handle", "destination", "id")
+     "account", "iban", "channel", "chat", "room", "group", "thread", "conversation", "subscriber",
+     "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo",
+     "repository", "bucket", "target", "dest", "destination", "id")
 )  # fmt: skip
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
 # The formats of a JSON Schema, as pydantic names its own types, that do.
@@ -91,7 +94,7 @@ def _destination(param: Param) -> Destination | None:
         return None
     if param.holds_paths:
         return Destination(param.name, "a place outside of the workspace", outside=True)
-    if _names_one(param.name):
+    if names_destination(param.name):
         return Destination(param.name, "by its name")
     return Destination(param.name, "by its type") if any(map(_tells_one, _schemas(param.type))) else None
 
@@ -104,12 +107,15 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
-def _names_one(name: str) -> bool:
+@lru_cache(1000)
+def names_destination(name: str) -> bool:
+    """Whether a parameter, or a field in one, of this name is a destination."""
     words = _words(name) or [""]
     while len(words) > 1 and words[-1] in NAMING:
         words.pop()
     last = words[-1]
-    return not DESTINATIONS.isdisjoint((last, last.removesuffix("s"), last.removesuffix("es")))
+    one = f"{last[:-3]}y" if last.endswith("ies") else last.removesuffix("s")
+    return not DESTINATIONS.isdisjoint((last, one, last.removesuffix("es")))
 
 
 def _schemas(hint: Any) -> Iterator[Any]:
@@ -129,7 +135,9 @@ def _tells_one(schema: Any) -> bool:
     if isinstance(schema.get("format"), str) and schema["format"] in FORMATS:
         return True
     fields = schema.get("properties")
-    if isinstance(fields, Mapping) and (any(map(_names_one, fields)) or _tells_one([*fields.values()])):
+    if isinstance(fields, Mapping) and (
+        any(map(names_destination, fields)) or _tells_one([*fields.values()])
+    ):
         return True
     return any(
         _tells_one(schema.get(key))

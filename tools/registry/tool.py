@@ -40,8 +40,8 @@ class CognitiveTool:
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
     when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
     is the type that the value of its body must have; ``free_text`` says which of that value is text that
-    somebody wrote, and no data: all of it (True), or the fields with these names at any depth; long values
-    are text anyhow (tools/origin). ``input_model`` is the class of which its body
+    somebody wrote, and no data: all of it (True), or the fields with these names at any depth and no others;
+    where it is None, long values are (tools/origin). ``input_model`` is the class of which its body
     makes its one argument. ``source`` is the definition as written, ``form`` the
     same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
     (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
@@ -130,6 +130,12 @@ class CognitiveTool:
         if self.remote:
             return f"of a worker of {self.remote}"
         return f"defined at {self.place}" if self.place else "defined before"
+
+    @property
+    def texts(self) -> tuple[str, ...] | bool | None:
+        """``free_text``, where it is declared. What a pure function gives is text: it computes that from its
+        arguments, so that its fields would say nothing of the world."""
+        return True if self.free_text is None and not self.effects else self.free_text
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:

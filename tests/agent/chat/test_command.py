@@ -159,6 +159,7 @@ def test_an_approver_decides_and_nobody_else(here: Path) -> None:
             "tool": "sign",
             "form": '(sign :text "the deed")',
             "user": "ben",
+            "origins": [{"argument": "text", "origin": "task", "words": "in your task", "known": True}],
             "reason": "it writes files",
         }
         approve = {"chat": "7", "approve": request["id"]}

@@ -66,8 +66,8 @@ if EMACS:
           (call-interactively #'quoth-pending-approve)
           (with-current-buffer "*quoth request*" (tell major-mode) (tell (buffer-string))
             (font-lock-ensure)
-            (search-backward "! ")
-            (tell (get-text-property (point) 'face)))
+            (search-forward "! ")
+            (tell (get-text-property (match-beginning 0) 'face)))
           (tell (count-lines (point-min) (point-max)))
           (goto-char (point-min))
           (search-forward "b.txt")
@@ -88,7 +88,7 @@ if EMACS:
         assert said[1].startswith("Approve request ")
         assert said[2] == "quoth-request-mode"
         assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + two"]
-        assert "! path, content: the model's own" in said
+        assert "! content: the model's own" in said
         assert "warning" in said
         assert said[-6:-4] == ["1", "0"]
         assert said[-4].startswith("quoth: There is no request zzzzz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from quoth import Agent
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.base import Completion, ModelError, Usage
 from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.argument_origin import ArgumentOrigin, to_text
 from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
@@ -140,8 +142,14 @@ def test_a_declared_secret_is_shown_nowhere_and_forgotten_at_the_end(diary: Diar
     assert '(login \\"[secret]\\")' in shown
     assert any("hunter2" in event.text for event in diary.events())  # the run goes on with it
     diary.verify()
+    told = ArgumentOrigin("to", "text", "in the text of read-file hunter2.txt", ("hunter2",))
     with diary.agent("Done.") as it:
+        it.broker.decide(it.broker.requests()[0].id, Decision())
+        with contextlib.closing(Store(store_path(diary.folder))) as store:
+            store.execute("UPDATE requests SET origins = ?", (to_text([told]),))
         it.resume()
+        (kept,) = it.broker.requests(every=True)[0].origins
+    assert (kept.words, kept.values) == ("in the text of read-file [secret].txt", ("[secret]",))
     assert not any("hunter2" in event.text for event in diary.events())
     diary.verify()
 

@@ -43,6 +43,12 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
 ) -> None:
     offer = stall(tmp_path).offer()
     assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "")
+    files(tmp_path, {"p.hy": "(careful)"})  # which the caller's side says, for it sees the session
+    careful = stall(tmp_path, policy=str(tmp_path / "p.hy")).offer()
+    assert await called(careful, store, '(sell :fruit "see pears.example")') == ("ok", "")
+    files(tmp_path, {"p.hy": "(ask (sell :fruit (made-up)))"})  # a rule of its own cannot be decided there
+    asks = stall(tmp_path, policy=str(tmp_path / "p.hy")).offer()
+    assert (await called(asks, store, '(sell :fruit "figs")'))[0] in ("pending", "denied")
     assert (await called(offer, store, '(count-fruit :fruit "durian")'))[0] == "denied"
 
 

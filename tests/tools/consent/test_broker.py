@@ -125,15 +125,16 @@ def test_all_that_made_the_call_a_question_is_told(store: Store) -> None:
 
 
 class Told:
-    """The origins of a session: what was said is in the task, and all else is the model's own."""
+    """The origins of a session: what was said is in the task, and all else in a text, if there is one."""
 
-    def __init__(self, *said: str) -> None:
+    def __init__(self, *said: str, text: str = "") -> None:
         self.said = [*said]
+        self.text = text
         self.asked: list[Any] = []
 
     def find(self, value: Any, call: Call) -> Origin:
         self.asked.append(value)
-        return Origin(in_task=str(value) in self.said)
+        return Origin(in_task=str(value) in self.said, text=self.text)
 
 
 def test_a_request_keeps_where_its_arguments_came_from(store: Store) -> None:
@@ -150,6 +151,17 @@ def test_a_request_keeps_where_its_arguments_came_from(store: Store) -> None:
     assert [one.to_json()["origins"] for one in here.waiting] == [before]
     here.decide("deny")
     assert [one.to_json()["origins"] for one in here.broker.requests(every=True)] == [before]
+
+
+def test_what_a_body_asks_for_keeps_the_origins_of_its_call(store: Store) -> None:
+    async def body(x: int, ctx: ToolContext) -> str:
+        await ctx.permission.request("https://y.example", "it was sent on to https://y.example")
+        return "done"
+
+    here = desk(store, probe(body, effects=["reads"]), given={"origins": Told("5")})
+    here.pass_through("(probe :x 5)", route="reply")
+    (asked,) = here.waiting
+    assert [(one.argument, one.words) for one in asked.origins] == [("x", "in your task")]
 
 
 def test_nothing_is_looked_up_where_nobody_is_shown_anything(store: Store) -> None:
@@ -1003,7 +1015,7 @@ def test_a_declared_secret_is_kept_only_while_a_person_is_asked(
     store: Store, tmp_path: Path, kind: str
 ) -> None:
     asks = login(guard=lambda pin, code: ask(f"{pin} is short, {code} is not"))
-    here = desk(store, asks, workspace=tmp_path)
+    here = desk(store, asks, workspace=tmp_path, given={"origins": Told(text="read-file hunter2")})
     text = '(login "ann" :pin "hunter2" :code 424242 :file "x/hunter2")'
     here.pass_through(text, message="Log in with hunter2.")
     (asked,) = here.waiting
@@ -1011,6 +1023,7 @@ def test_a_declared_secret_is_kept_only_while_a_person_is_asked(
     assert asked.reason == "it uses the network; [secret] is short, [secret] is not"
     assert asked.touches == ("x/[secret]",)
     assert asked.message == "Log in with [secret]."
+    assert {one.words for one in asked.origins} == {"in the text of read-file [secret]"}
     shown = json.dumps(asked.to_json()).replace("x/hunter2", "")  # an argument that nobody declared
     assert "hunter2" not in shown
     assert "424242" not in shown

@@ -708,7 +708,12 @@ BODIES: list[tuple[Any, str, Any, str]] = [
         [1, [2], "a\\xff", {"3": "2026-01-02T00:00:00"}],
         "",
     ),
-    (lambda: Verdict("deny", "x"), "ok", {"kind": "deny", "reason": "x", "rule": "", "each_time": False, "origin": ""}, ""),
+    (
+        lambda: Verdict("deny", "x"),
+        "ok",
+        {"kind": "deny", "reason": "x", "rule": "", "each_time": False, "origin": ""},
+        "",
+    ),
     (lambda: float("nan"), "ok", "nan", ""),
     (lambda: Code("(+ 1 2)"), "ok", "(+ 1 2)", ""),
     (lambda: "\ud800é", "ok", "\\ud800é", ""),

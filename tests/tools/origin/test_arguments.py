@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+from pydantic import BaseModel
 from words import form, tool
 
 from quoth.tools.call.argument_origin import ArgumentOrigin
@@ -12,6 +15,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
+from quoth.tools.origin.leaves import leaves
 from quoth.tools.policy.scope import checked
 from quoth.tools.registry.param_types import WorkspacePath
 
@@ -62,6 +66,23 @@ def test_an_argument_has_one_origin_or_one_for_each_item() -> None:
 def test_what_is_nothing_has_no_origin() -> None:
     assert told('(send :to [True None "" [] {}] :body "")', {}) == []
     assert told("(send)", {}) == []
+
+
+def test_an_object_of_a_class_is_told_as_it_was_given() -> None:
+    class Guest(BaseModel):
+        name: str
+        mail: str
+
+    invite = tool("invite", params={"guest": {"type": Guest}})
+    canonical, args = checked(
+        invite, form('(invite {"name" "Bo" "mail" "ann@shop.example"})'), Workspace(".")
+    )
+    assert [*origins_of_arguments(invite, Call("c", canonical), args, Seen({"ann@shop.example": TASK}))] == [
+        ArgumentOrigin("guest", "model", OWN, ("Bo",)),
+        ArgumentOrigin("guest", "task", "in your task", ("ann@shop.example",)),
+    ]
+    assert [*leaves(args["guest"])] == ["Bo", "ann@shop.example"]
+    assert [*leaves([UUID(int=1), Decimal("50.00"), b"\xff"])] == [str(UUID(int=1)), "50.00", "_w=="]
 
 
 def test_a_text_tells_of_the_links_in_it() -> None:

@@ -1,4 +1,4 @@
-"""What a session has seen: the person's words, the fields of results and texts, and how long it is remembered."""
+"""What a session has seen, the person's words, the fields of results and texts, and how long it remembers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from quoth.tools.origin.index import OriginIndex
 from quoth.tools.origin.leaves import weakest
 from quoth.tools.origin.spelling import spelling
+from quoth.tools.origin.words import Words
 
 MAIL = {
     "id": 24,
@@ -42,15 +43,20 @@ def test_the_strongest_origin_is_told(index: OriginIndex) -> None:
 
 def test_a_leaf_is_a_text_where_it_is_long_or_has_lines_or_its_tool_says_so(index: OriginIndex) -> None:
     long = "x" * 121
-    value = {"a": "one", "b": "two\nlines", "c": long, "Body_Text": {"deep": ["three"]}, "d": ["four", 5]}
-    index.result("t", value, ("body-text",))
+    index.result("silent", {"a": "one", "b": "two\nlines", "c": [long]})
+    index.result(
+        "named", {"Body_Text": {"deep": ["three"]}, "d": ["four", 5], "e": f"{long}y"}, ("body-text",)
+    )
     index.result("all", {"e": "six", "f": 7}, True)
     index.result("plain", "eight")
     kinds = {
         key: index.find(key).kind for key in ("one", "four", "5", "two lines", "three", "six", "7", "eight")
     }
     assert [key for key, kind in kinds.items() if kind == "field"] == ["one", "four", "5", "eight"]
-    assert index.find(long).kind == index.find("three").kind == index.find("six").kind == "text"
+    assert [index.find(value).kind for value in (long, "three", "six", f"{long}y")] == [
+        *["text"] * 3,
+        "field",
+    ]
 
 
 def test_short_words_are_in_nobodys_words(index: OriginIndex) -> None:
@@ -114,15 +120,15 @@ def test_the_weakest_of_several_decides(index: OriginIndex) -> None:
     index.say("ann@x.example")
     index.text("a note", "x@evil.example")
     found = [index.find(value) for value in ("ann@x.example", "x@evil.example")]
-    assert weakest(found) == found[1] and weakest([]) is None
+    assert weakest(found) == found[1]
+    assert weakest([]) is None
 
 
-def test_many_words_of_a_person_are_remembered_from_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = OriginIndex()
+def test_of_many_words_of_a_person_the_newest_are_remembered() -> None:
+    words = Words(max_chars=300)
     for number in range(30):
-        index.say(f"number-{number} " + "filler " * 7_000)
-    assert index.find("number-29").kind == index.find("number-29 filler").kind == "task"
-    assert index.find("number-0").kind == "model"
+        words.add(f"number-{number} " + "filler " * 5)
+    assert [words.hold(key) for key in ("number-29", "number-29 filler", "number-0")] == [True, True, False]
 
 
 _WORD = st.text("abcdé@.-:/ 019", min_size=2, max_size=30)
@@ -132,10 +138,10 @@ _CASE = st.sampled_from(
 
 
 def _shaped(value: Any) -> st.SearchStrategy[Any]:
-    return st.recursive(
-        st.just(value), lambda inner: st.lists(inner, min_size=1, max_size=2) | st.fixed_dictionaries({"k": inner}),
-        max_leaves=2,
-    )  # fmt: skip
+    def around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.lists(inner, min_size=1, max_size=2) | st.fixed_dictionaries({"k": inner})
+
+    return st.recursive(st.just(value), around, max_leaves=2)
 
 
 @given(_WORD, st.data())

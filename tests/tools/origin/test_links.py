@@ -40,7 +40,7 @@ NONE = [
     "98.70", "Car Rental\t\t\t98.70", "2024-06-01", "2024-05-20 10:00", "Olivia Smith: 4\n-Mia Anderson: 2",
     "1234 Elm Street", "NY 10001", "meeting-agenda-2024-05-15.docx", "feedback.xlsx", "over lunch..",
     "os.path.join(a)", "main.py", "list.append", "user.email", "event.date", "node.js", "README.md", "v1.2.3",
-    "e.g. i.e.", "and/or 1/2 km/h", "a@b", "key:value 10:30 note: x", "contact us.Thank you", "it's done.to be",
+    "e.g. i.e.", "and/or 1/2 km/h", "a@b", "key:value 10:30 x", "contact us.Thank you", "it's done.to be",
     "999.1.1.1", "", "\u200b",
 ]  # fmt: skip
 

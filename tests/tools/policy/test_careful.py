@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from words import form, tool
 
 from quoth.tools.call.call import Call, Verdict, new_call
@@ -22,6 +23,17 @@ from quoth.tools.registry.param_types import WorkspacePath
 
 TEXT: dict[str, Any] = {"default": ""}
 PATH: dict[str, Any] = {"type": WorkspacePath, "default": "a"}
+LABELS: dict[str, Any] = {"type": dict, "default": {}, "role": "content"}
+
+
+NOBODY = {"name": "", "mail": "-"}
+
+
+class Guest(BaseModel):
+    name: str
+    mail: str
+
+
 TOOLS = {
     made.name: made
     for made in (
@@ -42,6 +54,8 @@ TOOLS = {
         tool("read-note", params={"id": TEXT}, effects=["reads"]),
         tool("ask-ann", params={"to": TEXT}, effects=["asks"]),
         tool("keep", params={"label": TEXT, "text": TEXT}, effects=["memory"]),
+        tool("call-api", params={"data": {"type": dict, "default": {}}, "more": LABELS}, effects=["net"]),
+        tool("invite", params={"guest": {"type": Guest, "default": NOBODY}}, effects=["net"]),
         tool("compute", params={"form": {"type": Code, "default": "1"}}),
     )
 }  # fmt: skip
@@ -107,6 +121,18 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
          NET + "https://evil.example/a, in :body, is the model's own"),
         ('(send-email :body "see src/a.py and /etc/passwd")', "allow",
          NET + NOWHERE),
+        # data that the tool does not describe, and objects of a class
+        ('(call-api :data {"op" "send" "msg" [{"Recipient" "mallory" "text" "Hi"}]})', "ask",
+         NET + "mallory, in :data, is the model's own"),
+        ('(call-api :data {"recipients" ["ben@home.example"] "text" "Hi"})', "allow",
+         NET + "ben@home.example, in :data, is a field of search-contacts"),
+        ('(call-api :more {"recipient" "mallory"})', "allow", NET + NOWHERE),
+        ('(invite :guest {"name" "24" "mail" "ann@home.example"})', "allow",
+         NET + ":guest 24 is a field of list-mails; :guest ann@home.example stands in your task"),
+        ('(invite :guest {"name" "24" "mail" "x@evil.example"})', "ask",
+         NET + ":guest x@evil.example stands in the text of read-file mail.txt"),
+        ("(invite)", "allow", NET + NOWHERE),
+        ('(invite :guest {"name" "" "mail" "-"})', "allow", NET + NOWHERE),
         # what always asks
         ('(pay-bill :to "ann@home.example")', "ask", "it pays"),
         ('(delete-mail :id "24")', "ask", "it deletes"),

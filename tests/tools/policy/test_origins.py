@@ -16,9 +16,12 @@ from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.lint import check
+from quoth.tools.policy.offer import always_denied
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.predicates import EvaluationContext
+from quoth.tools.policy.reach import may_reach
 from quoth.tools.policy.scope import arguments, covers, read_scope
+from quoth.tools.policy.walking import Walk
 from quoth.tools.registry.param_types import WorkspacePath
 
 SEND = tool(
@@ -277,3 +280,33 @@ def test_rules_as_they_are_meant_have_no_fault() -> None:
     (allow (send-email :body (not (links (in-text))) :recipients (every (in-field search-contacts))))
     (careful)"""
     assert check(policy(rules), TABLE) == []
+
+
+# Where rules are tested beside the door
+
+
+def test_a_file_that_a_walk_comes_upon_is_judged_as_if_the_call_had_named_it() -> None:
+    named = tool("read-it", params={"path": {"type": WorkspacePath}}, effects=["reads"])
+    rules = policy("(deny (read-it :path (in-text)))\n(ask (walk-it :path (not (in-task))))")
+    walks = tool("walk-it", params={"path": {"type": WorkspacePath}}, effects=["reads"])
+    call, seen = new_call(form('(walk-it :path "a")')), Seen(a=Origin(in_task=True), **{"b.txt": MAIL})
+    args = {"path": WorkspacePath("a")}
+    walk = Walk(rules, walks, call, args, Workspace("."), named, origins=seen)
+    assert [walk.may_list(path) for path in ("a", "c")] == [True, False]
+    walk = Walk(rules, named, call, args, Workspace("."), named, origins=seen)
+    assert [walk.may_read(path) for path in ("a", "c", "b.txt")] == [True, True, False]
+
+
+def test_an_address_that_leads_to_this_machine_comes_from_where_it_was_written() -> None:
+    fetch = tool("fetch-it", params={"url": {}}, effects=["net"])
+    url = "http://localhost:8000/a"
+    args, call = {"url": url}, new_call(form("(fetch-it)"), route="reply")
+    here = (fetch, call, args, Workspace("."), "127.0.0.1")
+    allowed = policy('(allow (fetch-it :url (host "localhost")))\n(deny (fetch-it :url (not (in-task))))')
+    assert may_reach(allowed, *here, Seen(**{url: Origin(in_task=True)}))
+    assert not may_reach(allowed, *here, Seen(**{url: MAIL}))
+    assert not may_reach(allowed, *here)  # where no session is seen
+
+
+def test_a_rule_of_origins_hides_no_tool() -> None:
+    assert not always_denied(policy("(deny (send-email :body (made-up)))"), SEND)

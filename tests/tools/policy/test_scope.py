@@ -103,6 +103,15 @@ def test_the_rule_that_is_offered_is_narrow_covers_its_call_and_holds_no_secret(
     assert covered(rule, asked, tmp_path)
 
 
+def test_the_rule_that_is_offered_leaves_no_destination_open() -> None:
+    params: dict[str, dict[str, Any]] = {"to": {}, "path": {}, "note": {"default": ""}}
+    sends = tool("send-file", params=params, effects=["net"])
+    asked = bound('(send-file :to "ann@home.example" :path "src/a" :note "x")', sends)
+    assert suggested(sends, asked) == (
+        '(allow (send-file :note _ :path (under "src") :to "ann@home.example" :only))'
+    )
+
+
 def test_the_rule_for_a_program_is_its_text(tmp_path: Path) -> None:
     from quoth.tools.lisp.printer import Code
 

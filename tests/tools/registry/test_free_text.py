@@ -90,6 +90,13 @@ def test_a_type_that_does_not_tell_its_fields_takes_any_name(returns: Any) -> No
     assert tool(free_text=["zzz"], returns=returns).free_text == ("zzz",)
 
 
+def test_what_a_pure_function_gives_is_text_unless_it_says_otherwise() -> None:
+    assert tool().texts is True
+    assert tool(free_text=[]).texts == ()
+    assert tool(effects=["reads"]).texts is None
+    assert tool(effects=["reads"], free_text=["body"]).texts == ("body",)
+
+
 def test_an_entry_with_a_wrong_declaration_is_refused_with_the_tool() -> None:
     said = complaint(QuothError, lambda: elsewhere(tool(), free_text={"body": True}))
     assert said == f'The entry of the tool probe: {HOW}; not {{"body" True}}.'
