@@ -28,6 +28,7 @@ from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
+from quoth.tools.storage.turns import own_turn
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 _OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
@@ -113,12 +114,14 @@ class HttpBackend(Server):
         try:
             async with asyncio.timeout(seconds):
                 with self._breaker.asking():
-                    return await self._answer(request)
+                    answer = await self._answer(request)
         except TimeoutError as error:
             failure = self._out_of_time(request.queues, seconds, self._total)
             if failure.why == "slow":  # else it tells nothing of the server
                 self._breaker.told(str(failure))
             raise failure from error
+        await own_turn()  # many may be answered at once
+        return answer
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
