@@ -13,8 +13,9 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from words import table_of, tool
 
-from quoth import AsyncAgent, cognitive_tool
+from quoth import AsyncAgent
 from quoth.tools.door import threads
 
 
@@ -129,12 +130,8 @@ def test_a_fork_has_threads_of_its_own() -> None:
 
 
 async def test_an_agent_that_is_closed_leaves_none(tmp_path: Path) -> None:
-    @cognitive_tool(effects=["reads"])
-    def look() -> str:
-        """Look."""
-        return threading.current_thread().name
-
-    async with AsyncAgent(workspace=tmp_path, tools=[look]) as agent:
-        assert (await agent.call("(look)")).value == "quoth-look"
+    look = tool("look", lambda: threading.current_thread().name, effects=["reads"])
+    async with AsyncAgent(workspace=tmp_path, tools=table_of(look)) as agent:
+        assert (await agent.call("(look)")).value == "quoth-<lambda>"
         assert len(idle()) == 1
     assert idle() == []
