@@ -1,10 +1,11 @@
 """What many agents in one process cost, and whether they hold each other up. Prints an Org table.
 
-python tests/bench/agents.py [--agents 1 50 500]
+python tests/bench/agents.py [--agents 1 50 500] [--freeze]
 
 Each agent makes one run of three requests with two calls, all records on disk, at a server of its own process
 that thinks for 50 ms (backends.py). All begin at once, after one that is not counted. Lag is how much later
-than asked a timer of the event loop rang; fair is the first end divided by the last one.
+than asked a timer of the event loop rang; fair is the first end divided by the last one. With --freeze Python
+does not look for garbage in what the first agent has loaded (gc.freeze), as a program with many agents may do.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ async def watch(lags: list[float]) -> None:
         lags.append(time.perf_counter() - began - EVERY)
 
 
-async def measured(base: str, count: int) -> list[str]:
+async def measured(base: str, count: int, freeze: bool) -> list[str]:
     from quoth import ModelOptions
     from quoth.agent.client import AsyncAgent
 
@@ -50,6 +51,8 @@ async def measured(base: str, count: int) -> list[str]:
         async with made() as agent:
             await run(agent)
         gc.collect()
+        if freeze:
+            gc.freeze()
         before, agents = resident(), [made() for _ in range(count)]
         watching = asyncio.create_task(watch(lags))
         await asyncio.sleep(10 * EVERY)
@@ -75,17 +78,19 @@ async def measured(base: str, count: int) -> list[str]:
 
 def main() -> None:
     if sys.argv[1:2] == ["one"]:
-        print("\t".join(asyncio.run(measured(sys.argv[2], int(sys.argv[3])))))
+        print("\t".join(asyncio.run(measured(sys.argv[2], int(sys.argv[3]), sys.argv[4] == "freeze"))))
         return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--agents", type=int, nargs="+", default=[1, 50, 500])
+    parser.add_argument("--freeze", action="store_true")
     given = parser.parse_args()
     rows = []
     with server() as base, tempfile.TemporaryDirectory() as state:
         for count in given.agents:
-            words = [sys.executable, __file__, "one", base, str(count)]
+            freeze = "freeze" if given.freeze else ""
+            words = [sys.executable, __file__, "one", base, str(count), freeze]
             env = {**os.environ, "QUOTH_STATE": state}
             done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=env)
             rows.append(done.stdout.strip().split("\t"))
