@@ -4,8 +4,8 @@ python tests/bench/agents.py [--agents 1 50 500] [--freeze]
 
 Each agent makes one run of three requests with two calls, all records on disk, at a server of its own process
 that thinks for 50 ms (backends.py). All begin at once, after one that is not counted. Lag is how much later
-than asked a timer of the event loop rang; fair is the first end divided by the last one. With --freeze Python
-does not look for garbage in what the first agent has loaded (gc.freeze), as a program with many agents may do.
+than asked a timer of the event loop rang; fair is the first end divided by the last one. With --freeze
+Python does not look for garbage in what the first agent has loaded (gc.freeze), as a host may do.
 """
 
 from __future__ import annotations
