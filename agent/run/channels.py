@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from quoth.tools.call.services import USER
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.storage.addresses import verified, web_address
+from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.storage.file_lock import hold
 
 POST_SECONDS = 10.0
@@ -153,8 +153,8 @@ async def _post(to: Channel, data: Mapping[str, str]) -> None:
     """Post a message to the channel's address, within POST_SECONDS."""
     import httpx
 
-    verify = verified(urlsplit(to.where).scheme)
     try:
+        verify = await certificates(urlsplit(to.where).scheme)
         async with (
             asyncio.timeout(POST_SECONDS),
             httpx.AsyncClient(timeout=POST_SECONDS, follow_redirects=False, verify=verify) as client,

@@ -27,6 +27,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transfer import is_word
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.turns import own_turn
 
 if TYPE_CHECKING:
     from quoth.agent.run.output import Output
@@ -60,6 +61,7 @@ class Conversations(Driver):
         ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
         replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
+        await own_turn()
         wanted = None if output is None else self._output(output)
         overrides = {
             "instructions": instructions,

@@ -50,6 +50,7 @@ from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
+from quoth.tools.door import threads
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
@@ -409,6 +410,7 @@ class Host(EventSource):
             await self._memory.aclose()
             return
         async with contextlib.AsyncExitStack() as ending:
+            ending.callback(threads.end_idle)
             ending.callback(self._close_store)
             if self._shared is not None:
                 ending.callback(self._shared.close)

@@ -28,6 +28,7 @@ from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
+from quoth.tools.storage.turns import own_turn
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 _OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
@@ -113,12 +114,14 @@ class HttpBackend(Server):
         try:
             async with asyncio.timeout(seconds):
                 with self._breaker.asking():
-                    return await self._answer(request)
+                    answer = await self._answer(request)
         except TimeoutError as error:
             failure = self._out_of_time(request.queues, seconds, self._total)
             if failure.why == "slow":  # else it tells nothing of the server
                 self._breaker.told(str(failure))
             raise failure from error
+        await own_turn()  # many may be answered at once
+        return answer
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -192,7 +195,7 @@ class HttpBackend(Server):
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             own = self._transport
-            pool = self._pools[loop] = join(self._url) if own is None else Pool(lambda: own)
+            pool = self._pools[loop] = join(self._url) if own is None else Pool(partial(_ready, own))
         return pool
 
     @cached_property
@@ -219,7 +222,7 @@ class HttpBackend(Server):
         waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
         headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
         request = httpx.Request(
-            "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
+            "POST", self._url, headers=headers, stream=payload, extensions={"timeout": waits}
         )
         response = await transport.handle_async_request(request)
         try:
@@ -372,3 +375,7 @@ class HttpBackend(Server):
         if answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
+
+
+async def _ready(transport: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:
+    return transport

@@ -11,26 +11,32 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import httpx
 
 from quoth.neuro.backends.base import ModelError
+from quoth.tools.storage.addresses import trusted
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 PLACES = 100  # requests that are under way at one server
 KEPT = 30.0  # seconds a connection is kept for the next request
 
 # The way to a server: whether certificates are checked, the files with those that are trusted, the proxy.
 Way = tuple[bool, str, str, str]
+Make = Callable[[], Awaitable[httpx.AsyncBaseTransport]]
 
 
 class Pool:
     """What those who have joined share. ``make`` makes a transport for one connection: httpx's own pool looks
     at all its connections for each request, which costs more than the request where there are a hundred."""
 
-    def __init__(self, make: Callable[[], httpx.AsyncBaseTransport], way: Way | None = None) -> None:
+    def __init__(self, make: Make, way: Way | None = None) -> None:
         self.members = 1
         self._make = make
         self._way = way
@@ -66,7 +72,7 @@ class Place:
     """The place of one request; the connection that was used last is used next. One that nobody has used for
     long is closed."""
 
-    def __init__(self, server: _Server, make: Callable[[], httpx.AsyncBaseTransport]) -> None:
+    def __init__(self, server: _Server, make: Make) -> None:
         self._server = server
         self._make = make
 
@@ -77,7 +83,7 @@ class Place:
             _, self._transport = server.free.pop()
             return self._transport
         try:
-            self._transport = self._make()
+            self._transport = await self._make()
         except BaseException:
             server.turns.release()
             raise
@@ -99,8 +105,8 @@ _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Way, Pool]] = WeakKeyD
 
 
 def join(url: httpx.URL) -> Pool:
-    """The pool of the running loop for this server, of which the caller is a member until it leaves. Raises
-    ModelError where the way to the server cannot be gone."""
+    """The pool of the running loop for this server, of which the caller is a member until it leaves. A
+    place raises ModelError where the way to the server cannot be gone."""
     proxy = proxy_to(url)
     certificates = (os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
     way = (url.scheme != "http" or bool(proxy), *certificates, proxy)
@@ -121,25 +127,33 @@ def proxy_to(url: httpx.URL) -> str:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _maker(way: Way) -> Callable[[], httpx.AsyncBaseTransport]:
-    verify, *certificates, proxy = way
+def _maker(way: Way) -> Make:
+    verify, named, _, proxy = way
     # It would write to the log what a server says where the request should go, with what secrets there are.
     logging.getLogger("httpcore.http11").addFilter(_without_headers)
-    try:
-        context = httpx.create_ssl_context(verify)  # reading the certificates takes 25 ms
-    except OSError as error:
-        name = "SSL_CERT_FILE" if certificates[0] else "SSL_CERT_DIR"
-        raise ModelError(f"{name} names no certificates that can be read ({error}).", "down") from None
 
-    def make() -> httpx.AsyncBaseTransport:
-        limits = httpx.Limits(keepalive_expiry=KEPT)
+    async def make() -> httpx.AsyncBaseTransport:
         try:
-            return httpx.AsyncHTTPTransport(verify=context, limits=limits, proxy=proxy or None)
-        except (ValueError, ImportError) as error:
-            why = str(error).replace(proxy, "***")  # its address may hold a password
-            raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
+            context = await trusted() if verify else None
+        except OSError as error:
+            name = "SSL_CERT_FILE" if named else "SSL_CERT_DIR"
+            raise ModelError(f"{name} names no certificates that can be read ({error}).", "down") from None
+        if proxy:
+            return _through(proxy, context)
+        from quoth.neuro.backends.connection import Connection  # here: most commands send nothing
+
+        return Connection(context, KEPT)
 
     return make
+
+
+def _through(proxy: str, context: SSLContext | None) -> httpx.AsyncBaseTransport:
+    limits = httpx.Limits(keepalive_expiry=KEPT)
+    try:
+        return httpx.AsyncHTTPTransport(verify=context or False, limits=limits, proxy=proxy)
+    except (ValueError, ImportError) as error:
+        why = str(error).replace(proxy, "***")  # its address may hold a password
+        raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
 
 
 def _without_headers(record: logging.LogRecord) -> bool:

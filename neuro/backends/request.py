@@ -53,18 +53,24 @@ class Request:
         return self.start + self.seconds - time.monotonic()
 
 
-class Payload:
+class Payload(httpx.AsyncByteStream):
     """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
     again."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self.length = sum(map(len, pieces))
-        # Each piece is a write of its own, which costs more than to copy a short one.
-        self._pieces = pieces if self.length > PIECE else [b"".join(pieces)]
+        self._pieces = pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        short: list[bytes] = []  # each piece is a write of its own, which costs more than to copy a short one
+        length = 0
         for piece in self._pieces:
-            yield piece
+            if length + len(piece) > PIECE and short:
+                yield b"".join(short)
+                short, length = [], 0
+            short.append(piece)
+            length += len(piece)
+        yield b"".join(short)
 
 
 def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:

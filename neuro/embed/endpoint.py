@@ -56,7 +56,7 @@ class Endpoint:
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         found: list[bytes] = []
-        pool = _way_to(self._url)
+        pool = join(self._url)
         try:
             for start in range(0, len(texts), BATCH):
                 found += await self._batch(pool, texts[start : start + BATCH])
@@ -80,6 +80,8 @@ class Endpoint:
                         raw += piece
                         if len(raw) > LONGEST:
                             raise ToolError(f"{self._shown} answered with more than {LONGEST:,} bytes.")
+        except ModelError as error:  # there is no way to it
+            raise ToolError(str(error)) from None
         except (TimeoutError, httpx.TimeoutException):
             raise ToolError(f"{self._shown} gave no embeddings for {self._deadline:g} s.") from None
         except httpx.HTTPError as error:
@@ -115,13 +117,6 @@ class Endpoint:
         for secret in self._secrets:
             said = said.replace(secret, "***")
         return excerpt(said, QUOTED)
-
-
-def _way_to(url: httpx.URL) -> Pool:
-    try:
-        return join(url)
-    except ModelError as error:
-        raise ToolError(str(error)) from None
 
 
 def _unit(parts: list[float]) -> bytes:

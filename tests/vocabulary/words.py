@@ -382,8 +382,9 @@ def table_of(*tools: CognitiveTool) -> ToolTable:
 
 
 def threads() -> int:
-    """The threads of this process that are still alive."""
-    return len([thread for thread in threading.enumerate() if thread.is_alive()])
+    """The threads of this process that are still alive; not those that wait for a body, which any agent may
+    end that is closed."""
+    return len([one for one in threading.enumerate() if one.is_alive() and one.name != "quoth-idle"])
 
 
 def sandboxes() -> int:

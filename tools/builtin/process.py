@@ -16,7 +16,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.shell.running import Output, Running
 from quoth.tools.shell.view import INSIDE
-from quoth.tools.storage.addresses import verified
+from quoth.tools.storage.addresses import certificates
 from quoth.tools.web.answer import body_of, explained
 
 MAX_OUTPUT = 100_000
@@ -91,9 +91,9 @@ async def http_request(
     except httpx.InvalidURL as error:
         raise ToolError(f"{url} is no address: {error}.") from None
     place = f"{target.scheme}://{target.netloc.decode()}{target.path}"
-    verify = verified(target.scheme)
     ctx.effect(f"requested:{method.upper()} {place}")
     with explained(place, timeout):
+        verify = await certificates(target.scheme)
         async with (
             asyncio.timeout(timeout),
             httpx.AsyncClient(timeout=timeout, follow_redirects=False, verify=verify) as client,

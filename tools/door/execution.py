@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import ctypes
 import inspect
-import threading
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
 from quoth.tools.call.deadline import PausableClock, within
+from quoth.tools.door import threads
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 
@@ -119,10 +118,6 @@ def forget(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
-class _Stop(BaseException):
-    """Thrown into a thread whose deadline has passed."""
-
-
 async def _in_thread(
     function: Callable[..., Any],
     bindings: Mapping[str, Any],
@@ -130,8 +125,7 @@ async def _in_thread(
     seconds: float,
     clock: PausableClock | None,
 ) -> Any:
-    """Run in a daemon thread. Past the deadline the thread is told to stop, which ends any Python loop; one
-    that is stuck in C is left behind, but cannot keep the process from ending."""
+    """Run in a thread, which is told to stop past the deadline."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
     future.add_done_callback(forget)
 
@@ -143,7 +137,7 @@ async def _in_thread(
         else:
             future.set_exception(error)
 
-    def work() -> None:
+    def work() -> Callable[[], None]:
         value: Any = None
         failed: Exception | None = None
         try:
@@ -152,34 +146,26 @@ async def _in_thread(
             failed = RuntimeError(f"StopIteration: {error}").with_traceback(error.__traceback__)
         except Exception as error:
             failed = error
-        except _Stop:
-            return
+        except threads.Stop:
+            raise
         except BaseException as error:  # SystemExit and its like end the body, not the host
             failed = RuntimeError(f"it raised {type(error).__name__}").with_traceback(error.__traceback__)
-        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-            loop.call_soon_threadsafe(settle, value, failed)
 
-    def quietly() -> None:
-        with contextlib.suppress(_Stop):  # it may arrive just after the function has ended
-            work()
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+                loop.call_soon_threadsafe(settle, value, failed)
 
-    thread = threading.Thread(
-        target=quietly, name=f"quoth-{getattr(function, '__name__', 'body')}", daemon=True
-    )
-    thread.start()
+        return tell
+
+    stop = threads.start(work, f"quoth-{getattr(function, '__name__', 'body')}")
     try:
         if not await within(future, seconds, clock):
             raise TimeoutError
     finally:
         if not future.done():
             future.cancel()
-            _stop(thread)
+            stop()
     error = future.exception()
     if isinstance(error, TimeoutError):  # the body's own, not our deadline
         raise ToolError(f"{brief(error)}.")
     return future.result()
-
-
-def _stop(thread: threading.Thread) -> None:
-    if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))

@@ -19,7 +19,7 @@ from quoth.tools.call.service_types import WebHit
 from quoth.tools.call.services import WebSearch
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.knowledge.folder_search import MAX_HITS, TEXT, TITLE, FolderSearch
-from quoth.tools.storage.addresses import verified, web_address
+from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.text import excerpt, one_line, short
 
 SECONDS = 10.0  # for the whole of an answer
@@ -80,8 +80,8 @@ class ServerSearch:
         from quoth.tools.storage.inflate import UnknownEncodingError
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
-        verify = verified(urlsplit(self._address).scheme)
         try:
+            verify = await certificates(urlsplit(self._address).scheme)
             async with (
                 asyncio.timeout(SECONDS),
                 httpx.AsyncClient(timeout=SECONDS, headers=headers, verify=verify) as client,

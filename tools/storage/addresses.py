@@ -1,15 +1,20 @@
-"""What a text that names a server must be, and whether the connection to it needs certificates: reading those
-of all authorities takes 25 ms each time.
+"""What a text that names a server must be, and the certificates that a connection to it needs. To read those
+of all authorities takes 25 ms and a megabyte: they are read once, and beside the event loop.
 
-Knows addresses and proxies of the environment; it must not know what is sent.
+Knows addresses and the environment's proxies and certificates; it must not know what is sent.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
     from urllib.parse import SplitResult
+
+_trusted: dict[tuple[object, ...], SSLContext] = {}  # one, by what the environment names
 
 
 def web_address(text: str) -> SplitResult | None:
@@ -35,3 +40,31 @@ def proxied() -> bool:
 def verified(scheme: str) -> bool:
     """Whether certificates are verified on the way to an address: plain http without a proxy has none."""
     return scheme != "http" or proxied()
+
+
+async def certificates(scheme: str) -> SSLContext | bool:
+    """What httpx is told of certificates on the way to an address: those that are trusted, the same for all
+    of this process, or False. Raises OSError."""
+    return await trusted() if verified(scheme) else False
+
+
+async def trusted() -> SSLContext:
+    """The certificates that the environment names, or those of all authorities. Raises OSError."""
+    import asyncio  # here: most commands send nothing
+
+    import httpx
+
+    named = tuple((path, _changed(path)) for path in map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    if named not in _trusted:
+        context = await asyncio.to_thread(httpx.create_ssl_context)
+        context.set_alpn_protocols(["http/1.1"])
+        _trusted.clear()
+        _trusted[named] = context
+    return _trusted[named]
+
+
+def _changed(path: str | None) -> int:
+    try:
+        return Path(path).stat().st_mtime_ns if path else 0
+    except OSError:
+        return 0

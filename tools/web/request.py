@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.web_url import WebUrl, as_address, not_public
 from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.storage.addresses import trusted
 from quoth.tools.text import excerpt, one_line
 from quoth.tools.web.answer import body_of, certificate_fault, explained
 
@@ -96,7 +97,7 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
     with explained(url.place, SECONDS):
         async with asyncio.timeout(SECONDS):
             addresses = await addresses_of(url, may_reach)
-            verify = httpx.create_ssl_context() if url.scheme == "https" else False
+            verify = await trusted() if url.scheme == "https" else False
             async with httpx.AsyncClient(timeout=SECONDS, verify=verify, trust_env=False) as client:
                 failed: httpx.ConnectError | None = None  # the first says most: the next may be of IPv6
                 for address in addresses:

@@ -222,7 +222,8 @@ def _written(arguments: dict[str, str]) -> str:
 
 def at_work() -> tuple[set[threading.Thread], set[str], int]:
     """The threads, the child processes and the open files and sockets of this process."""
-    threads = {one for one in threading.enumerate() if "process_request_thread" not in one.name}
+    others = ("process_request_thread", "quoth-idle")
+    threads = {one for one in threading.enumerate() if not any(name in one.name for name in others)}
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     return threads, set(children), len(os.listdir("/proc/self/fd"))
 

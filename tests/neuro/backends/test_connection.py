@@ -1,0 +1,155 @@
+"""The connection to a model server: what is written to it at once, and when it is opened anew."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from httpcore._backends.anyio import AnyIOStream
+from loopback import Server, Sleeps, loopback, said
+from server_speech import OPENAI
+
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.messages import PIECE, Messages
+from quoth.neuro.backends.pool import join
+from quoth.tools.storage import addresses
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with loopback(OPENAI.reply()) as server:
+        yield server
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each write."""
+    found: list[int] = []
+    write = AnyIOStream.write
+
+    async def counted(to: AnyIOStream, data: bytes, timeout: float | None = None) -> None:
+        found.append(len(data))
+        await write(to, data, timeout)
+
+    monkeypatch.setattr(AnyIOStream, "write", counted)
+    return found
+
+
+async def asked(base_url: str, messages: Messages, **options: object) -> str:
+    backend = OPENAI.backend(base_url, **options)
+    try:
+        return (await backend.complete(messages, tools=b"[]")).text
+    finally:
+        await backend.aclose()
+
+
+async def test_a_request_is_one_write(server: Server, writes: list[int]) -> None:
+    assert await asked(server.base_url, said("hi", "x" * 40_000, "y")) == "hello"
+    assert len(writes) == 1
+
+
+async def test_a_long_request_is_a_write_for_each_piece(server: Server, writes: list[int]) -> None:
+    text = "x" * (PIECE // 2)
+    assert await asked(server.base_url, said(*[text] * 21)) == "hello"
+    assert len(writes) <= 12
+    assert [len(one["content"]) for one in server.asked()["messages"]] == [len(text)] * 21
+
+
+@contextmanager
+def raw(
+    answer: Callable[[socket.socket], None], times: int = 1, closed: threading.Semaphore | None = None
+) -> Iterator[int]:
+    """The port of a server that answers as it likes."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            for _ in range(times):
+                caller, _ = listening.accept()
+                with caller:
+                    answer(caller)
+                if closed is not None:
+                    closed.release()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join(20)
+
+
+async def test_a_connection_that_its_server_has_closed_costs_no_try() -> None:
+    closed, callers = threading.Semaphore(0), list[str]()
+    body = json.dumps(OPENAI.whole("hello")).encode()
+
+    def answer(caller: socket.socket) -> None:
+        callers.append(str(caller.getpeername()))
+        caller.recv(65536)
+        caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+
+    with raw(answer, 3, closed) as port:
+        backend = OPENAI.backend(f"http://127.0.0.1:{port}/v1", retries=0)
+        for _ in range(3):
+            assert (await backend.complete(said("hi"))).text == "hello"
+            closed.acquire(timeout=20)  # while the loop stands still, and so knows nothing of it
+        await backend.aclose()
+    assert len(set(callers)) == 3
+
+
+async def test_an_answer_that_comes_before_all_is_sent_is_heard() -> None:
+    body = b'{"error": {"message": "request too large"}}'
+
+    def refuse(caller: socket.socket) -> None:
+        caller.recv(1000)
+        caller.sendall(b"HTTP/1.1 413 Too Large\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+        while caller.recv(65536):
+            pass
+
+    with raw(refuse) as port, pytest.raises(ModelError, match=r"\(413\): request too large"):
+        await asked(f"http://127.0.0.1:{port}/v1", said("x" * 1_000_000))
+
+
+async def test_a_reset_while_a_reply_is_read_is_a_reply_cut_off() -> None:
+    def reset(caller: socket.socket) -> None:
+        caller.recv(65536)
+        caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{")
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with raw(reset) as port, pytest.raises(ModelError, match="was cut off in the middle"):
+        await asked(f"http://127.0.0.1:{port}/v1", said("hi"), retries=0)
+
+
+async def test_a_server_that_hangs_up_on_a_greeting_speaks_no_tls() -> None:
+    def greeted(caller: socket.socket) -> None:
+        caller.recv(65536)
+
+    with raw(greeted) as port, pytest.raises(ModelError) as raised:
+        await asked(f"https://127.0.0.1:{port}/v1", said("hi"), sleep=Sleeps())
+    assert "(UNEXPECTED_EOF_WHILE_READING). Does it speak https" in str(raised.value)
+
+
+async def test_certificates_are_read_once_and_for_https_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    make = httpx.create_ssl_context
+    monkeypatch.setattr(httpx, "create_ssl_context", lambda *given: (read.append(given), make(*given))[1])
+    addresses._trusted.clear()
+
+    async def go(url: str) -> None:
+        pool = join(httpx.URL(url))
+        async with pool.place(httpx.URL(url)):
+            pass
+        await pool.leave()
+
+    await go("http://127.0.0.1/v1")
+    assert read == []
+    for _ in range(3):
+        await go("https://127.0.0.1/v1")
+        assert await addresses.certificates("https") is await addresses.trusted()
+    assert read == [()]
+    monkeypatch.setenv("SSL_CERT_FILE", __file__)  # others, and none
+    with pytest.raises(ModelError):
+        await go("https://127.0.0.1/v1")
