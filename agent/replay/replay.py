@@ -28,7 +28,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
-from quoth.agent.session.past import FAILURES, GOING_ON, Past
+from quoth.agent.session.past import FAILURES, Past
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
 from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
@@ -36,7 +36,7 @@ from quoth.tools.call.ports import NoCallLog, NoReceipts
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.call_log import key_in
-from quoth.tools.history.event import Event, TranscriptError, read_form
+from quoth.tools.history.event import GOING_ON, Event, TranscriptError, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import print_value

@@ -12,7 +12,7 @@ from typing import Any
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
-from quoth.tools.history.event import Event, read_form
+from quoth.tools.history.event import GOING_ON, Event, read_form
 from quoth.tools.registry.table import ToolTable
 
 
@@ -30,10 +30,6 @@ class Sent:
 # Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
 # request tells the model, or a call). There is no event for a call that was not made then.
 Differs = Callable[[Event | None, Any], None]
-
-# None of them is the last event of a run.
-GOING_ON = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
-
 
 FAILURES = ("model", "budget")  # of a reply that may come when it is asked for again
 

@@ -42,6 +42,8 @@ Kind = Literal[
     "plan",  # in plan mode: a call that was not made, as a step; or the file that steps were written to
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+# None of them is the last event of a run.
+GOING_ON: Final[tuple[Kind, ...]] = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
 LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)

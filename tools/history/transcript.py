@@ -34,6 +34,7 @@ from quoth.tools.history.event import (
     read_event,
     written_form,
 )
+from quoth.tools.history.outline import MARKED, Outline
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -55,6 +56,7 @@ def _is_marked(event: Event) -> bool:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+ONE = f"SELECT {COLUMNS} FROM events WHERE session = ? AND"  # noqa: S608
 WITH_SECRETS = "events INDEXED BY events_secret"  # SQLite would rather read the whole session
 RUNS = "FROM events INDEXED BY events_begun WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0"
 _KEYWORD = re.compile(r":([\w-]{4,40})")
@@ -124,6 +126,11 @@ class Transcript:
             raise StoreError("The transcript could not be written", error.why) from None
 
     @property
+    def outline(self) -> Outline:
+        """What the columns of all events tell."""
+        return Outline(self._store)
+
+    @property
     def undone(self) -> int:
         """How many transactions were rolled back; an event written in one of them may be missing."""
         return self._store().undone
@@ -138,6 +145,11 @@ class Transcript:
         for secret in self._secrets.get(session, ()):
             text = text.replace(secret, SECRET)
         return redact(text)
+
+    def at(self, session: str, seq: int) -> Event | None:
+        """The event with that sequence number."""
+        found = self._store().execute(f"{ONE} seq = ?", (session, seq))
+        return _event(found[0]) if found else None
 
     def events(
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
@@ -238,7 +250,7 @@ class Transcript:
     def count(self, session: str, kind: Kind) -> int:
         """The number of events of that kind in a session; a call that was resumed counts once."""
         sql = (
-            "SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM events"
+            f"SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM {MARKED}"  # noqa: S608
             " WHERE session = ? AND kind = ?"
         )
         ((count,),) = self._store().execute(sql, (session, kind))
@@ -280,11 +292,7 @@ class Transcript:
     def sessions(self) -> list[tuple[str, int, str, str]]:
         """Each session with its number of events and the times of its first and last one, ordered by the
         last time."""
-        sql = (
-            "SELECT session, count(*), min(at), max(at) FROM events GROUP BY session"
-            " ORDER BY max(at), session"
-        )
-        return [(str(name), int(n), str(a), str(z)) for name, n, a, z in self._store().execute(sql)]
+        return [*self.outline.sessions()]
 
     def verify(self, session: str) -> None:
         """Raise TranscriptError at the first event that was altered."""
