@@ -312,12 +312,12 @@ thousand turns use no more stack than ten."
 (defn unchanged? [run]
   "Whether a change was tried, failed, and none was made since. A model that had to answer there said that it
   was made."
-  (setv tried False)
-  (for [record run.calls]
+  (for [record (cut run.calls run.weighed None)]
     (cond
-      record.result.side-effects  (setv tried False)
-      (and (= record.result.status "error") (changes? record run))  (setv tried True)))
-  tried)
+      record.result.side-effects  (setv run.unchanged False)
+      (and (= record.result.status "error") (changes? record run))  (setv run.unchanged True)))
+  (setv run.weighed (len run.calls))
+  run.unchanged)
 
 (defn changes? [record run]
   "Whether the tool of a call writes files."

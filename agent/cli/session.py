@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -312,9 +313,10 @@ def remove(options: RemoveOptions) -> int:
         if not sure:
             complain("Nothing was removed.")
             return FAILED
-        for session in found:
-            with alone(Path(store.path), session):
-                Transcript(lambda: store).remove(session)
+        with ExitStack() as held:
+            for session in found:
+                held.enter_context(alone(Path(store.path), session))
+            Transcript(lambda: store).remove(*found)
     if options.json:
         print_json({"removed": found})
     else:

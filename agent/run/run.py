@@ -179,6 +179,8 @@ class Run:
     memory: MemoryStore | None = None  # whose core blocks the model is shown
     shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
     known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
+    weighed: int = 0  # how many calls ``unchanged`` has counted in
+    unchanged: bool = False  # a change was tried and failed, and none was made since
     looked: int = 0  # how many calls had been made when the memory was looked at last
     unread: bool = False  # a person was told that it cannot be read
     renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change

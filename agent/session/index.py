@@ -92,7 +92,7 @@ def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[s
 
 
 def summaries(store: Store, rows: Iterable[Row], faults: dict[str, None] | None = None) -> Iterator[Summary]:
-    """The summaries of these sessions, each as it is asked for; ``faults`` gets a sentence for each bad event."""
+    """The summary of each of these sessions; ``faults`` gets a sentence for each bad event."""
     path = Path(store.path)
     for row in rows:
         yield read_leniently(store, lambda found, row=row: summary(found, path, *row), faults)  # type: ignore[misc]

@@ -216,6 +216,8 @@ class Session:
         """The forms of its calls that wait for a person."""
         if one.kind == "call":
             return [read_form(one.event.data["form"])] if one.status == "pending" else []
+        if not self.transcript.outline.has_pending(self.id, one.name):
+            return []
         return [
             read_form(call.begun.data["form"])
             for call in self.past(one.name).calls.values()

@@ -4,8 +4,8 @@ Prints an Org table of the CPU time of each command.
 python tests/bench/sessions.py [--sessions 10000] [--rows 1000000] [--steps 200 1000 5000] [--rounds 3]
 The store is made once: one real run, copied with other names and times, and one long run for each length.
 The audit is filled by one statement, without its chain, with rows of 200 tools. ``resume cut5000`` goes on
-with a copy that lacks what came after its last receipt, as after a kill. The floor is ``quoth read`` of a text
-without a call: a process that is started, imports the command and prints.
+with a copy that lacks what came after its last receipt, as after a kill. The floor is ``quoth read`` of a
+text without a call: a process that is started, imports the command and prints.
 """
 
 from __future__ import annotations

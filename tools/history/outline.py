@@ -77,13 +77,22 @@ class Outline:
         return [Row(*row) for row in reversed(found)]
 
     def waiting(self) -> list[str]:
-        """The sessions in which a run or call waits or was broken off, and perhaps others, the latest last."""
+        """The sessions in which a run or call is unfinished, and perhaps others, the latest last."""
         sql = (
             f"SELECT session FROM {_marked('e')} GROUP BY session HAVING {_CALL_WAITS}"
             f" OR EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session AND {_OWN_RUN}"
             f" AND {_STATE} IS NOT 'done') ORDER BY max(at), session"
         )
         return [str(name) for (name,) in self._store().execute(sql)]
+
+    def awaited(self) -> set[str]:
+        """The sessions with a flight that is not done, and those for which a person was asked something that
+        is not decided or not used yet."""
+        sql = (
+            "SELECT session FROM events AS e INDEXED BY events_flight WHERE kind = 'flight' GROUP BY session, key"
+            " HAVING sum(status = 'done') = 0 UNION SELECT session FROM requests WHERE state = 'pending'"
+        )
+        return {str(name) for (name,) in self._store().execute(sql)}
 
     def is_there(self, session: str) -> bool:
         """Whether a session has an event."""
@@ -100,6 +109,14 @@ class Outline:
         )
         runs = [Begun(run, seq, status or "") for run, seq, status in self._store().execute(sql, (session,))]
         return sorted([*runs, *found], key=lambda one: one.seq)
+
+    def has_pending(self, session: str, run: str) -> bool:
+        """Whether a call of the run has waited for a person; it may have its result by now."""
+        sql = (
+            f"SELECT 1 FROM {MARKED} WHERE session = ? AND run = ?"
+            " AND kind = 'receipt' AND status = 'pending' LIMIT 1"
+        )
+        return bool(self._store().execute(sql, (session, run)))
 
     def _calls(self, session: str) -> list[Begun]:
         sql = f"SELECT key, seq, kind, status FROM {MARKED} WHERE session = ? AND {_OWN_CALL} ORDER BY seq"

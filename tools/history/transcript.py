@@ -44,7 +44,13 @@ PAGE, FEW = 200, 8
 
 
 def _is_marked(event: Event) -> bool:
-    """Whether the columns of an event agree with the fields in its form."""
+    """Whether the columns of an event agree with the fields in its form. The fields stand at its beginning
+    and the status is said once, as we write it; a form in which it is otherwise is read."""
+    marks = event_form(event.kind, event.seq, event.at, event.run, event.parent, event.key, {})[:-1]
+    status = f':status "{event.status}"' if event.status else ""
+    count = event.shown.count(":status")
+    if event.shown.startswith(f"{marks} ") and count == bool(status) and status in event.shown:
+        return True
     try:
         said = read_event(event.session, event.shown, "")
     except TranscriptError:  # that it cannot be read is another fault
@@ -336,27 +342,30 @@ class Transcript:
         found = self._store().execute("SELECT events FROM imported WHERE session = ?", (session,))
         return int(found[0][0]) if found else 0
 
-    def remove(self, session: str) -> None:
-        """Delete a session with its pending requests and suspended programs. The audit keeps its calls."""
+    def remove(self, *sessions: str) -> None:
+        """Delete sessions with their pending requests and suspended programs. The audit keeps their calls."""
         with self._store().transaction() as execute:
-            searched = execute("SELECT 1 FROM indexed_sessions WHERE session = ?", (session,))
-            for table in (
-                "events",
-                "receipts",
-                "snapshots",
-                "grants",
-                "texts",
-                "imported",
-                "indexed_sessions",
-                "writes",
-            ):
-                execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            searched = False
+            for session in sessions:
+                searched |= bool(execute("SELECT 1 FROM indexed_sessions WHERE session = ?", (session,)))
+                execute(
+                    "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)",
+                    (session,),
+                )
+                for table in (
+                    "events",
+                    "receipts",
+                    "snapshots",
+                    "grants",
+                    "texts",
+                    "imported",
+                    "indexed_sessions",
+                    "writes",
+                    "requests",
+                ):
+                    execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             execute("DELETE FROM contents WHERE sha256 NOT IN (SELECT before FROM writes WHERE before > '')")
-            execute(
-                "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
-            )
-            execute("DELETE FROM requests WHERE session = ?", (session,))
-            if searched:  # its words would stay in the index of the search until they are merged away
+            if searched:  # their words would stay in the index of the search until they are merged away
                 execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
 
 
