@@ -1,6 +1,6 @@
 """The command ``quoth gc``: removes what has ended long ago, after a person has confirmed it.
 
-Knows options and output; the policy and the work are in agent/session/cleanup.py and tools/storage/file_lock.py.
+Knows options and output; the policy and the work are in agent/session/cleanup.py, and in file_lock.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which sessions of a store nobody needs any more, and their removal: the policy of ``quoth gc``.
 
-Knows transcripts and locks; it must not know who is asked, nor how it is printed. It removes what it is given.
+Knows transcripts and locks; it must not know who is asked, nor how it is printed.
 """
 
 from __future__ import annotations

@@ -86,11 +86,11 @@ class Outline:
         return [str(name) for (name,) in self._store().execute(sql)]
 
     def awaited(self) -> set[str]:
-        """The sessions with a flight that is not done, and those for which a person was asked something that
-        is not decided or not used yet."""
+        """The sessions with a flight that is not done, or with a question that a person has not decided."""
         sql = (
-            "SELECT session FROM events AS e INDEXED BY events_flight WHERE kind = 'flight' GROUP BY session, key"
-            " HAVING sum(status = 'done') = 0 UNION SELECT session FROM requests WHERE state = 'pending'"
+            "SELECT session FROM events INDEXED BY events_flight WHERE kind = 'flight' GROUP BY session, key"
+            " HAVING sum(status = 'done') = 0"
+            " UNION SELECT session FROM requests WHERE state = 'pending'"
         )
         return {str(name) for (name,) in self._store().execute(sql)}
 
