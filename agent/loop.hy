@@ -314,10 +314,10 @@ thousand turns use no more stack than ten."
   was made."
   (for [record (cut run.calls run.weighed None)]
     (cond
-      record.result.side-effects  (setv run.unchanged False)
-      (and (= record.result.status "error") (changes? record run))  (setv run.unchanged True)))
+      record.result.side-effects  (setv run.tried False)
+      (and (= record.result.status "error") (changes? record run))  (setv run.tried True)))
   (setv run.weighed (len run.calls))
-  run.unchanged)
+  run.tried)
 
 (defn changes? [record run]
   "Whether the tool of a call writes files."

@@ -171,6 +171,8 @@ class Run:
     faults: int = 0
     seen: dict[str, CallRecord] = field(default_factory=dict)
     repeated: dict[str, int] = field(default_factory=dict)
+    weighed: int = 0  # how many of the calls were asked whether a change was
+    tried: bool = False  # tried in them that failed, and none made since
     must_answer: bool = False
     avoided: set[str] = field(default_factory=set)
     interrupted: bool = False
@@ -179,8 +181,6 @@ class Run:
     memory: MemoryStore | None = None  # whose core blocks the model is shown
     shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
     known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
-    weighed: int = 0  # how many calls ``unchanged`` has counted in
-    unchanged: bool = False  # a change was tried and failed, and none was made since
     looked: int = 0  # how many calls had been made when the memory was looked at last
     unread: bool = False  # a person was told that it cannot be read
     renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change
