@@ -104,7 +104,7 @@ def summary(transcript: Transcript, store: Path, session: str, events: int, firs
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     end = transcript.last(session, "end", run=stimuli[-1].run) if stimuli else None
     status = end.status if end is not None else "" if stimuli else "calls"
-    given = stimuli[0].said if stimuli else {}
+    given = stimuli[0].said if stimuli else {"text": ""}
     flights = list(transcript.events(session, kind="flight"))
     begun = [event for event in flights if not event.status]
     if begun and not stimuli:
@@ -112,7 +112,7 @@ def summary(transcript: Transcript, store: Path, session: str, events: int, firs
         given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
     status = status or ("running" if is_driven(store, session) else "broken off")
     runs, calls = len(stimuli) + len(begun), transcript.count(session, "call")
-    task, model = " ".join(str(given.get("text", "")).split()), str(given.get("model", ""))
+    task, model = " ".join(str(given["text"]).split()), str(given.get("model", ""))
     waits = waiting(transcript, session)
     return Summary(session, tuple(users), first, last, events, runs, calls, status, task, model, waits)
 
