@@ -79,6 +79,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "export": ("quoth export s1a2b3c4 session.hy", "quoth export s1a2b3c4"),
     "import": ("quoth import session.hy", "quoth import session.hy --as copy"),
     "rm": ("quoth rm s1a2b3c4", "quoth rm s1a2b3c4 s5d6e7f8 --yes"),
+    "gc": ("quoth gc --dry-run", "quoth gc --days 90 --yes"),
     "resume": ("quoth resume", 'quoth resume s1a2b3c4 "And in French?"'),
     "replay": ("quoth replay --last", "quoth replay session.hy --live-tools"),
     "lift": ("quoth lift --last", "quoth lift s1a2b3c4 --output program.hy"),

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store, read_text, write_new
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.cli.values import at_least_one
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line, shown
 from quoth.agent.terminal.person import is_inside
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 ID = "the session, or the beginning of its id"
+LATEST = 20  # sessions are shown unasked
 
 
 @dataclass(init=False, repr=False, eq=False)
 class SessionsOptions(Options):
-    all: bool = switch("--all", "those of a person's single calls, too, where nothing waits")
+    all: bool = switch("--all", "every one, those of a person's single calls, too, where nothing waits")
+    last: int | None = option(
+        "--last", "N", f"only the last N of them (default: {LATEST}, unless --all)", type=at_least_one
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -90,26 +96,33 @@ def add(commands: Commands) -> None:
 
 
 def sessions(options: SessionsOptions) -> int:
-    """Print the sessions, the latest last."""
+    """Print the sessions, the latest last, each as it is read."""
     from quoth.agent.session.index import summaries
     from quoth.agent.session.render import summary_line
+    from quoth.tools.history.outline import Outline
 
     faults: dict[str, None] = {}
     with open_store(options) as store:
-        every = summaries(store, faults) if store is not None else []
+        outline = None if store is None else Outline(lambda: store)
+        rows = outline.sessions(every=options.all) if outline else []
+        count = len(rows) if options.all else LATEST
+        listed = rows[-(options.last or count) :]
+        found = summaries(store, listed, faults) if store is not None else iter(())
+        if options.json:
+            print_json([one.to_json() for one in found])
+        else:
+            width = max((len(row.session) for row in listed), default=0)
+            for one in found:
+                print_line(summary_line(one, width))
+        some = bool(rows or (outline and outline.sessions(1)))
     for fault in faults:
         complain(f"{fault} It is left out.")
-    found = [one for one in every if options.all or one.runs or one.waits]
-    if options.json:
-        print_json([one.to_json() for one in found])
-        return 0
-    if not found:
-        more = " --all shows those of single calls." if every else ""
-        complain(f"There is no session{' with a run' if every else ''} in this workspace.{more}")
-    width = max((len(one.id) for one in found), default=0)
-    for one in found:
-        print_line(summary_line(one, width))
-    return 0
+    if not rows and not options.json:
+        more = " --all shows those of single calls." if some else ""
+        complain(f"There is no session{' with a run' if some else ''} in this workspace.{more}")
+    if len(listed) < len(rows) and not options.last:
+        complain(f"These are the latest {len(listed)} of {len(rows)}; --all shows every one.")
+    return DONE
 
 
 def log(options: LogOptions) -> int:
@@ -300,9 +313,10 @@ def remove(options: RemoveOptions) -> int:
         if not sure:
             complain("Nothing was removed.")
             return FAILED
-        for session in found:
-            with alone(Path(store.path), session):
-                Transcript(lambda: store).remove(session)
+        with ExitStack() as held:
+            for session in found:
+                held.enter_context(alone(Path(store.path), session))
+            Transcript(lambda: store).remove(*found)
     if options.json:
         print_json({"removed": found})
     else:

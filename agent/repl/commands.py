@@ -20,6 +20,7 @@ from quoth.tools.text import number_of
 if TYPE_CHECKING:
     from quoth.agent.repl.interpreter import Interpreter
 
+LATEST = 20  # sessions are listed
 WIDTH = 16  # of the column of names
 
 
@@ -164,9 +165,12 @@ def sessions(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.index import summaries
     from quoth.agent.session.render import summary_line
 
-    found = [one for one in summaries(repl.agent.store) if one.runs]
+    rows = repl.agent.transcript.outline.sessions(every=False)
+    found = [one for one in summaries(repl.agent.store, rows[-LATEST:]) if one.runs]
     width = max((len(one.id) for one in found), default=0)
     repl.tell("\n".join(summary_line(one, width) for one in found) or "There is no session with a run yet.")
+    if len(rows) > LATEST:
+        repl.tell(f"These are the latest; quoth sessions --all shows all {len(rows)}.")
 
 
 def log(repl: Interpreter, rest: str) -> None:

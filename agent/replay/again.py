@@ -31,7 +31,10 @@ def session_in_store(store: Store, session: str) -> list[Event]:
     """All events of a session, without declared secrets. Raises TranscriptError if an event was altered."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
-    return [replace(event, text=event.shown) for event in transcript.events(session)]
+    return [
+        event if event.text is event.shown else replace(event, text=event.shown)
+        for event in transcript.events(session)
+    ]
 
 
 def session_in_file(path: Path) -> tuple[str, list[Event]]:

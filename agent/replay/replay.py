@@ -28,7 +28,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
-from quoth.agent.session.past import FAILURES, GOING_ON, Past
+from quoth.agent.session.past import Past, has_failed
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
 from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
@@ -36,7 +36,7 @@ from quoth.tools.call.ports import NoCallLog, NoReceipts
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.call_log import key_in
-from quoth.tools.history.event import Event, TranscriptError, read_form
+from quoth.tools.history.event import GOING_ON, Event, TranscriptError, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import print_value
@@ -212,6 +212,8 @@ class _Replayed:
             return
         assert event is not None, "a request that is recalled was made"
         self._found.requests += 1
+        if now is event:
+            return
         self._differ("request", event.id, request_text(event.data), request_text(now))
 
     def _compare_call(self, event: Event | None, call: Call) -> None:
@@ -251,9 +253,7 @@ def _without_retried(past: Past) -> Past:
     """The exchanges without the model's failures, except the last: after the others the run was resumed."""
     last = len(past.exchanges) - 1
     past.exchanges = [
-        one
-        for place, one in enumerate(past.exchanges)
-        if place == last or one[1].data.get("raised") not in FAILURES
+        one for place, one in enumerate(past.exchanges) if place == last or not has_failed(one[1])
     ]
     return past
 

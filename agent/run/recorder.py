@@ -251,23 +251,34 @@ class RecordedBackend:
                 "tags", {"lines": sorted(lines, key=lambda line: int(line[0]))}, parent=self._log.reply
             )
 
+    def _recall_request(self, messages: Messages, request: Event, more: dict[str, Any]) -> None:
+        """Let the conversation end with what a request told, which is not quite what it would tell now."""
+        asked, talk = request.data, self._log.session.talk_of(messages)
+        told: list[Message] = asked["messages"]
+        if asked.get("noted"):  # the host said it when it went on with the run
+            messages.append(told[-1]["role"], told[-1]["content"])
+        start, new = talk.new()
+        if self._differs is not None:
+            number = self._log.number(messages)
+            self._differs(request, {"talk": number, "from": start, "messages": new, **more})
+        if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
+            messages.end_with(asked["from"], told)
+
     def _answered(self, messages: Messages, completion: Completion) -> None:
         talk = self._log.session.talk_of(messages)
         talk.count, talk.reply = len(messages), completion.text
         self._measured = messages, completion.usage.input_tokens
 
     def _recalled(self, messages: Messages, request: Event, reply: Event, more: dict[str, Any]) -> Completion:
-        asked, said = request.data, reply.data
+        said = reply.data
         talk = self._log.session.talk_of(messages)
-        number = self._log.number(messages)
-        told: list[Message] = asked["messages"]
-        if asked.get("noted"):  # the host said it when it went on with the run
-            messages.append(told[-1]["role"], told[-1]["content"])
         start, new = talk.new()
-        if self._differs is not None:
-            self._differs(request, {"talk": number, "from": start, "messages": new, **more})
-        if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
-            messages.end_with(asked["from"], told)
+        now = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
+        if request.says(now):  # writing it once more costs less than reading it
+            if self._differs is not None:
+                self._differs(request, request)
+        else:
+            self._recall_request(messages, request, more)
         self._log.reply, self._log.recalled = reply.seq, True
         if said.get("raised"):
             talk.count, talk.reply = len(messages), None

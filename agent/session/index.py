@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from quoth.agent.session.render import fault_of
 from quoth.agent.session.session import Session, is_driven
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
+from quoth.tools.history.outline import Outline, Row
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
@@ -66,6 +67,13 @@ class Readable(Transcript):
             else:
                 yield event
 
+    def at(self, session: str, seq: int) -> Event | None:
+        event = super().at(session, seq)
+        if event is not None and (fault := fault_of(event, NEEDED.get(event.kind, ()))):
+            self.unread[fault] = None
+            return None
+        return event
+
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
         return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
 
@@ -83,28 +91,28 @@ def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[s
         return found
 
 
-def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
-    """The summaries of all sessions, the latest last; ``faults`` gets a sentence for each bad event."""
-    rows = Transcript(lambda: store).sessions()
+def summaries(store: Store, rows: Iterable[Row], faults: dict[str, None] | None = None) -> Iterator[Summary]:
+    """The summary of each of these sessions; ``faults`` gets a sentence for each bad event."""
     path = Path(store.path)
-    return [read_leniently(store, lambda found, row=row: summary(found, path, *row), faults) for row in rows]  # type: ignore[misc]
+    for row in rows:
+        yield read_leniently(store, lambda found, row=row: summary(found, path, *row), faults)  # type: ignore[misc]
 
 
 def summary(transcript: Transcript, store: Path, session: str, events: int, first: str, last: str) -> Summary:
     """The summary of one session, given its number of events and the times of the first and last."""
-    no_end = "running" if is_driven(store, session) else "broken off"
     users = users_of(transcript, session)
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
-    ends = {e.run: e.status for e in transcript.events(session, kind="end")}
-    status = (ends.get(stimuli[-1].run) or no_end) if stimuli else "calls"
-    given = stimuli[0].said if stimuli else {}
+    end = transcript.last(session, "end", run=stimuli[-1].run) if stimuli else None
+    status = end.status if end is not None else "" if stimuli else "calls"
+    given = stimuli[0].said if stimuli else {"text": ""}
     flights = list(transcript.events(session, kind="flight"))
     begun = [event for event in flights if not event.status]
     if begun and not stimuli:
-        status = flights[-1].status or no_end
+        status = flights[-1].status
         given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
+    status = status or ("running" if is_driven(store, session) else "broken off")
     runs, calls = len(stimuli) + len(begun), transcript.count(session, "call")
-    task, model = " ".join(str(given.get("text", "")).split()), str(given.get("model", ""))
+    task, model = " ".join(str(given["text"]).split()), str(given.get("model", ""))
     waits = waiting(transcript, session)
     return Summary(session, tuple(users), first, last, events, runs, calls, status, task, model, waits)
 
@@ -121,9 +129,9 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 def find_session(store: Store | None, wanted: str) -> str:
     """The session with this id, or the only one whose id begins so. Raises UsageError with the nearest."""
-    names = _names(store)
-    if wanted in names:
+    if _is_there(store, wanted):
         return wanted
+    names = _names(store)
     begins = [name for name in names if wanted and name.startswith(wanted)]
     if len(begins) == 1:
         return begins[0]
@@ -138,10 +146,14 @@ def _names(store: Store | None) -> list[str]:
     return [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
 
 
+def _is_there(store: Store | None, session: str) -> bool:
+    return store is not None and Outline(lambda: store).is_there(session)
+
+
 def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
     """The session that ``wanted`` names, and, for ``ID.N``, the place of the event. Raises UsageError."""
     session, dot, place = wanted.rpartition(".")
-    if wanted in _names(store) or not (dot and session and place.isdecimal()):
+    if _is_there(store, wanted) or not (dot and session and place.isdecimal()):
         return find_session(store, wanted), None
     return find_session(store, session), place_in(place)
 
@@ -230,13 +242,15 @@ def session_of_chat(chat: str) -> str:
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
     """The session and user of all that waits or was broken off, each once, the latest session last."""
     found: list[tuple[str, str]] = []
-    for name, *_ in Transcript(lambda: store).sessions():
+    for name in Outline(lambda: store).waiting():
         found += read_leniently(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
     return list(dict.fromkeys(found))
 
 
 def _unfinished(transcript: Transcript, session: str) -> list[tuple[str, str]]:
     """The session and the user of each run and call that waits, or was broken off."""
+    if not transcript.outline.unfinished(session):
+        return []
     return [
         (session, user)
         for user in users_of(transcript, session)

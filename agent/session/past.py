@@ -12,7 +12,7 @@ from typing import Any
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
-from quoth.tools.history.event import Event, read_form
+from quoth.tools.history.event import GOING_ON, Event, tool_of
 from quoth.tools.registry.table import ToolTable
 
 
@@ -28,14 +28,16 @@ class Sent:
 
 
 # Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
-# request tells the model, or a call). There is no event for a call that was not made then.
+# request tells the model, or the event itself where that is the same; or a call). There is no event for a
+# call that was not made then.
 Differs = Callable[[Event | None, Any], None]
 
-# None of them is the last event of a run.
-GOING_ON = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
-
-
 FAILURES = ("model", "budget")  # of a reply that may come when it is asked for again
+
+
+def has_failed(reply: Event) -> bool:
+    """Whether a ``reply`` event tells of a failure. The form of one that does not say so is not even read."""
+    return ":raised" in reply.text and reply.data.get("raised") in FAILURES
 
 
 def _native(call: Mapping[str, Any]) -> NativeCall:
@@ -61,7 +63,7 @@ class Talk:
             message = self.messages[start]
             if message["role"] == "assistant" and message["content"] == self.reply:
                 start += 1
-        return start, list(self.messages)[start:] if start else list(self.messages)
+        return start, self.messages.since(start)
 
 
 @dataclass
@@ -86,7 +88,7 @@ class PastCall:
         """The result in its receipt."""
         assert self.receipt is not None, "a finished call has a receipt"
         event, data = self.receipt, self.receipt.data
-        tool = "" if self.begun is None else read_form(self.begun.data["form"]).tool
+        tool = "" if self.begun is None else tool_of(self.begun.data["form"])
         audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
         said, effects = data.get("message", ""), tuple(data.get("effects", ()))
         told = data.get("follow-up") if data["status"] == "ok" else said or None
@@ -150,7 +152,7 @@ class Past:
 
     def without_failures(self) -> Past:
         """Remove the failures of model and memory at the end, to ask them again; returns itself."""
-        while self.exchanges and self.exchanges[-1][1].data.get("raised") in FAILURES:
+        while self.exchanges and has_failed(self.exchanges[-1][1]):
             self.exchanges.pop()
         for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
             del self.memory[step]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.session.past import GOING_ON, Past, Talk, _native, remember
+from quoth.agent.session.past import Past, Talk, _native, remember
 from quoth.agent.session.quotation import Sources
 from quoth.neuro.backends.messages import Image, Message, Messages
 from quoth.tools.errors import UsageError
-from quoth.tools.history.event import Event, read_form
+from quoth.tools.history.event import GOING_ON, Event, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold, is_held
@@ -172,26 +172,14 @@ class Session:
 
     def unfinished(self) -> list[Unfinished]:
         """The runs and calls that are unfinished, in the order in which they began."""
-        found: dict[str, Unfinished] = {}
-        begun: dict[str, Unfinished] = {}
-        for event in self.transcript.events(self.id):
-            name, of_run = event.run or event.key, bool(event.run)
-            if "/" in name:
+        found: list[Unfinished] = []
+        for name, seq, status in self.transcript.outline.unfinished(self.id):
+            event = self.transcript.at(self.id, seq)
+            if event is None:
                 continue
-            if event.kind == "stimulus" or (event.kind == "call" and not of_run):
-                if (event.data["user"] if of_run else event.data.get("user")) == self.user:
-                    begun[name] = found[name] = Unfinished("run" if of_run else "call", name, "", event)
-            elif of_run and name in found:
-                if event.kind == "end" and event.status == "done":
-                    del found[name]
-                elif event.kind == "end" or event.kind in GOING_ON:  # it was gone on with, and broken off
-                    found[name] = replace(found[name], status=event.status if event.kind == "end" else "")
-            elif not of_run and event.kind == "receipt" and name in begun:
-                if event.status == "pending":
-                    found[name] = replace(begun[name], status="pending")
-                else:
-                    found.pop(name, None)
-        return list(found.values())
+            if (event.data["user"] if event.run else event.data.get("user")) == self.user:
+                found.append(Unfinished("run" if event.run else "call", name, status, event))
+        return found
 
     def to_resume(self) -> list[Unfinished]:
         """What waits or was broken off; if there is nothing, the last run, if it failed."""
@@ -230,6 +218,8 @@ class Session:
         """The forms of its calls that wait for a person."""
         if one.kind == "call":
             return [read_form(one.event.data["form"])] if one.status == "pending" else []
+        if not self.transcript.outline.has_pending(self.id, one.name):
+            return []
         return [
             read_form(call.begun.data["form"])
             for call in self.past(one.name).calls.values()

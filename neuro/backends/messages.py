@@ -166,6 +166,10 @@ class Messages:
     def __len__(self) -> int:
         return len(self._messages)
 
+    def since(self, start: int) -> list[Message]:
+        """The messages from ``start`` on; those before them are not looked at."""
+        return self._messages[start:]
+
     @property
     def turn(self) -> int:
         """A number that no later request of this conversation has, even after compaction."""

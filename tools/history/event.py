@@ -42,10 +42,13 @@ Kind = Literal[
     "plan",  # in plan mode: a call that was not made, as a step; or the file that steps were written to
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+# None of them is the last event of a run.
+GOING_ON: Final[tuple[Kind, ...]] = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
 LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 
+_HEAD: Final = re.compile(r"\(([a-z][a-z0-9-]*)[ )]")
 LONGEST_KEPT: Final = 20_000  # characters of an event that is kept as it was read
 
 _HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
@@ -88,6 +91,10 @@ class Event:
         """The content without secrets, for display."""
         args = dict(_read(self.shown, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
+
+    def says(self, data: Mapping[str, Any]) -> bool:
+        """Whether its content would be written as this. If so, it need not be read."""
+        return self.text == event_form(self.kind, self.seq, self.at, self.run, self.parent, self.key, data)
 
     @property
     def id(self) -> str:
@@ -195,6 +202,13 @@ def read_form(data: Any) -> CallForm:
         return _read(str(data))
     args = {name: _meant(value) for name, value in data["args"].items()}
     return CallForm(data["tool"], args, tuple(_meant(value) for value in data["positional"]))
+
+
+def tool_of(data: Any) -> str:
+    """The tool of the call that ``written_form`` stored."""
+    if not isinstance(data, Mapping) and (head := _HEAD.match(data)):
+        return head[1]
+    return read_form(data).tool
 
 
 def _meant(spelt: Mapping[str, Any]) -> Any:

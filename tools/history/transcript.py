@@ -34,6 +34,7 @@ from quoth.tools.history.event import (
     read_event,
     written_form,
 )
+from quoth.tools.history.outline import MARKED, Outline
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -43,7 +44,13 @@ PAGE, FEW = 200, 8
 
 
 def _is_marked(event: Event) -> bool:
-    """Whether the columns of an event agree with the fields in its form."""
+    """Whether the columns of an event agree with the fields in its form. The fields stand at its beginning
+    and the status is said once, as we write it; a form in which it is otherwise is read."""
+    marks = event_form(event.kind, event.seq, event.at, event.run, event.parent, event.key, {})[:-1]
+    status = f':status "{event.status}"' if event.status else ""
+    count = event.shown.count(":status")
+    if event.shown.startswith(f"{marks} ") and count == bool(status) and status in event.shown:
+        return True
     try:
         said = read_event(event.session, event.shown, "")
     except TranscriptError:  # that it cannot be read is another fault
@@ -55,6 +62,7 @@ def _is_marked(event: Event) -> bool:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+ONE = f"SELECT {COLUMNS} FROM events WHERE session = ? AND"  # noqa: S608
 WITH_SECRETS = "events INDEXED BY events_secret"  # SQLite would rather read the whole session
 RUNS = "FROM events INDEXED BY events_begun WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0"
 _KEYWORD = re.compile(r":([\w-]{4,40})")
@@ -129,6 +137,11 @@ class Transcript:
             raise StoreError("The transcript could not be written", error.why) from None
 
     @property
+    def outline(self) -> Outline:
+        """What the columns of all events tell."""
+        return Outline(self._store)
+
+    @property
     def undone(self) -> int:
         """How many transactions were rolled back; an event written in one of them may be missing."""
         return self._store().undone
@@ -143,6 +156,11 @@ class Transcript:
         for secret in self._secrets.get(session, ()):
             text = text.replace(secret, SECRET)
         return redact(text)
+
+    def at(self, session: str, seq: int) -> Event | None:
+        """The event with that sequence number."""
+        found = self._store().execute(f"{ONE} seq = ?", (session, seq))
+        return _event(found[0]) if found else None
 
     def events(
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
@@ -243,7 +261,7 @@ class Transcript:
     def count(self, session: str, kind: Kind) -> int:
         """The number of events of that kind in a session; a call that was resumed counts once."""
         sql = (
-            "SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM events"
+            f"SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM {MARKED}"  # noqa: S608
             " WHERE session = ? AND kind = ?"
         )
         ((count,),) = self._store().execute(sql, (session, kind))
@@ -285,11 +303,7 @@ class Transcript:
     def sessions(self) -> list[tuple[str, int, str, str]]:
         """Each session with its number of events and the times of its first and last one, ordered by the
         last time."""
-        sql = (
-            "SELECT session, count(*), min(at), max(at) FROM events GROUP BY session"
-            " ORDER BY max(at), session"
-        )
-        return [(str(name), int(n), str(a), str(z)) for name, n, a, z in self._store().execute(sql)]
+        return [*self.outline.sessions()]
 
     def verify(self, session: str) -> None:
         """Raise TranscriptError at the first event that was altered."""
@@ -334,28 +348,31 @@ class Transcript:
         found = self._store().execute("SELECT events FROM imported WHERE session = ?", (session,))
         return int(found[0][0]) if found else 0
 
-    def remove(self, session: str) -> None:
-        """Delete a session with its pending requests and suspended programs. The audit keeps its calls."""
+    def remove(self, *sessions: str) -> None:
+        """Delete sessions with their pending requests and suspended programs. The audit keeps their calls."""
         with self._store().transaction() as execute:
-            searched = execute("SELECT 1 FROM indexed_sessions WHERE session = ?", (session,))
-            for table in (
-                "events",
-                "receipts",
-                "snapshots",
-                "grants",
-                "texts",
-                "imported",
-                "indexed_sessions",
-                "writes",
-            ):
-                execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            searched = False
+            for session in sessions:
+                searched |= bool(execute("SELECT 1 FROM indexed_sessions WHERE session = ?", (session,)))
+                execute(
+                    "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)",
+                    (session,),
+                )
+                for table in (
+                    "events",
+                    "receipts",
+                    "snapshots",
+                    "grants",
+                    "texts",
+                    "imported",
+                    "indexed_sessions",
+                    "writes",
+                    "requests",
+                ):
+                    execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             self._store().known.clear()
             execute("DELETE FROM contents WHERE sha256 NOT IN (SELECT before FROM writes WHERE before > '')")
-            execute(
-                "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
-            )
-            execute("DELETE FROM requests WHERE session = ?", (session,))
-            if searched:  # its words would stay in the index of the search until they are merged away
+            if searched:  # their words would stay in the index of the search until they are merged away
                 execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
 
 

@@ -1,7 +1,7 @@
 """Locks between processes: small files in the user's state folder, locked with flock.
 
-A lock ends with its process, so none is ever stale: a file that is left behind locks nothing. Knows locks by
-name; it must not know what they protect.
+A lock ends with its process, so none is ever stale: a file that is left behind locks nothing, and ``sweep``
+deletes old ones. Knows locks by name; it must not know what they protect.
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
     try:
         try:
             private_folder(path.parent)
-            lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             if seconds is None:
                 seconds = LOOK_SECONDS if refusal else WAIT_SECONDS
-            taken = _taken_within(lock, seconds)
+            while True:
+                lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+                if not (taken := _taken_within(lock, seconds)) or _is_at(lock, path):
+                    break
+                os.close(lock)  # the file was swept away before we had it, and locks nothing any more
+                lock = -1
         except OSError as error:
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
         if not taken:
@@ -56,6 +60,30 @@ def is_held(name: str) -> bool:
         return not _taken(lock, fcntl.LOCK_SH)  # shared, so that who looks does not stop others who look
     finally:
         os.close(lock)
+
+
+def sweep(before: float, *, dry: bool = False) -> int:
+    """Delete the lock files that were made before a time, in seconds, and that nobody holds; their number."""
+    count = 0
+    for path in (state_dir() / "locks").glob("*.lock"):
+        with contextlib.suppress(OSError):
+            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                if os.fstat(lock).st_mtime < before and _taken(lock, fcntl.LOCK_EX):
+                    count += 1
+                    if not dry:
+                        path.unlink()
+            finally:
+                os.close(lock)
+    return count
+
+
+def _is_at(lock: int, path: Path) -> bool:
+    """Whether the open file is the one that is at this path now."""
+    try:
+        return os.path.samestat(os.fstat(lock), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _taken_within(lock: int, seconds: float) -> bool:

@@ -375,4 +375,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE requests ADD COLUMN origins TEXT NOT NULL DEFAULT '';
     """,
+    """
+    DROP INDEX events_run;
+    CREATE INDEX events_run ON events (session, run, seq, kind, key, status, at);
+    CREATE INDEX audit_tool ON audit (tool, seq);
+    """,
 )

@@ -274,8 +274,8 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["xyz"],
         "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
         "audit, policy, trust, pending, approve, deny, answer, memory, knowledge, catalog, remind, sessions, "
-        "log, fork, export, import, rm, undo, diff, stats, resume, replay, lift, worker, help, doctor, new, "
-        "completion.",
+        "log, fork, export, import, rm, gc, undo, diff, stats, resume, replay, lift, worker, help, doctor, "
+        "new, completion.",
     ),
     (["ls"], "There is no command ls. Did you mean sessions?"),
     (["ask", "What is this?"], "There is no command ask. Did you mean run?"),

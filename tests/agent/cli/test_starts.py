@@ -44,6 +44,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "lift": (["lift", "s2"], 0, ""),
     "remind": (["remind"], 0, ""),
     "rm": (["rm", "s2", "--yes"], 0, ""),
+    "gc": (["gc", "--dry-run"], 0, ""),
     "help": (["help"], 0, "start "),
     "stats": (["stats"], 0, "day  "),
     "doctor": (["doctor"], 0, "ok  sandbox"),

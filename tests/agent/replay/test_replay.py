@@ -127,6 +127,24 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
+def test_each_step_is_read_as_often_in_a_long_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And few of its events at all: what is written now as it was then need not be read."""
+    from quoth.tools.history import event
+
+    read, reads = event._read, []
+    monkeypatch.setattr(event, "_read", lambda text, *more: reads.append(text) or read(text, *more))
+    counts: list[int] = []
+    for session, steps in (("s", 5), ("t", 10), ("u", 15)):
+        calls = [f'(sell :fruit "plum {number}")' for number in range(steps)]
+        shop.runs(*calls, "Sold.", session=session)
+        event._read_once.cache_clear()
+        reads.clear()
+        with shop.agent(model="ollama:nobody", base_url="http://127.0.0.1:9") as agent:
+            assert agent.replay(session).same
+        counts.append(len(reads))
+    assert counts[2] - counts[1] == counts[1] - counts[0] <= 4 * 5
+
+
 # What is as recorded
 
 

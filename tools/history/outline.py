@@ -1,0 +1,132 @@
+# ruff: noqa: S608  all that is put into a statement stands in this file
+"""What the columns of events tell without their forms: which sessions there are, and what is unfinished.
+
+Knows the table of events and its indexes alone, so that ten thousand sessions cost one query, and a run of
+5,000 steps a few looks into an index. It must not know what an event says, nor whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from quoth.tools.history.event import GOING_ON
+from quoth.tools.storage.database import Store
+
+MARKED: Final = "events INDEXED BY events_run"  # which holds all columns that are read here
+_BEGUN: Final = "events AS b INDEXED BY events_begun"
+
+
+def _marked(name: str) -> str:
+    return f"events AS {name} INDEXED BY events_run"
+
+
+_KINDS: Final = ", ".join(f"'{kind}'" for kind in ("end", *GOING_ON))
+# The status of a run ``b``: empty while it has no end, or was gone on with since.
+_STATE: Final = (
+    f"(SELECT CASE kind WHEN 'end' THEN status ELSE '' END FROM {MARKED} WHERE session = b.session"
+    f" AND run = b.run AND kind IN ({_KINDS}) ORDER BY seq DESC LIMIT 1)"
+)
+_OWN_RUN: Final = "b.kind = 'stimulus' AND instr(b.run, '/') = 0"
+_OWN_CALL: Final = "run = '' AND kind IN ('call', 'receipt') AND instr(key, '/') = 0"
+# Whether the session of ``e`` has a person's call without a result.
+_CALL_WAITS: Final = (
+    f"EXISTS (SELECT 1 FROM {_marked('c')} WHERE c.session = e.session AND c.run = '' AND c.kind = 'call'"
+    f" AND instr(c.key, '/') = 0 AND NOT EXISTS (SELECT 1 FROM {_marked('r')} WHERE r.session = c.session"
+    " AND r.run = '' AND r.seq > c.seq AND r.kind = 'receipt' AND r.key = c.key AND r.status != 'pending'))"
+)
+_HAS_RUN: Final = f"EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session AND {_OWN_RUN})"
+_HAS_FLIGHT: Final = (
+    "EXISTS (SELECT 1 FROM events INDEXED BY events_flight WHERE session = e.session AND kind = 'flight')"
+)
+_LATEST: Final = "max(at) DESC, session DESC"
+
+
+class Row(NamedTuple):
+    """A session, its number of events, and the times of its first and last one."""
+
+    session: str
+    events: int
+    first: str
+    last: str
+
+
+class Begun(NamedTuple):
+    """A run or a person's call that is unfinished: its last ``status``, and the event with which it began."""
+
+    name: str
+    seq: int
+    status: str
+
+
+class Outline:
+    """The outline of all transcripts in a store."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    def sessions(self, last: int | None = None, *, every: bool = True) -> list[Row]:
+        """The sessions, or the ``last`` of them, ordered by the time of their last event. Not ``every`` one:
+        those with a run or a flight, or where a person's call waits."""
+        having = "" if every else f" HAVING {_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS}"
+        sql = (
+            f"SELECT session, count(*), min(at), max(at) FROM {_marked('e')} GROUP BY session{having}"
+            f" ORDER BY {_LATEST} LIMIT ?"
+        )
+        found = self._store().execute(sql, (-1 if last is None else last,))
+        return [Row(*row) for row in reversed(found)]
+
+    def waiting(self) -> list[str]:
+        """The sessions in which a run or call is unfinished, and perhaps others, the latest last."""
+        sql = (
+            f"SELECT session FROM {_marked('e')} GROUP BY session HAVING {_CALL_WAITS}"
+            f" OR EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session AND {_OWN_RUN}"
+            f" AND {_STATE} IS NOT 'done') ORDER BY max(at), session"
+        )
+        return [str(name) for (name,) in self._store().execute(sql)]
+
+    def awaited(self) -> set[str]:
+        """The sessions with a flight that is not done, or with a question that a person has not decided."""
+        sql = (
+            "SELECT session FROM events INDEXED BY events_flight WHERE kind = 'flight' GROUP BY session, key"
+            " HAVING sum(status = 'done') = 0"
+            " UNION SELECT session FROM requests WHERE state = 'pending'"
+        )
+        return {str(name) for (name,) in self._store().execute(sql)}
+
+    def is_there(self, session: str) -> bool:
+        """Whether a session has an event."""
+        return bool(self._store().execute("SELECT 1 FROM events WHERE session = ? LIMIT 1", (session,)))
+
+    def unfinished(self, session: str) -> list[Begun]:
+        """The runs that have not ended as done, in the order in which they began, and among them a person's
+        calls without a result."""
+        found = self._calls(session)
+        sql = (
+            f"SELECT b.run, b.seq, {_STATE} FROM {_BEGUN} WHERE b.session = ? AND {_OWN_RUN}"
+            f" AND {_STATE} IS NOT 'done' AND NOT EXISTS (SELECT 1 FROM {MARKED} WHERE session = b.session"
+            " AND run = b.run AND kind = 'end' AND status = 'done')"
+        )
+        runs = [Begun(run, seq, status or "") for run, seq, status in self._store().execute(sql, (session,))]
+        return sorted([*runs, *found], key=lambda one: one.seq)
+
+    def has_pending(self, session: str, run: str) -> bool:
+        """Whether a call of the run has waited for a person; it may have its result by now."""
+        sql = (
+            f"SELECT 1 FROM {MARKED} WHERE session = ? AND run = ?"
+            " AND kind = 'receipt' AND status = 'pending' LIMIT 1"
+        )
+        return bool(self._store().execute(sql, (session, run)))
+
+    def _calls(self, session: str) -> list[Begun]:
+        sql = f"SELECT key, seq, kind, status FROM {MARKED} WHERE session = ? AND {_OWN_CALL} ORDER BY seq"
+        begun: dict[str, Begun] = {}
+        found: dict[str, Begun] = {}
+        for key, seq, kind, status in self._store().execute(sql, (session,)):
+            if kind == "call":
+                begun[key] = found[key] = Begun(key, seq, "")
+            elif status != "pending":
+                found.pop(key, None)
+            elif key in begun:
+                found[key] = begun[key]._replace(status="pending")
+        return list(found.values())
