@@ -39,6 +39,7 @@ from quoth.agent.run.own_programs import OwnPrograms, boundary_of
 from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
+from quoth.agent.session.drift import told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.session.session import Session
@@ -350,7 +351,7 @@ class Host(EventSource):
         return {
             "user": self.user,
             **self._options,
-            "versions": {tool.name: tool.outline for tool in self.table if not tool.remote},
+            "versions": told_versions(tool for tool in self.table if not tool.remote),
             **({} if self._remote is None else {"remote-versions": self._remote.versions}),
             "rules": self.policy.digest,
         }
@@ -377,7 +378,7 @@ class Host(EventSource):
         self.catalog = self.catalog.of(self.listed())
         self.broker.use(table)
         self.call_log.also_hide(table.secrets)
-        self._session.open_again(self.given())
+        self._session.open_again(self.given)
 
     def interrupt(self) -> bool:
         """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says

@@ -1,0 +1,100 @@
+"""A schema made without an input model is the one that pydantic makes of the model, to the order of words."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import json
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, SecretStr
+from words import gateway, tool
+
+from quoth.tools.errors import DefinitionError
+from quoth.tools.lisp.printer import Code
+from quoth.tools.loading import load_tools
+from quoth.tools.registry import tool as tools
+from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.parameters import Param, build_model, json_schema, make_param
+from quoth.tools.registry.plain_schema import plain_schema
+
+
+class Colour(enum.Enum):
+    """What it looks like."""
+
+    red = "r"
+    blue = "b"
+
+
+class Fruit(BaseModel):
+    """A fruit."""
+
+    title: str = Field("pear", description="Its name")
+    colour: Colour = Colour.red
+    like: list[int] | None = None
+
+
+TYPES: list[Any] = [
+    str, int, float, bool, list, dict, Any, Code, WorkspacePath, list[str], list[Any], dict[str, int],
+    dict[str, Any], str | None, int | None, str | int | None, str | WorkspacePath, list[str | None],
+    Literal["a", "b"], Literal["a"], Literal[1], bool | int, str | Any, dict[str, list[int]],
+    WorkspacePath | None, Fruit, list[Fruit], Fruit | None, Colour, SecretStr, Annotated[int, Field(gt=1)],
+]  # fmt: skip
+SPECS: list[dict[str, Any]] = [
+    {}, {"doc": "What it is"}, {"default": None}, {"default": None, "doc": "d"}, {"min": 1},
+    {"min": 1.5, "max": 5}, {"default": None, "min": 1}, {"default": 3, "max": 4}, {"default": "x"},
+    {"default": []}, {"default": True}, {"choices": ["a", "b"]}, {"choices": [2]},
+    {"choices": ["a"], "default": None}, {"choices": [True, False]},
+]  # fmt: skip
+
+
+def params() -> list[Param]:
+    found = []
+    for hint, spec in itertools.product(TYPES, SPECS):
+        try:
+            found.append(make_param("probe", "it", {"type": hint, **spec}))
+        except DefinitionError:
+            continue
+    return found
+
+
+def test_it_is_the_schema_of_the_model() -> None:
+    made = params()
+    assert len(made) > 150
+    for param in made:
+        assert json.dumps(plain_schema([param])) == json.dumps(json_schema(build_model("probe", [param])))
+
+
+def test_it_is_that_of_the_tools_that_ship() -> None:
+    for known in load_tools([], knowledge=True):
+        assert json.dumps(plain_schema(known.params)) == json.dumps(json_schema(known.model))
+
+
+@pytest.mark.parametrize(
+    "spec", [{"type": dict[int, str]}, {"type": Literal["a", 1]}, {"type": str | int, "default": (1, 2)}]
+)
+def test_what_pydantic_has_rules_of_its_own_for_is_left_to_it(spec: dict[str, Any]) -> None:
+    assert plain_schema([make_param("probe", "it", spec)]) is None
+    schema = tool(params={"it": spec}).schema
+    assert schema == json_schema(build_model("probe", [make_param("probe", "it", spec)]))
+
+
+def test_a_schema_that_somebody_changes_is_nobody_elses() -> None:
+    one, other = (tool(params={"it": {"type": list[str]}}) for _ in "ab")
+    one.schema["properties"]["it"]["items"]["type"] = "integer"
+    assert other.schema["properties"]["it"]["items"] == {"type": "string"}
+
+
+def test_a_call_compiles_the_model_of_its_own_tool_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+
+    def build(name: str, params: Any) -> Any:
+        compiled.append(name)
+        return build_model(name, params)
+
+    monkeypatch.setattr(tools, "build_model", build)
+    here = gateway(*(tool(f"tool-{number}") for number in range(100)))
+    assert here.pass_through("(tool-7)").ok
+    assert here.rows[0]["schema_hash"] == here.door.table.schema_hash
+    assert compiled == ["tool-7"]
