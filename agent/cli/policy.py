@@ -117,6 +117,7 @@ def example(options: Options) -> int:
 def explain(options: ExplainOptions) -> int:
     """Print every rule that matches a call, the one that decides, and the default without rules."""
     from quoth.agent.run.judgement import judged
+    from quoth.agent.session.origins import is_typed
     from quoth.agent.terminal.policy_page import explanation_lines
     from quoth.tools.call.call import ROUTES
     from quoth.tools.lisp.forms import canonical
@@ -133,6 +134,11 @@ def explain(options: ExplainOptions) -> int:
     if options.nested:
         marks |= {"route": "program", "depth": 1, "parent": "a program"}
     call, why, limits = judged(agent, text_of(options.form), **marks)
+    if is_typed(call) and any(
+        layer.orders.careful or any(rule.origins for rule in layer.orders.rules)
+        for layer in agent.policy.layers
+    ):
+        complain("The values of a form that you type are your own words; as a model's call: --route reply")
     if options.json:
         print_json(_as_json(why, limits) | {"form": canonical(call.form), "written": list(call.written)})
     else:
@@ -174,6 +180,7 @@ def _as_json(why: Explanation, limits: list[Limit]) -> dict[str, Any]:
     return {
         "verdict": why.verdict.kind,
         "reason": why.verdict.reason,
+        "rule": why.verdict.rule,
         "origin": why.verdict.origin,
         "decided_by": None if why.decided is None else _rule_json(why.decided),
         "matches": [_rule_json(match) for match in why.matches],

@@ -51,11 +51,11 @@ def tools(options: ToolsOptions) -> int:
         from quoth.agent.cli.tool_tests import test_tools
 
         return test_tools(options, options.file)
-    from quoth.tools.registry.roles import roles_data
-
     table = _for_user(options, tools_of(options))
     if options.name == "test" and "test" not in table:
         raise UsageError("Name the file whose examples are to be tested: quoth tools test FILE")
+    if options.name or options.json:
+        from quoth.tools.registry.roles import roles_data
     if options.name:
         from quoth.agent.terminal.tool_page import expansions, tool_page
 

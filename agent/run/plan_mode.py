@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from quoth.agent.plan.check_forms import unknown_in
 from quoth.agent.plan.drafting import DraftStep, draft
 from quoth.agent.reply import WrittenPlan
-from quoth.agent.terminal.origins import origin_lines
 from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
@@ -25,7 +24,6 @@ from quoth.tools.history.event import Event, read_form, written_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.places import WORKSPACE_FOLDER
-from quoth.tools.registry.roles import destinations
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.atomic import replace_file
 
@@ -222,6 +220,9 @@ def _steps_in(events: Sequence[Event]) -> list[Event]:
 
 def _led(call: Call, tool: CognitiveTool) -> list[str]:
     """Where the destinations of a call, and links in its texts, come from that nobody has named."""
+    from quoth.agent.terminal.origins import origin_lines  # here: few runs make a plan
+    from quoth.tools.registry.roles import destinations
+
     aims = {one.name for one in destinations(tool) if not one.outside}
     unknown = [one for one in call.origins() if not one.known]
     led = [one for one in unknown if one.argument in aims or (one.kind == "text" and one.values)]

@@ -17,8 +17,9 @@ from typing import Any
 import hy.models as m
 
 from quoth.agent.session.quotation import label_of
-from quoth.tools.call.call import PROGRAMS, Call, Route, new_call
-from quoth.tools.call.origin import MODEL, Origin, Origins
+from quoth.tools.call.call import PROGRAMS, TYPED, Call, Route, new_call
+from quoth.tools.call.context import Origins
+from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.history.event import Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
@@ -29,10 +30,10 @@ from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 SESSIONS = 16  # whose indexes are kept at hand; that of another is read from its transcript again
-TYPED = frozenset({"call", "eval", "repl", "python"})  # the ways of what a person has written as a form
 ASKS = "ask-person"
 SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
 GIVEN, PLAN = "what was given with the task", "the plan"
+HERE = "what the model was told of this folder"
 NAME = 60  # characters of a name that a person reads
 HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
 
@@ -136,9 +137,9 @@ class SessionOrigins:
             self._index.text(PLAN, data["text"])
         else:
             self._index.say(data["text"], user)
-        for name in ("surroundings", "data", "news"):
+        for name, what in (("surroundings", HERE), ("data", GIVEN), ("news", GIVEN)):
             if data.get(name):
-                self._index.text(GIVEN, data[name])
+                self._index.text(what, data[name])
         for file in data.get("files", ()):
             if file.get("text"):
                 self._index.text(_named("the file", file.get("name")), file["text"])

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.output import colored, set_in
+from quoth.tools.call.call import TYPED
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.tools.call.argument_origin import ArgumentOrigin
+    from quoth.tools.call.origin import ArgumentOrigin
 
 SIGN, NO_SIGN = "! ", "  "
 MORE = "    … "
-TYPED = ("call", "eval", "repl", "python")  # the routes by which a person's own words come
 
 
 def origin_lines(
@@ -43,7 +43,7 @@ def origin_lines(
     for (known, words, _), names in told.items():
         sign = f"{margin}{NO_SIGN if known else SIGN}"
         text = visible(f"{', '.join(dict.fromkeys(names))}: {words}")
-        line = f"{sign}{set_in(text, margin + MORE, columns, len(sign))}"
+        line = f"{sign}{set_in(text, margin + MORE, columns, len(sign), words=True)}"
         lines.append(line if known or not color else colored(line, "yellow"))
     return lines
 

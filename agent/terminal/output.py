@@ -133,10 +133,10 @@ def shown(text: str) -> str:
     return printable(text, "\n\t")
 
 
-def set_in(text: str, margin: str, columns: int, first: int = 0) -> str:
+def set_in(text: str, margin: str, columns: int, first: int = 0, *, words: bool = False) -> str:
     """The text with a margin before each row but the first, which begins at column ``first``. Rows that a
     screen of so many columns (0: there is none) would break by itself are broken here, so that none begins
-    without a margin."""
+    without a margin: at a blank, if ``words``."""
     if not columns:
         return text.replace("\n", f"\n{margin}")
     from rich.cells import chop_cells
@@ -144,6 +144,12 @@ def set_in(text: str, margin: str, columns: int, first: int = 0) -> str:
     rows: list[str] = []
     for line in text.expandtabs().split("\n"):
         begin, *rest = chop_cells(line, max(columns - (len(margin) if rows else first) - 1, 10)) or [""]
+        while words and rest:
+            kept = begin.rpartition(" ")[0] or begin
+            rows.append(kept)
+            begin, *rest = chop_cells(
+                line := line[len(kept) :].lstrip(), max(columns - len(margin) - 1, 10)
+            ) or [""]
         rows += [begin, *(chop_cells("".join(rest), max(columns - len(margin) - 1, 10)) if rest else ())]
     return f"\n{margin}".join(rows)
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from quoth.tools.lisp.forms import canonical
 from quoth.tools.policy.model import CAREFUL
-from quoth.tools.text import number_of
+from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.tools.call.call import Call, Verdict
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match, RulesPolicy
+
+FORM = 400  # characters of a call of a session
 
 
 def rules_line(policy: RulesPolicy) -> str:
@@ -57,10 +59,11 @@ def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list
     if why.decided is not None:
         rule = "Without rules" if why.default.rule != CAREFUL else "By (careful) alone"
         lines.append(f"{rule}: {why.default.kind}, for {visible(why.default.reason)}.")
+    elif why.verdict.rule == CAREFUL:
+        lines.append("No rule decides; (careful) does.")
     elif not why.matches and not limits:
         named = " One that allows it has to name :network." if call.form.args.get("network") is True else ""
-        careful = "; (careful) decides" if why.verdict.rule == CAREFUL else ""
-        lines.append(f"No rule matches{careful}.{named}")
+        lines.append(f"No rule matches.{named}")
     return lines
 
 
@@ -78,7 +81,7 @@ def _standing(match: Match, why: Explanation) -> str:
 
 def past_call_lines(name: str, form: str, said: Verdict) -> list[str]:
     """How a call of a session is judged now."""
-    return [f"{name}  {said.kind:<5}  {visible(form)}", f"    {visible(said.reason)}."]
+    return [f"{name}  {said.kind:<5}  {short(visible(form), FORM)}", f"    {visible(said.reason)}."]
 
 
 def past_calls_line(session: str, counts: Mapping[str, int]) -> str:

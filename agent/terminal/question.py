@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
 from quoth.agent.terminal.forms import command_line, folded, laid_out, margined, standing, stands
-from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import may_draw, set_in
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import Redactor
@@ -25,7 +24,7 @@ from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
-    from quoth.tools.call.argument_origin import ArgumentOrigin
+    from quoth.tools.call.origin import ArgumentOrigin
     from quoth.tools.registry.table import CognitiveTool
 
 ROOM = 10  # lines of the screen for what stands around the form
@@ -60,6 +59,8 @@ def question(
     cut = _cut(head, rows)
     left = max(rows - cut.count("\n"), LOWEST)
     below, all_drawn = changes_text(different, changes, columns, color=color, rows=left)
+    from quoth.agent.terminal.origins import origin_lines  # here: few runs ask
+
     notes = origin_lines(origins, route, columns, margin="  ", color=color)
     notes += _notes(form, hide.text(reason), columns)
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]

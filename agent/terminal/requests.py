@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
 from quoth.agent.terminal.person import require_person
 from quoth.tools.text import exact_time, one_line
@@ -146,8 +145,14 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
         where,
     ]
     begin, *more = filter(None, lines)
-    origins = origin_lines(request.origins, request.route, _columns(), margin=" " * 7)
-    return "\n".join([begin, *origins, *(f"{' ' * 7}{line}" for line in more)])
+    return "\n".join([begin, *_origins(request, margin=" " * 7), *(f"{' ' * 7}{line}" for line in more)])
+
+
+def _origins(request: Request, **how: Any) -> list[str]:
+    """Where the arguments came from when it was asked."""
+    from quoth.agent.terminal.origins import origin_lines  # here: most commands show no request
+
+    return origin_lines(request.origins, request.route, _columns(), **how)
 
 
 def _command_line(request: Request) -> str:
@@ -193,8 +198,7 @@ def page(
         "decided": _fate(request, now),
     }
     lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
-    origins = origin_lines(request.origins, request.route, _columns(), color=color)
-    return "\n".join([f"{request.id}  {form}", *below, *origins, *lines])
+    return "\n".join([f"{request.id}  {form}", *below, *_origins(request, color=color), *lines])
 
 
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:

@@ -15,7 +15,7 @@ from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
-    from quoth.tools.call.argument_origin import ArgumentOrigin
+    from quoth.tools.call.origin import ArgumentOrigin
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
@@ -37,6 +37,7 @@ Route = Literal[
     "remote",
 ]
 ROUTES: tuple[Route, ...] = get_args(Route)
+TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})  # of what a person has typed
 
 
 @dataclass(frozen=True)

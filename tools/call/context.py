@@ -18,7 +18,7 @@ from quoth.tools.lisp.forms import CallForm
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import PausableClock
     from quoth.tools.call.keeping import Keeper
-    from quoth.tools.call.origin import Origins
+    from quoth.tools.call.origin import Origin
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -34,6 +34,15 @@ if TYPE_CHECKING:
     )
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.program.compiler import Program
+
+
+class Origins(Protocol):
+    """What a session has seen so far."""
+
+    def find(self, value: Any, call: Call) -> Origin:
+        """Where one text or number of this call comes from. What a person has typed, or approved as the form
+        of a plan, is in the task."""
+        ...
 
 
 class Dispatch(Protocol):

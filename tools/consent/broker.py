@@ -36,7 +36,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quoth.tools.call.argument_origin import to_text
 from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.ports import QUOTED, Answer, Audit
 from quoth.tools.call.redaction import Redactor
@@ -334,8 +333,8 @@ class Broker(Decisions):
             form = from_model(read_one(row.edited))
             instead = replace(call, id=secrets.token_hex(5), form=form)
             more: dict[str, Any] = {"form": "", "state": "decided", "decision": "once", "decided": rows.now}
-            reason, who = f"{row.id} was edited", {"decider": row.decider, "used_by": instead.id}
-            self._insert(rows, tool, instead, reason, EDITED_SECONDS, **more, **who)
+            more |= {"decider": row.decider, "used_by": instead.id}
+            self._insert(rows, tool, instead, f"{row.id} was edited", EDITED_SECONDS, **more)
             return EditedCall(form, f"edited by {_who(row.decider)} (request {row.id})", instead.id)
         return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")
 
@@ -361,7 +360,7 @@ class Broker(Decisions):
             rows.prune()
             return self._insert(rows, tool, call, reason, PENDING_SECONDS, origins)
 
-        origins = to_text(call.origins())  # before the store is locked
+        origins = call.origins()  # before the store is locked
         with self._opening:  # of two equal questions at once, each asks about a request of its own
             opened = self._rows.change(call.session, call.user, act)
             if asking:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from quoth.tools.call.argument_origin import to_text
 from quoth.tools.call.call import Call
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
@@ -77,7 +76,7 @@ class Decisions(RequestStore):
         )
         shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
         number = len(plan["shapes"])
-        origins = to_text(call.origins())  # before the store is locked
+        origins = call.origins()  # before the store is locked
         reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"
         run_of = call.key or call.id if bound else ""
 

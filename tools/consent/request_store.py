@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import BEGUN_BEFORE, Audit
@@ -31,6 +31,9 @@ from quoth.tools.policy.scope import (
 )
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
+
+if TYPE_CHECKING:
+    from quoth.tools.call.origin import ArgumentOrigin
 
 PENDING_SECONDS = 7 * 86400.0
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is taken for another
@@ -90,7 +93,7 @@ class RequestStore:
         call: Call,
         reason: str,
         seconds: float,
-        origins: str = "",
+        origins: Sequence[ArgumentOrigin] = (),
         **more: Any,
     ) -> str:
         """Insert a request and return its id; ``more`` are the columns of one already decided."""
@@ -120,8 +123,11 @@ class RequestStore:
             "asked": rows.now,
             "expires": rows.now + seconds,
             "channel": self.channel,
-            "origins": origins,
         }
+        if origins:
+            from quoth.tools.call.origin import to_text  # here: of most calls nobody is asked
+
+            values["origins"] = to_text(origins)
         rows.add(Row(**values | more))
         return name
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
-from quoth.tools.call.argument_origin import of_text
 from quoth.tools.consent.requests import Request
 from quoth.tools.errors import ANSWER
 from quoth.tools.storage.database import Statement, Store
@@ -76,8 +75,12 @@ class Row:
             from quoth.tools.call.question import question_in  # here: few requests ask one
 
             form, question = question_in(form) or (form, None)
-        origins = of_text(self.origins)
-        return Request(**more | {"form": form, "touches": touches, "question": question, "origins": origins})
+        more |= {"form": form, "touches": touches, "question": question, "origins": ()}
+        if self.origins:
+            from quoth.tools.call.origin import of_text  # here: most commands show no request
+
+            more["origins"] = of_text(self.origins)
+        return Request(**more)
 
 
 class Rows(Protocol):

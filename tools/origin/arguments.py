@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
-from quoth.tools.call.argument_origin import ArgumentOrigin
 from quoth.tools.call.call import Call, _inner
-from quoth.tools.call.origin import Origin, OriginKind, Origins
+from quoth.tools.call.context import Origins
+from quoth.tools.call.origin import ArgumentOrigin, Origin
 from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import PERMISSION
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.leaves import leaves
 from quoth.tools.origin.links import links
-from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
 LOOKED_UP = 100  # values of one argument, and links in it
 NAMED = 3  # of those with one origin; the others are counted
-ORDER = get_args(OriginKind)  # the strongest first
 VALUE_CHARS, WORDS_CHARS = 60, 120
 
 
@@ -41,10 +39,6 @@ def origins_of_arguments(
     defaults = {param.name: param.default for param in tool.params if not param.required}
     objects = {param.name for param in tool.params if param.own is not None}  # for the body alone
 
-    def find(value: Any) -> Origin:
-        spellings = [value, value.written] if isinstance(value, WorkspacePath) else [value]
-        return min((origins.find(one, call) for one in spellings), key=lambda one: ORDER.index(one.kind))
-
     def bare(text: str, chars: int) -> str:
         return short(encodable(redact(hide.text(text)[: 20 * chars])), chars)
 
@@ -54,7 +48,7 @@ def origins_of_arguments(
         # The tool's own default stands in the form where it is a path that leads elsewhere.
         if name == PERMISSION or getattr(value, "written", value) == defaults.get(name):
             continue
-        for (kind, words), values in _parts(value, find):
+        for (kind, words), values in _parts(value, lambda one: origins.find(one, call)):
             shown = [] if name in secret else [bare(str(value), VALUE_CHARS) for value in values[:NAMED]]
             more = max(0, len(values) - NAMED) if shown else 0
             told.append(ArgumentOrigin(name, kind, bare(words, WORDS_CHARS), tuple(shown), more))

@@ -16,12 +16,13 @@ from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
-from quoth.tools.call.origin import MODEL, Origin
+from quoth.tools.call.origin import KINDS, MODEL, Origin
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.origin.leaves import is_link, leaves
 from quoth.tools.origin.links import links
 from quoth.tools.origin.spelling import fold, number, spelling
 from quoth.tools.origin.words import Words, stands
+from quoth.tools.registry.param_types import WorkspacePath
 
 MAX_TEXT: Final = 8_000_000  # characters of all texts together
 MAX_FIELDS: Final = 100_000  # values of fields
@@ -81,7 +82,11 @@ class OriginIndex:
         self._add(self._digest_given, args, user)
 
     def find(self, value: Any, user: str = "") -> Origin:
-        """Where one text or number comes from, in a call of this user."""
+        """Where one text or number comes from, in a call of this user. A path is looked up as it was written,
+        too, for the person may have spelt it so."""
+        if isinstance(value, WorkspacePath) and value.written != value:
+            both = [self.find(spelt, user) for spelt in (str(value), value.written)]
+            return min(both, key=lambda origin: KINDS.index(origin.kind))
         key = spelling(value)
         if not key:
             return MODEL
@@ -145,7 +150,7 @@ class OriginIndex:
         for leaf in leaves(args):
             if self._is_known(spelling(leaf), user):
                 continue
-            for part in (leaf, *_parts(leaf)):
+            for part in (leaf, *_pieces(leaf)):
                 key = spelling(part)
                 if key and len(self._barred) <= MAX_BARRED and not self._is_known(key, user):
                     self._barred.add(key)
@@ -240,7 +245,7 @@ def _is_short(text: str) -> bool:
     return len(text) <= LONGEST_FIELD and not _LINE.search(text)
 
 
-def _parts(text: Any) -> Iterator[str]:
+def _pieces(text: Any) -> Iterator[str]:
     """What a tool can cut out of a text it was given: the links in it, what stands between lines, commas and
     colons, and the words of a short one."""
     for plain in {text, unquote(text)} if isinstance(text, str) else ():

@@ -5,15 +5,12 @@ It knows the shapes of plain data, and nothing of where a value comes from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from quoth.tools.call.origin import Origin, OriginKind
 from quoth.tools.origin.links import Link, links, spans
 from quoth.tools.origin.spelling import spelling
-
-_STRENGTH: dict[OriginKind, int] = {"model": 0, "text": 1, "field": 2, "task": 3}
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -56,8 +53,3 @@ def is_link(key: object) -> bool:
     """Whether the key of a dictionary is one link from its beginning to its end."""
     text = key.strip() if isinstance(key, str) else ""
     return any(start == 0 and end == len(text) for _, start, end in spans(text))
-
-
-def weakest(origins: Iterable[Origin]) -> Origin | None:
-    """The origin that decides about several values; None if there are none."""
-    return min(origins, key=lambda origin: _STRENGTH[origin.kind], default=None)

@@ -31,7 +31,7 @@ from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, PolicyFile, Rule
-from quoth.tools.policy.predicate_reader import ANYTHING, PREDICATES, PredicateReader
+from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader
 from quoth.tools.policy.predicates import (
     ANY_PATH,
     EvaluationContext,
@@ -217,7 +217,8 @@ class _Reader(PredicateReader):
         if name is not None and not NAME.match(name):
             raise self.fault(item[0], f"{written} is no name of a tool.")
         if written in PREDICATES:
-            inside = 'inside a clause, as in (user (not "ann"))'
+            about = '(user (not "ann"))' if written not in ORIGINS else f"(any-tool :to ({written}))"
+            inside = f"inside a clause, as in {about}"
             raise self.fault(item[0], f"{written} is a predicate; it stands {inside}.")
         arguments: dict[str, tuple[Any, Any]] = {}
         rest = iter(item[1:])

@@ -15,7 +15,6 @@ from quoth.tools.call.redaction import redact
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth
-from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -24,17 +23,10 @@ _STANDS = {"task": "stands", "field": "is a", "text": "stands", "model": "is"}
 
 
 def origin_of(value: Any, facts: EvaluationContext) -> Origin | None:
-    """Where one text or number of the call comes from; None if nobody knows. A path is looked up as it was
-    written, too: the person may have spelt it so."""
+    """Where one text or number of the call comes from; None if nobody knows."""
     if facts.origins is None or value is UNKNOWN or value is ANOTHER:
         return None
-    if not isinstance(value, WorkspacePath):
-        return facts.origins.find(value, facts.call)
-    found = facts.origins.find(str(value), facts.call)
-    if not found.known and value.written != value:
-        written = facts.origins.find(value.written, facts.call)
-        found = written if written.known or found.kind == "model" else found
-    return found
+    return facts.origins.find(value, facts.call)
 
 
 def comes_from(fits: Callable[[Origin], bool], *, every: bool) -> Predicate:

@@ -245,7 +245,8 @@ class PredicateReader:
                 return identical(CONSTANTS[name])
             if node == _AND_SO_ON:
                 raise self.fault(node, '... stands at the end of a list: ["git" ...].')
-            raise self.fault(node, f'{name} is no value; a text is written "{name}".')
+            meant = f"the predicate is written ({name})" if name in ORIGINS else f'a text is written "{name}"'
+            raise self.fault(node, f"{name} is no value; {meant}.")
         elif isinstance(node, m.Keyword):
             raise self.fault(node, f'{show(node)} is no value; a text is written "{node.name}".')
         raise self.fault(

@@ -10,15 +10,18 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.origin import Origin, Origins
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
+
+if TYPE_CHECKING:
+    from quoth.tools.call.context import Origins
+    from quoth.tools.call.origin import Origin
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 

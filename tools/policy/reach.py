@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.origin import Origin, Origins
+from quoth.tools.call.context import Origins
+from quoth.tools.call.origin import Origin
 from quoth.tools.call.ports import Policy
 from quoth.tools.call.web_url import WebUrl, as_address, read_url
 from quoth.tools.call.workspace import Workspace

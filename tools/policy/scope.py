@@ -20,7 +20,6 @@ from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import Rule
 from quoth.tools.policy.predicates import EvaluationContext, paths_in, place_of
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
-from quoth.tools.registry.roles import destinations
 from quoth.tools.registry.table import CognitiveTool
 
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
@@ -159,6 +158,8 @@ def suggested(tool: CognitiveTool, form: CallForm) -> str:
     """A narrow rule that allows this call and similar ones: the same folder with any text, the same program
     and first argument, or the same server; otherwise exactly these arguments. Where it goes is never left
     open. A secret is never part of a rule: it matches any value."""
+    from quoth.tools.registry.roles import destinations  # here: of most calls nobody is asked
+
     secret = {param.name for param in tool.params if param.secret}
     closed = {param.name for param in tool.params if param.choices}
     closed |= {destination.name for destination in destinations(tool)}

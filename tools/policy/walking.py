@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.origin import Origins
+from quoth.tools.call.context import Origins
 from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm

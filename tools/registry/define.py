@@ -19,7 +19,6 @@ from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.docstrings import Docstring, read_docstring
-from quoth.tools.registry.free_text import declared_free_text
 from quoth.tools.registry.parameters import REQUIRED, Secret, as_word, make_param, role_of
 from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
@@ -80,7 +79,9 @@ def define_tool(
     returns = options.pop("returns", None)
     if returns is not None and not isinstance(returns, Returns):
         returns = declared_returns(name, returns)
-    if "free_text" in options:
+    if options.get("free_text", True) is not True:
+        from quoth.tools.registry.free_text import declared_free_text  # here: most declare all of it
+
         options["free_text"] = declared_free_text(name, options["free_text"], returns)
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())

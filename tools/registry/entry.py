@@ -13,7 +13,6 @@ from typing import Any
 
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
 from quoth.tools.registry.arguments import example_of
-from quoth.tools.registry.free_text import declared_free_text
 from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, make_param
@@ -71,6 +70,8 @@ def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience:
 
 
 def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
+    from quoth.tools.registry.free_text import declared_free_text  # here: most tools are of this machine
+
     _check_data(entry)
     _check_fields(entry, FIELDS, _NEEDED)
     name = entry["name"]

@@ -79,6 +79,8 @@ They know how a definition is written and nothing of what a tool does; values ar
               item [(hy.models.Keyword key) (option-value compiler (str name) key (get options key))]
               item)))
 
+(setv WHOLE ['True 'False 'None])
+
 (defn option-value [compiler tool key value]
   "Examples are data, what is returned is a type as those of parameters are; every other option is evaluated
   where the tool is defined, a tag's keys checked before."
@@ -89,7 +91,7 @@ They know how a definition is written and nothing of what a tool does; values ar
       (bound-type value)
     (and (= key "free-text") (isinstance value hy.models.List))
       (field-names compiler tool value)
-    (and (= key "free-text") (not (isinstance value hy.models.Symbol)))
+    (and (= key "free-text") (not-in value WHOLE))
       (fail compiler value f"{tool}: {HOW}; not {(show value)}.")
     (and (= key "tag") (isinstance value hy.models.Dict))
       (do
@@ -134,6 +136,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   (when (in "type" pairs)
     (setv (get pairs "type") (bound-type (get pairs "type"))))
   (setv role (.get pairs "role"))
+  (when (and (isinstance role hy.models.Symbol) (!= role 'None))  ; written as a field of :free-text is
+    (setv role (.replace (hy.models.Keyword (str role)) role)  (get pairs "role") role))
   (when (isinstance role hy.models.Keyword)
     (try
       (checked-role f"{tool}, parameter {name}" role)

@@ -45,11 +45,6 @@ def declared_free_text(tool: str, given: Any, returns: Returns | None) -> FreeTe
     return names
 
 
-def free_text_data(declared: FreeText) -> bool | list[str]:
-    """The declaration as JSON data."""
-    return declared if isinstance(declared, bool) else list(declared)
-
-
 def free_text_words(declared: FreeText | None) -> str:
     """The declaration in words, for a person; empty where there is none."""
     if declared is None or isinstance(declared, bool):

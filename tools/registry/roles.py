@@ -75,9 +75,7 @@ def always_asks(tool: CognitiveTool) -> str:
     if not PASSWORDS.isdisjoint(said):
         reasons.append("it is about a password")
     else:
-        reasons += [f"it is given a secret ({param.name})" for param in tool.params if _is_password(param)][
-            :1
-        ]
+        reasons += [f"it takes a secret ({param.name})" for param in tool.params if _is_password(param)][:1]
     return " and ".join(reasons)
 
 
@@ -93,7 +91,7 @@ def _destination(param: Param) -> Destination | None:
     if param.secret or param.type in (bool, Code):
         return None
     if param.holds_paths:
-        return Destination(param.name, "a place outside of the workspace", outside=True)
+        return Destination(param.name, "only where it leads out of the workspace", outside=True)
     if names_destination(param.name):
         return Destination(param.name, "by its name")
     return Destination(param.name, "by its type") if any(map(_tells_one, _schemas(param.type))) else None

@@ -17,7 +17,6 @@ from quoth.tools.errors import DefinitionError
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, built, plain_argument, validate
-from quoth.tools.registry.free_text import free_text_data
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 from quoth.tools.registry.plain_schema import plain_schema
@@ -208,7 +207,8 @@ class CognitiveTool:
             **({"ends_turn": True} if self.ends_turn else {}),
             **({} if self.shown else {"shown": False}),
             **({"returns": self.returns.to_data()} if self.returns else {}),
-            **({} if self.free_text is None else {"free_text": free_text_data(self.free_text)}),
+            **({"free_text": True} if self.free_text is True else {}),
+            **({"free_text": [*self.free_text]} if isinstance(self.free_text, tuple) else {}),
         }
 
     @cached_property

@@ -78,7 +78,7 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
             'allow  (send-file :to "ben@shop.example" :path "report.txt")',
             "it uses the network, and :to ben@shop.example is a field of search-contacts.",
         ),
-        ('ask    (log-in :pin "[secret]")', "it is given a secret (pin)."),
+        ('ask    (log-in :pin "[secret]")', "it takes a secret (pin)."),
         (
             'allow  (send-file :to "ann@shop.example" :path "report.txt")',
             "it uses the network, and :to ann@shop.example stands in your task.",
@@ -105,6 +105,16 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
     assert ":to x@evil.example stands in the text of read-file mail.txt" in (
         quoth(*words, "--tools", "t.hy", cwd=here).out
     )
+    # of a form without --route it is said that it is taken as the person's own
+    typed = quoth(*words[:5], "--policy", "p.hy", "--tools", "t.hy", cwd=here)
+    assert typed.err == (
+        "quoth: The values of a form that you type are your own words; as a model's call: --route reply\n"
+    )
+    assert typed.out.splitlines() == [
+        "allow: it uses the network, and :to x@evil.example stands in your task.",
+        "No rule decides; (careful) does.",
+    ]
+    assert not quoth("policy", "explain", one, "--tools", "t.hy", cwd=here).err
     # nothing that reads only is told of
     assert quoth("call", '(read-file "mail.txt")', "--session", "s2", cwd=here).code == 0
     assert quoth("policy", "explain", "--session", "s2", cwd=here).out == (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from quoth.agent.terminal.origins import origin_lines
-from quoth.tools.call.argument_origin import ArgumentOrigin, of_text, to_text
+from quoth.tools.call.origin import ArgumentOrigin, of_text, to_text
 
 MAIL = "in the text of read-file mail.txt"
 TO = ArgumentOrigin("to", "text", MAIL, ("x@evil.example",))
@@ -60,6 +60,13 @@ def test_each_row_on_a_narrow_screen_has_a_mark() -> None:
     assert first.startswith("  ! to")
     assert more
     assert all(row.startswith("      … ") and len(row) < 30 for row in more)
+
+
+def test_a_row_ends_between_words() -> None:
+    (line,) = origin_lines([TO], "reply", 40)
+    assert line.split("\n") == ['! to "x@evil.example": in the text of', "    … read-file mail.txt"]
+    (line,) = origin_lines([ArgumentOrigin("to", "text", MAIL, ("x" * 50,))], "reply", 40)
+    assert all(len(row) < 40 for row in line.split("\n"))
 
 
 def test_origins_are_kept_as_text_and_read_leniently() -> None:

@@ -10,9 +10,8 @@ from uuid import UUID
 from pydantic import BaseModel
 from words import form, tool
 
-from quoth.tools.call.argument_origin import ArgumentOrigin
 from quoth.tools.call.call import Call
-from quoth.tools.call.origin import MODEL, Origin
+from quoth.tools.call.origin import MODEL, ArgumentOrigin, Origin
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
 from quoth.tools.origin.leaves import leaves
@@ -99,13 +98,6 @@ def test_a_text_tells_of_the_links_in_it() -> None:
     assert told('(send :to "https://x.example/a")', seen) == [
         ArgumentOrigin("to", "text", "in the text of read-file mail.txt")
     ]
-
-
-def test_a_path_counts_as_it_was_written_too(tmp_path: Path) -> None:
-    (tmp_path / "notes").mkdir()
-    written = '(send :path "./notes/../a.txt")'
-    assert told(written, {"a.txt": MAIL}, tmp_path)[0].kind == "text"
-    assert told(written, {"a.txt": MAIL, "./notes/../a.txt": TASK}, tmp_path)[0].kind == "task"
 
 
 def test_no_secret_is_told() -> None:

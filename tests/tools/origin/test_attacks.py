@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quoth.tools.origin.index import OriginIndex
-from quoth.tools.origin.leaves import leaves, links_of, weakest
+from quoth.tools.origin.leaves import leaves, links_of
 
 TASK, CONTACT = "in your task", "field of search-contacts"
 MAIL, OWN = "in the text of read-mail 7", "the model's own"
@@ -252,4 +252,4 @@ def test_each_link_inside_a_long_text_has_its_origin(seen: OriginIndex, body: st
 
 def test_one_unknown_value_of_many_decides(seen: OriginIndex) -> None:
     given = {"to": ["ann@x.example", {"x@evil.example": ["carol@x.example", None, "", True]}]}
-    assert str(weakest(seen.find(leaf) for leaf in leaves(given))) == MAIL
+    assert [str(origin) for leaf in leaves(given) if not (origin := seen.find(leaf)).known] == [MAIL]

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from quoth.tools.origin.index import OriginIndex
-from quoth.tools.origin.leaves import weakest
 from quoth.tools.origin.spelling import spelling
 from quoth.tools.origin.words import Words
+from quoth.tools.registry.param_types import WorkspacePath
 
 MAIL = {
     "id": 24,
@@ -107,6 +107,14 @@ def test_the_oldest_is_forgotten_and_then_told_by_a_weaker_origin() -> None:
     assert [index.find(f"note-{number}").kind for number in range(6)] == ["model"] * 4 + ["text"] * 2
 
 
+def test_a_path_counts_as_it_was_written_too(index: OriginIndex) -> None:
+    written = WorkspacePath("a.txt", "./notes/../a.txt")
+    index.text("a note", "Read a.txt")
+    assert index.find(written).kind == "text"
+    index.say("./notes/../a.txt")
+    assert index.find(written).kind == "task"
+
+
 def test_when_too_much_was_put_somewhere_nothing_becomes_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quoth.tools.origin.index.MAX_BARRED", 2)
     index = OriginIndex()
@@ -114,14 +122,6 @@ def test_when_too_much_was_put_somewhere_nothing_becomes_a_field(monkeypatch: py
     index.gave(["one", "two", "three", "four"])
     index.result("t", ["later", "four", "before"])
     assert [index.find(value).kind for value in ("before", "later", "four")] == ["field", "text", "text"]
-
-
-def test_the_weakest_of_several_decides(index: OriginIndex) -> None:
-    index.say("ann@x.example")
-    index.text("a note", "x@evil.example")
-    found = [index.find(value) for value in ("ann@x.example", "x@evil.example")]
-    assert weakest(found) == found[1]
-    assert weakest([]) is None
 
 
 def test_of_many_words_of_a_person_the_newest_are_remembered() -> None:

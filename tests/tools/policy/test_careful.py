@@ -136,7 +136,7 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
         # what always asks
         ('(pay-bill :to "ann@home.example")', "ask", "it pays"),
         ('(delete-mail :id "24")', "ask", "it deletes"),
-        ('(log-in :pin "1234")', "ask", "it is given a secret (pin)"),
+        ('(log-in :pin "1234")', "ask", "it takes a secret (pin)"),
         ('(run-it :argv ["ls"])', "ask", "it runs a program"),
         # paths: only a place outside of the workspace is a destination
         ('(write-note :path "b.txt")', "allow", FILE + NOWHERE),

@@ -126,9 +126,6 @@ HOLDS, FAILS, UNDECIDED = ("deny", "allow"), ("ask", "ask"), ("deny", "ask")
         ("(links (in-task))", ':body "No link at all"', HOLDS),
         ("(not (links (in-task)))", ':body "See https://evil.example/a"', HOLDS),
         ('(links (host "evil.example"))', ':body "See https://evil.example/a"', HOLDS),
-        # a path, as resolved or as written
-        ("(in-task)", ':file "./notes.txt"', HOLDS),
-        ("(in-task)", ':file "notes.txt"', FAILS),
     ],
 )  # fmt: skip
 def test_what_a_predicate_says_of_an_argument(
@@ -244,7 +241,8 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
             "(ask (f :x (and (in-task) (made-up))))",
             "This never holds: (made-up) is what is in no task and no field.",
         ),
-        ("(ask (in-task))", "in-task is a predicate; it stands inside a clause, as in (user (not \"ann\"))."),
+        ("(ask (in-task))", "a predicate; it stands inside a clause, as in (any-tool :to (in-task))."),
+        ("(ask (send :to in-task))", "in-task is no value; the predicate is written (in-task)."),
         ("(careful 1)", "(careful) takes nothing; what it should not ask about is an allow."),
     ],
 )  # fmt: skip

@@ -115,7 +115,8 @@ def test_older_tools_keep_their_outline_and_one_that_declares_text_has_another_v
 
 FILE = """
 (require quoth [def-cognitive-tool def-http-tool def-shell-tool])
-(def-cognitive-tool mail "Read." :free-text [body :subject "reply_to"] :body 1)
+(def-cognitive-tool mail "Read." :parameters [box {:role destination}]
+  :free-text [body :subject "reply_to"] :body 1)
 (def-http-tool issue "Read." :parameters [n {:type int}] :url f"https://tracker.example/{n}")
 (def-http-tool price "Read." :url "https://shop.example/price" :free-text [name])
 (def-shell-tool now "Tell." :argv ["date"])
@@ -136,6 +137,7 @@ def test_macros_and_the_decorator_declare_it_and_words_of_servers_and_programs_a
         "id": (),
     }
 
+    assert table.get("mail").params[0].role == "destination"
     with registering_in(ToolTable()):
 
         @cognitive_tool(free_text=["body"])

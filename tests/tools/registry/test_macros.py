@@ -306,10 +306,19 @@ MISUSES: list[tuple[str, str, str]] = [
         "Did you mean :destination?",
     ),
     (
-        '(def-cognitive-tool x "D." :free-text "body" :body 1)',
-        '"body"',
-        "x: :free-text is True for all of the result, or a list of its fields, such as [body subject]; "
-        'not "body".',
+        '(def-cognitive-tool x "D." :parameters [to {:role destinaton}] :body 1)',
+        "destinaton",
+        "x, parameter to: :role is :destination, or :content for what is none; not :destinaton. "
+        "Did you mean :destination?",
+    ),
+    *(
+        (
+            f'(def-cognitive-tool x "D." :free-text {given} :body 1)',
+            given,
+            "x: :free-text is True for all of the result, or a list of its fields, such as [body subject]; "
+            f"not {given}.",
+        )
+        for given in ('"body"', "body")
     ),
     (
         '(def-cognitive-tool x "D." :free-text [body (f x)] :body 1)',

@@ -90,8 +90,8 @@ TYPES: list[tuple[Any, str]] = [
     (dict[str, Order], "by its type"),
     (Person, "by its type"),
     (list[Person], "by its type"),
-    (WorkspacePath, "a place outside of the workspace"),
-    (list[WorkspacePath], "a place outside of the workspace"),
+    (WorkspacePath, "only where it leads out of the workspace"),
+    (list[WorkspacePath], "only where it leads out of the workspace"),
 ]
 
 
@@ -140,8 +140,8 @@ ASKING: list[tuple[str, list[str], dict[str, Any], str]] = [
     ("undeleted-files", ["net"], {}, ""),
     ("buy-ticket", ["net"], {}, "it pays"),
     ("update-password", ["net"], {"password": {}}, "it is about a password"),
-    ("sign-up", ["net"], {"new-password": {}, "pin": {}}, "it is given a secret (new-password)"),
-    ("sign-up", ["net"], {"key": {"secret": True}}, "it is given a secret (key)"),
+    ("sign-up", ["net"], {"new-password": {}, "pin": {}}, "it takes a secret (new-password)"),
+    ("sign-up", ["net"], {"key": {"secret": True}}, "it takes a secret (key)"),
     ("sign-up", ["net"], {"pinned": {}}, ""),
 ]
 
