@@ -20,6 +20,7 @@ from quoth.tools.registry.arguments import bind, built, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 from quoth.tools.registry.plain_schema import plain_schema
+from quoth.tools.registry.plain_validator import Check, check_of
 from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.tag import Tag, tag_of
 
@@ -154,6 +155,11 @@ class CognitiveTool:
         return build_model(self.name, self.params)
 
     @cached_property
+    def check(self) -> Check:
+        """What checks the arguments of a call, compiled at first use."""
+        return check_of(self.params, lambda: self.model)
+
+    @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
         return copy.deepcopy(self._schema())
@@ -173,7 +179,7 @@ class CognitiveTool:
         """The call with every argument named, and the typed arguments for the body: with defaults, paths not
         yet resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
-        args = validate(self.name, self.params, self.model, bound)
+        args = validate(self.name, self.params, self.check, bound)
         if self.input_model is not None:
             built(self.name, self.input_model, args)
         own = {param.name: param for param in self.params if has_json(param.type)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import itertools
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, SecretStr
-from words import gateway, tool
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+from words import form, gateway, tool
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code
@@ -18,6 +19,7 @@ from quoth.tools.registry import tool as tools
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param, build_model, json_schema, make_param
 from quoth.tools.registry.plain_schema import plain_schema
+from quoth.tools.registry.plain_validator import check_of
 
 
 class Colour(enum.Enum):
@@ -86,15 +88,45 @@ def test_a_schema_that_somebody_changes_is_nobody_elses() -> None:
     assert other.schema["properties"]["it"]["items"] == {"type": "string"}
 
 
-def test_a_call_compiles_the_model_of_its_own_tool_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_compiles_the_check_of_its_own_tool_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
 
-    def build(name: str, params: Any) -> Any:
-        compiled.append(name)
-        return build_model(name, params)
+    def check(params: Sequence[Param], model: Any) -> Any:
+        compiled.extend(param.name for param in params)
+        return check_of(params, lambda: pytest.fail("It needs no model."))
 
-    monkeypatch.setattr(tools, "build_model", build)
-    here = gateway(*(tool(f"tool-{number}") for number in range(100)))
-    assert here.pass_through("(tool-7)").ok
+    monkeypatch.setattr(tools, "check_of", check)
+    here = gateway(*(tool(f"tool-{one}", params={f"it-{one}": {"default": "y"}}) for one in "abcdef"))
+    assert here.pass_through('(tool-c :it-c "x")').ok
     assert here.rows[0]["schema_hash"] == here.door.table.schema_hash
-    assert compiled == ["tool-7"]
+    assert compiled == ["it-c"]
+
+
+VALUES: list[Any] = [
+    None, "a", "", "b", 2, 0, 1.5, 7, True, False, [], ["a", 1], ["a"], [None], {}, {"a": 1}, {"a": "b"}, {1: [2]},
+    float("nan"), "\ud800", {"title": "pear", "x": 1}, [{"colour": "r"}],
+]  # fmt: skip
+
+
+def test_arguments_are_checked_as_by_the_model() -> None:
+    for param in params():
+        model = build_model("probe", [param])
+        check = check_of([param], lambda model=model: model)  # type: ignore[misc]
+        for data in ({}, {"other": 1, "it": "a"}, *({"it": value} for value in VALUES)):
+            try:
+                wanted: Any = getattr(model.model_validate(data), param.field)
+            except ValidationError as error:
+                with pytest.raises(ValidationError) as found:
+                    check(data)
+                assert repr(found.value.errors()) == repr(error.errors())
+            else:
+                made = check(data)[param.field]
+                assert (type(made), repr(made)) == (type(wanted), repr(wanted))
+
+
+def test_a_default_that_a_body_changes_is_as_it_was_at_the_next_call() -> None:
+    probe = tool(params={"it": {"type": list, "default": [1]}})
+    for _ in "ab":
+        _, args = probe.checked(form("(probe)"))
+        assert args["it"] == [1]
+        args["it"].append(2)
