@@ -21,7 +21,11 @@ class Spelling:
         self._names = list(names)
         self._spelt = {name.lower(): name for name in self._names}
         self._bits: dict[tuple[str, int], int] = {}  # one for the nth of a character
-        self._known = [(name, self._characters(name, new=True)) for name in self._spelt]
+        self._known: dict[int, tuple[list[str], list[int]]] = {}  # names and their characters, by length
+        for name in self._spelt:
+            names, characters = self._known.setdefault(len(name), ([], []))
+            names.append(name)
+            characters.append(self._characters(name, new=True))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -40,29 +44,29 @@ class Spelling:
     def nearest(self, word: str) -> str | None:
         """The closest of the names, or None when nothing is close."""
         word = word.lower()
-        length, longest = len(word), max(map(len, self._spelt), default=0)
+        length, longest = len(word), max(self._known, default=0)
         if _ratio(longest, longest + length) < CLOSE:
             return None
         wanted = self._characters(word)
-        near = []
-        for name, characters in self._known:
-            most = _ratio((characters & wanted).bit_count(), len(name) + length)
-            if most >= CLOSE:
-                near.append((most, name))
-        near.sort(reverse=True)
+        near = []  # how near at most those are that share so many characters
+        for size, (names, characters) in self._known.items():
+            shared = [(one & wanted).bit_count() for one in characters]
+            near += [(_ratio(many, size + length), many, names, shared) for many in set(shared)]
+        near.sort(key=lambda one: one[0], reverse=True)
         matcher = SequenceMatcher()
         matcher.set_seq2(word)
         order = _Order(word)
         least, found = CLOSE, None
-        for most, name in near:
+        for most, many, names, shared in near:
             if most < least:
                 break
-            if _ratio(order.shared(name), len(name) + length) < least:
-                continue
-            matcher.set_seq1(name)
-            ratio = matcher.ratio()
-            if ratio > least or (ratio == least and (found is None or name > found)):
-                least, found = ratio, name
+            for name in (name for name, own in zip(names, shared, strict=True) if own == many):
+                if _ratio(order.shared(name), len(name) + length) < least:
+                    continue
+                matcher.set_seq1(name)
+                ratio = matcher.ratio()
+                if ratio > least or (ratio == least and (found is None or name > found)):
+                    least, found = ratio, name
         return None if found is None else self._spelt[found]
 
 

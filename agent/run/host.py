@@ -35,7 +35,7 @@ from quoth.agent.run.options import (
     workspace_of,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
-from quoth.agent.run.own_programs import OwnPrograms, boundary_of
+from quoth.agent.run.own_programs import OwnPrograms, SandboxAtFirstUse, boundary_of
 from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
@@ -66,7 +66,6 @@ from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
 from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
@@ -200,7 +199,7 @@ class Host(EventSource):
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
-        self._sandbox = Sandbox()
+        self._sandbox = SandboxAtFirstUse()
         self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)

@@ -1,7 +1,7 @@
 """The strict check of a call's arguments as its input model makes it (parameters.build_model), without that.
 
-Its errors are the model's own, for pydantic-core makes both; pydantic itself, whose import is most of the time
-that a first check takes, is not imported. Must not know tools or calls.
+Its errors are the model's own, for pydantic-core makes both. pydantic itself, whose import takes most of the
+time of a first check, is not imported. Must not know tools or calls.
 """
 
 from __future__ import annotations
