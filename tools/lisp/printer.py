@@ -112,7 +112,7 @@ def print_string(text: str) -> str:
     """A double-quoted Lisp string; control characters and lone surrogates are escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    escaped = text
+    escaped = str(text)  # which may be a model of Hy
     for char, written in _ESCAPES.items():  # the backslash first; on a long text far faster than a table
         escaped = escaped.replace(char, written)
     if escaped.isprintable():
