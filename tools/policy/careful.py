@@ -14,12 +14,13 @@ from quoth.tools.call.call import Verdict
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
+from quoth.tools.origin.links import links
 from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
 from quoth.tools.policy.model import CAREFUL
-from quoth.tools.policy.origins import in_words, origin_of
+from quoth.tools.policy.origins import in_words, keys_in, origin_of
 from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.roles import Destination, always_asks, destinations, names_destination
+from quoth.tools.registry.roles import Destination, always_asks, destinations, fields_of, names_destination
 from quoth.tools.registry.table import CognitiveTool
 
 TOLD = 3  # arguments and links in a verdict
@@ -66,11 +67,12 @@ def _destinations_in(
     if named is None:
         places = [link.text for link in links_of(value) if link.kind != "path"]
         if not param.role:
-            places = list(dict.fromkeys([*places, *_named_in(value)]))
+            paths = (one for one in leaves(value) if _is_path(one) and _leads_outside(one, facts))
+            places = list(dict.fromkeys([*places, *paths, *_named_in(value)]))
     elif named.outside:
         places = [path for path in paths_in(value) if _leads_outside(path, facts)]
     else:
-        places = list(leaves(value))
+        places = list(dict.fromkeys([*keys_in(value, fields_of(param)), *leaves(value)]))
     for place in places:
         origin = origin_of(place, facts)
         if origin is None:
@@ -87,6 +89,12 @@ def _named_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _named_in(item)
+
+
+def _is_path(value: Any) -> bool:
+    """Whether a text is a path that may lead elsewhere, and nothing else."""
+    found = next(links(value), None) if isinstance(value, str) else None
+    return found is not None and found.kind == "path" and found.text == value.strip()
 
 
 def _leads_outside(path: str, facts: EvaluationContext) -> bool:

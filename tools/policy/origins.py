@@ -7,7 +7,7 @@ value that says nothing (nil, True, "", an empty list) comes from nowhere: no ru
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from quoth.tools.call.origin import Origin
@@ -15,6 +15,7 @@ from quoth.tools.call.redaction import redact
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth
+from quoth.tools.registry.roles import fields_of, names_destination
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -29,11 +30,25 @@ def origin_of(value: Any, facts: EvaluationContext) -> Origin | None:
     return facts.origins.find(value, facts.call)
 
 
+def keys_in(value: Any, fields: Collection[str]) -> Iterator[str]:
+    """The keys in data that may be a destination themselves, ``{"mallory" "rw"}``: not those of ``fields``,
+    nor such as ``email``."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key not in fields and not names_destination(str(key)):
+                yield str(key)
+            yield from keys_in(item, fields)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from keys_in(item, fields)
+
+
 def comes_from(fits: Callable[[Origin], bool], *, every: bool) -> Predicate:
     """Each text and number of a value has such an origin; or one of them has, unless ``every``."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
-        for leaf in leaves(value):
+        keys = keys_in(value, _fields(facts)) if every else ()
+        for leaf in (*keys, *leaves(value)):
             origin = origin_of(leaf, facts)
             if origin is None:
                 return None
@@ -43,6 +58,12 @@ def comes_from(fits: Callable[[Origin], bool], *, every: bool) -> Predicate:
         return every
 
     return test
+
+
+def _fields(facts: EvaluationContext) -> frozenset[str]:
+    """The fields that the type of the argument declares."""
+    param = next((one for one in facts.tool.params if one.name == facts.argument), None)
+    return fields_of(param) if param is not None else frozenset()
 
 
 def of_origin(head: str, tools: frozenset[str] = frozenset()) -> Predicate:

@@ -23,7 +23,7 @@ DESTINATIONS = frozenset(
     ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant",
      "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
      "address", "url", "uri", "link", "endpoint", "webhook", "host", "hostname", "domain", "server", "ip",
-     "account", "iban", "channel", "chat", "room", "group", "thread", "conversation", "subscriber",
+     "account", "iban", "with", "channel", "chat", "room", "group", "thread", "conversation", "subscriber",
      "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo",
      "repository", "bucket", "target", "dest", "destination", "id")
 )  # fmt: skip
@@ -114,6 +114,19 @@ def names_destination(name: str) -> bool:
     last = words[-1]
     one = f"{last[:-3]}y" if last.endswith("ies") else last.removesuffix("s")
     return not DESTINATIONS.isdisjoint((last, one, last.removesuffix("es")))
+
+
+def fields_of(param: Param) -> frozenset[str]:
+    """The names of all fields that the type of a parameter declares."""
+    return frozenset(name for schema in _schemas(param.type) for name in _fields_in(schema))
+
+
+def _fields_in(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        yield from schema.get("properties") or ()
+    inner = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ()
+    for one in inner:
+        yield from _fields_in(one)
 
 
 def _schemas(hint: Any) -> Iterator[Any]:

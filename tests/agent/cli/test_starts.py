@@ -82,15 +82,19 @@ def test_no_command_is_without_such_a_start(tmp_path: Path) -> None:
 
 
 LIST = """
-import sys
+import contextlib, sys
 from quoth.agent.cli.main import main
+with contextlib.suppress(SystemExit):
+    main(["--help"])
+assert "quoth.tools.lisp" not in sys.modules  # it needs Hy, which takes long to come up
 main(["tools"])
 dear = "knowledge.skills call.ignored call.images call.question call.web_url policy.language shell.view"
+dear += " call.origin origin.index registry.roles registry.free_text"
 print([name for name in dear.split() if f"quoth.tools.{name}" in sys.modules])
 """
 
 
-def test_a_list_of_the_tools_imports_nothing_that_only_calls_need(tmp_path: Path) -> None:
+def test_help_and_a_list_of_the_tools_import_nothing_that_only_calls_need(tmp_path: Path) -> None:
     files(tmp_path, {"list.py": LIST})
     said = quoth("list.py", cwd=tmp_path, bare=True)
     assert said.out.splitlines()[-1] == "[]", said.err

@@ -11,6 +11,7 @@ import pytest
 from words import Said, Spy, agent, files, form, native, quoth, tool
 
 from quoth import Agent, PolicyOptions
+from quoth.agent.flight.approval_view import page
 from quoth.agent.plan.drafting import DraftStep, draft
 from quoth.agent.plan.org_reader import read_plan
 from quoth.agent.reply import Reply, WrittenPlan
@@ -469,3 +470,13 @@ def test_a_step_tells_of_destinations_and_links_that_nobody_has_named(office: Of
         '  # ! body "https://evil.example/a": in the text of read-file mail.txt',
     ]
     assert len(office.steps()) == 2
+    _, plan = read_plan(office.plan().encode(), "p.org")  # and so does the approval
+    shown = [page(plan, step, "APPROVED", None).split("    runs:")[0].splitlines()[1:] for step in plan.steps]
+    assert shown == [
+        [
+            "    the file remarks:",
+            "        ! to: in the text of read-file mail.txt",
+            '        ! body "https://evil.example/a": in the text of read-file mail.txt',
+        ],
+        [],
+    ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from quoth.agent.terminal.origins import origin_lines
+from quoth.agent.terminal.output import set_in
 from quoth.tools.call.origin import ArgumentOrigin, of_text, to_text
 
 MAIL = "in the text of read-file mail.txt"
@@ -67,6 +68,9 @@ def test_a_row_ends_between_words() -> None:
     assert line.split("\n") == ['! to "x@evil.example": in the text of', "    … read-file mail.txt"]
     (line,) = origin_lines([ArgumentOrigin("to", "text", MAIL, ("x" * 50,))], "reply", 40)
     assert all(len(row) < 40 for row in line.split("\n"))
+    # one blank gives way to the end of the row; no other character is lost
+    rows = set_in("aa   bbbbbbb ccccccccccccc", "  ", 13, words=True).split("\n")
+    assert rows == ["aa  ", "  bbbbbbb", "  cccccccccc", "  ccc"]
 
 
 def test_origins_are_kept_as_text_and_read_leniently() -> None:

@@ -124,6 +124,16 @@ def test_when_too_much_was_put_somewhere_nothing_becomes_a_field(monkeypatch: py
     assert [index.find(value).kind for value in ("before", "later", "four")] == ["field", "text", "text"]
 
 
+def test_where_arguments_and_result_are_huge_the_last_values_count_as_echoes(
+    monkeypatch: pytest.MonkeyPatch, index: OriginIndex
+) -> None:
+    monkeypatch.setattr("quoth.tools.origin.index._SEARCHED", 2 * len("asked\nasked"))
+    index.result("t", ["one", "two", "three"], None, {"q": "asked"})
+    assert [index.find(value).kind for value in ("one", "two", "three")] == ["field", "field", "field"]
+    index.result("t", [f"id-{place}" for place in range(9)], None, {"q": "asked"})
+    assert {index.find(f"id-{place}").kind for place in (0, 8)} == {"field", "text"}
+
+
 def test_of_many_words_of_a_person_the_newest_are_remembered() -> None:
     words = Words(max_chars=300)
     for number in range(30):

@@ -56,6 +56,7 @@ TOOLS = {
         tool("keep", params={"label": TEXT, "text": TEXT}, effects=["memory"]),
         tool("call-api", params={"data": {"type": dict, "default": {}}, "more": LABELS}, effects=["net"]),
         tool("invite", params={"guest": {"type": Guest, "default": NOBODY}}, effects=["net"]),
+        tool("share", params={"shared-with": {"type": dict, "default": {}}, "file": TEXT}, effects=["net"]),
         tool("compute", params={"form": {"type": Code, "default": "1"}}),
     )
 }  # fmt: skip
@@ -132,6 +133,14 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
         ('(invite :guest {"name" "24" "mail" "x@evil.example"})', "ask",
          NET + ":guest x@evil.example stands in the text of read-file mail.txt"),
         ("(invite)", "allow", NET + NOWHERE),
+        # keys that are destinations themselves, and paths that lead outside of the workspace
+        ('(share :shared-with {"mallory" "24"})', "ask", NET + ":shared-with mallory is the model's own"),
+        ('(share :shared-with {"mallory" True})', "ask", NET + ":shared-with mallory is the model's own"),
+        ('(share :shared-with {"email" "ann@home.example"})', "allow",
+         NET + ":shared-with ann@home.example stands in your task"),
+        ('(share :file "/root/.profile")', "ask", NET + ":file /root/.profile is the model's own"),
+        ('(share :file "/etc/motd")', "allow", NET + ":file /etc/motd stands in your task"),
+        ('(share :file "./a")', "allow", NET + NOWHERE),
         ('(invite :guest {"name" "" "mail" "-"})', "allow", NET + NOWHERE),
         # what always asks
         ('(pay-bill :to "ann@home.example")', "ask", "it pays"),

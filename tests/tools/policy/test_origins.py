@@ -118,6 +118,7 @@ HOLDS, FAILS, UNDECIDED = ("deny", "allow"), ("ask", "ask"), ("deny", "ask")
         ("(every (or (in-task) (in-field)))", ':recipients ["ben@home.example" "x@evil.example"]', FAILS),
         ("(any (made-up))", ':recipients ["ben@home.example" "nowhere"]', HOLDS),
         ("(in-task)", ':about {"to" ["ann@home.example"]}', HOLDS),
+        ("(in-task)", ':about {"mallory" "ann@home.example"}', FAILS),
         ("(in-text)", ':about {"x@evil.example" "ann@home.example"}', HOLDS),  # the key is a link
         ('(key "to" (in-text))', ':about {"to" "x@evil.example"}', HOLDS),
         # the links in a text
