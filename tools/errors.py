@@ -5,10 +5,10 @@ It knows no tool, no table and no command; it only says what a mistake looks lik
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from quoth.tools.spelling import Spelling
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ class UnknownToolError(QuothError, KeyError):
     """There is no tool of that name. It is a KeyError (seed 002) whose text is still a clean sentence."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+        known = known if isinstance(known, Spelling) else sorted(known)
         self.name = name
-        self.nearest = nearest(name, names)
+        self.nearest = nearest(name, known)
         if self.nearest:
             hint = f"Did you mean {self.nearest}?"
-        elif names:
+        elif names := sorted(known):
             hint = "Available tools: " + ", ".join(names) + "."
         else:
             hint = "No tools are registered."
@@ -80,9 +80,7 @@ class InvalidCallError(QuothError, ValueError):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name closest to ``word``, or None when nothing is close."""
-    spelt = {name.lower(): name for name in known}
-    matches = difflib.get_close_matches(word.lower(), list(spelt), n=1, cutoff=0.6)
-    return spelt[matches[0]] if matches else None
+    return (known if isinstance(known, Spelling) else Spelling(known)).nearest(word)
 
 
 def _shown(name: str) -> str:

@@ -88,7 +88,7 @@ class _Flight:
                 return log
             break
         session = self._session(self.named or self._free())
-        session.open(agent.given())
+        session.open(agent.given)
         return begin_flight(session, path, self.plan.title, self.plan.whole_digest)
 
     def _session(self, name: str) -> Session:
@@ -159,7 +159,7 @@ class _Flight:
     async def fly(self) -> FlightReport:
         began = time.monotonic()
         with self.log.session.driven():
-            self.log.session.open(self.agent.given())
+            self.log.session.open(self.agent.given)
             self._show(reset=not self.log.history)
             for part in self._flown():  # where it was broken off after a failure
                 self._after(part)

@@ -195,6 +195,6 @@ def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFau
         bound = bind(tool.name, tool.params, form.args, form.positional)
         kinds = {param.name: param.type for param in tool.params}
         later = {name for name, value in bound.items() if kinds.get(name) is not Code and code_in(value)}
-        validate(tool.name, tool.params, tool.model, bound, {name for name in later if name in kinds})
+        validate(tool.name, tool.params, tool.check, bound, {name for name in later if name in kinds})
     except InvalidCallError as error:
         yield FormFault(node.start_line - above, node.start_column, str(error))

@@ -93,7 +93,7 @@ class Conversations(Driver):
                 past = self._session.past(name)
                 if past.end is None or past.end.status in ("pending", "interrupted"):
                     self._require_tools([one for one in self._session.unfinished() if one.name == name])
-                    self._session.open(self.given())
+                    self._session.open(self.given)
                     return await self._again(name)
                 return await self._as_it_was(name, past)
         if self._talk is None:
@@ -137,7 +137,7 @@ class Conversations(Driver):
             if not unfinished:
                 raise UsageError(f"Nothing waits in session {self.session}.")
             self._require_tools(unfinished)
-            self._session.open(self.given())
+            self._session.open(self.given)
             for one in unfinished:
                 if one.kind == "call":
                     form = read_form(one.event.data["form"])
@@ -190,7 +190,7 @@ class Conversations(Driver):
         self._options |= models.options.kept
         if isinstance(self.services.model, OwnModel):
             self.services = replace(self.services, model=OwnModel(models.backend, tracer=self.tracer))
-        self._session.open_again(self.given())
+        self._session.open_again(self.given)
         self._go_on_anew()
 
     def use_plan_mode(self, on: bool) -> None:
@@ -199,7 +199,7 @@ class Conversations(Driver):
         self._options.pop("plan", None)
         if on:
             self._options["plan"] = True
-        self._session.open_again(self.given())
+        self._session.open_again(self.given)
 
     def _go_on_anew(self) -> None:
         """Let the next ``say`` bring the conversation back from the transcript, with what is new in it."""
@@ -297,7 +297,7 @@ class Conversations(Driver):
             must_act = False
         told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
         with self._session.driven():
-            self._session.open(self.given())
+            self._session.open(self.given)
             name = self._session.begin(told, after, key)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
             try:

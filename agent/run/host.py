@@ -35,10 +35,11 @@ from quoth.agent.run.options import (
     workspace_of,
 )
 from quoth.agent.run.own_memory import OwnMemory, with_own
-from quoth.agent.run.own_programs import OwnPrograms, boundary_of
+from quoth.agent.run.own_programs import OwnPrograms, SandboxAtFirstUse, boundary_of
 from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.subagents import services_for
+from quoth.agent.session.drift import told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.session.session import Session
@@ -66,7 +67,6 @@ from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
 from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
@@ -201,7 +201,7 @@ class Host(EventSource):
 
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
-        self._sandbox = Sandbox()
+        self._sandbox = SandboxAtFirstUse()
         self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
@@ -353,7 +353,7 @@ class Host(EventSource):
         return {
             "user": self.user,
             **self._options,
-            "versions": {tool.name: tool.outline for tool in self.table if not tool.remote},
+            "versions": told_versions(tool for tool in self.table if not tool.remote),
             **({} if self._remote is None else {"remote-versions": self._remote.versions}),
             "rules": self.policy.digest,
         }
@@ -380,7 +380,7 @@ class Host(EventSource):
         self.catalog = self.catalog.of(self.listed())
         self.broker.use(table)
         self.call_log.also_hide(table.secrets)
-        self._session.open_again(self.given())
+        self._session.open_again(self.given)
 
     def interrupt(self) -> bool:
         """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says

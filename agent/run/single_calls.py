@@ -36,7 +36,7 @@ class SingleCalls(Host):
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` an earlier call is resumed."""
         await self.renew()
-        self._session.open(self.given())
+        self._session.open(self.given)
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)
         if not key:

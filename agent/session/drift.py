@@ -6,12 +6,14 @@ terminals. The person and the model are told of every tool that has changed or v
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+MANY = 300  # tools
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,23 @@ class Changes:
         return " ".join(parts)
 
 
+def told_versions(tools: Iterable[CognitiveTool]) -> dict[str, str] | str:
+    """The versions of tools that are here, as an opening tells them; of thousands a line each, which is
+    written and read much faster."""
+    versions = {tool.name: tool.outline for tool in tools}
+    if len(versions) <= MANY:
+        return versions
+    return "\n".join(f"{name} {version}" for name, version in versions.items())
+
+
 def versions_of(given: Mapping[str, Any]) -> dict[str, str]:
     """The version of each tool of an opening, those of remote ones too."""
-    remote = (line.partition(" ") for line in (given.get("remote-versions") or "").splitlines())
-    return {**(given.get("versions") or {}), **{name: version for name, _, version in remote}}
+    found: dict[str, str] = {}
+    for told in (given.get("versions") or {}, given.get("remote-versions") or ""):
+        if isinstance(told, str):
+            told = {name: version for name, _, version in (line.partition(" ") for line in told.splitlines())}
+        found |= told
+    return found
 
 
 def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:

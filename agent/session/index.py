@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from quoth.agent.session.render import fault_of
 from quoth.agent.session.session import Session, is_driven
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
@@ -61,6 +60,8 @@ class Readable(Transcript):
     def events(
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
     ) -> Iterator[Event]:
+        from quoth.agent.session.render import fault_of  # here: an agent that makes one call shows no session
+
         for event in super().events(session, run=run, kind=kind, after=after):
             if fault := fault_of(event, NEEDED.get(event.kind, ())):
                 self.unread[fault] = None

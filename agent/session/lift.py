@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import hy
 
+from quoth.agent.session.drift import versions_of
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, read_form
@@ -103,7 +104,7 @@ def lifted(
     if not made:
         return None
     tasks = [str(event.said["text"]) for event in wanted if event.kind == "stimulus" and "/" not in event.run]
-    versions = [event.said.get("versions", {}) for event in events if event.kind == "session"]
+    versions = [versions_of(event.said) for event in events if event.kind == "session"]
     tools = {name for known in versions for name in known} | {call.form.tool for call in made}
     return _Writer(session, made, tasks, tools, words).write()
 

@@ -74,16 +74,17 @@ class Session:
         """Within this context only this process drives the session. Raises UsageError."""
         return alone(self._store, self.id)
 
-    def open(self, given: Mapping[str, Any]) -> None:
-        """Record an opening with the options ``given``, unless the last one is the same."""
+    def open(self, given: Callable[[], Mapping[str, Any]]) -> None:
+        """Record an opening with the options ``given``, unless the last one is the same. They tell of every
+        tool, and are made once."""
         if self._opened:
             return
-        if self.given() != given or self.foreign():
+        if self.given() != (told := given()) or self.foreign():
             with self.transcript.together(synced=False):  # it says nothing without what comes next
-                self.transcript.add(self.id, "session", given)
+                self.transcript.add(self.id, "session", told)
         self._opened = True
 
-    def open_again(self, given: Mapping[str, Any]) -> None:
+    def open_again(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record a new opening of a session that was opened, for its options have changed since."""
         if self._opened:
             self._opened = False

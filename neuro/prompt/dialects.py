@@ -22,10 +22,7 @@ from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
 from quoth.neuro.prompt.instructions import rules_without, tag_rules
-from quoth.neuro.reading.json_calls import NAMESPACE
-from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
-from quoth.neuro.reading.stream import ReplyStream
 from quoth.neuro.reading.tag_lines import Tags, prefix_of, spell_tag
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
@@ -110,6 +107,8 @@ class Dialect:
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         """The calls of a text; ``cut``: the text was cut off at its maximal length."""
+        from quoth.neuro.reading.reply import read_reply  # here: who calls without a model reads no reply
+
         return read_reply(text, *self._vocabulary(table), cut=cut)
 
     def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
@@ -117,6 +116,8 @@ class Dialect:
         always none for a native dialect, whose calls are not in the text."""
         if self.native:
             return lambda piece: []
+        from quoth.neuro.reading.stream import ReplyStream
+
         reply = ReplyStream(*self._vocabulary(table))
         return lambda piece: [call.form for call in reply.feed(piece)]
 
@@ -322,6 +323,8 @@ def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, st
 
 
 def _read_native(completion: Completion, table: ToolTable) -> Reading:
+    from quoth.neuro.reading.json_calls import NAMESPACE
+
     reading = Reading(text=completion.text.strip(), display=completion.text.strip())
     names = {wire_name(name): name for name in table.names()}
     for call in completion.calls:

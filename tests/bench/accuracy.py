@@ -101,7 +101,7 @@ def is_right(form: CallForm | None, case: Scored) -> bool:
     tool = table.get(form.tool)
     try:
         bound = bind(tool.name, tool.params, form.args, form.positional)
-        validate(tool.name, tool.params, tool.model, bound)
+        validate(tool.name, tool.params, tool.check, bound)
     except InvalidCallError:
         return False
     return case.accepts(tool.name, bound)

@@ -120,7 +120,7 @@ def validated(tool: CognitiveTool, form: CallForm) -> dict[str, Any] | str:
     their own function."""
     try:
         bound = bind(tool.name, tool.params, form.args, form.positional)
-        return validate(tool.name, tool.params, tool.model, bound)
+        return validate(tool.name, tool.params, tool.check, bound)
     except InvalidCallError as error:
         return str(error)
 

@@ -55,7 +55,7 @@ class Function:
         tool = self.tool
         assert form.tool == tool.name
         bound = bind(tool.name, tool.params, form.args, form.positional)
-        valid = validate(tool.name, tool.params, tool.model, bound)
+        valid = validate(tool.name, tool.params, tool.check, bound)
         back = {ours: theirs for theirs, ours in self.names.items()}
         return {back[name]: valid[name] for name in bound}
 

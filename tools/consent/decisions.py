@@ -39,7 +39,6 @@ from quoth.tools.policy.scope import (
     read_scope,
     suggested,
 )
-from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import count
@@ -120,6 +119,8 @@ class Decisions(RequestStore):
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""
+        from quoth.tools.program.compiler import program_digest  # here: most calls are in no program
+
         return plans.is_approved(self._rows.look(call.session, call.user), program_digest(text), call)
 
     def preview(self, request: str, decision: Decision) -> Decision:

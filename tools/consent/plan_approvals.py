@@ -18,7 +18,6 @@ from quoth.tools.call.call import Call
 from quoth.tools.consent.rows import Rows
 from quoth.tools.dryrun.unknowns import digest, matches
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.table import CognitiveTool
 
 PLAN = "plan?"  # names the plan's digest in the form of its request; no parameter can have that name
@@ -27,7 +26,11 @@ PLAN = "plan?"  # names the plan's digest in the form of its request; no paramet
 def program_of(call: Call) -> str | None:
     """The digest of the program that a call runs; None for any other call, a nested one or a dry run."""
     text, dry = call.form.args.get("form"), call.form.args.get("dry-run", False)
-    return program_digest(str(text)) if text is not None and dry is False and call.parent is None else None
+    if text is None or dry is not False or call.parent is not None:
+        return None
+    from quoth.tools.program.compiler import program_digest  # here: most calls are of no program
+
+    return program_digest(str(text))
 
 
 def request_form(tool: CognitiveTool, text: str, plan: Mapping[str, Any]) -> CallForm:

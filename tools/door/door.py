@@ -119,7 +119,7 @@ class Door(Parts):
         marks = {"user": context.user, "session": context.session, "message": context.user_message}
         result = await self.dispatch(new_call(from_json({"tool": name, "args": args}), **marks), context)
         if result.audit["stage"] == "look-up" and result.status == "unknown":
-            raise ToolNotFound(name, self.table.names())
+            raise ToolNotFound(name, self.table.spelling)
         if result.audit["stage"] == "limits":
             at = result.audit.get("room_at")
             raise ToolRateLimited(result.message, datetime.fromisoformat(at) if at else None)
@@ -197,7 +197,7 @@ class Door(Parts):
             keep=keep if versions is not None or self.after else None,
             said=state.said,
             written=[*given.written],
-            tool_names=tuple(self.table.names()),
+            tool_names=self.table.sorted_names,
             unnamed=self.table.hidden,
             inner_clocks=(*given.clocks, state.clock),
             tool=call.tool,

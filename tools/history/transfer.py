@@ -212,7 +212,8 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
         "tools": list[str],
         **dict.fromkeys(("without", "local"), list[str]),
         "limits": dict[str, int | float | None],
-        **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
+        **dict.fromkeys(("sources", "channels"), dict[str, str]),
+        "versions": dict[str, str] | str,
         "from": _Fork,
     },
     "stimulus": {

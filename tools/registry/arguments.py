@@ -1,6 +1,6 @@
 """Arguments of a call: bound to the tool's parameters, validated, and each error put into words.
 
-Knows parameters and their pydantic models; it must not know doors or what runs.
+Knows parameters and what pydantic checks; it must not know doors or what runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
 from quoth.tools.registry.param_types import UNIONS, WorkspacePath, fields_at
 from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.plain_validator import Check
 from quoth.tools.text import count, short
 
 if TYPE_CHECKING:
@@ -63,14 +64,14 @@ def example_of(name: str, params: Sequence[Param], example: Any) -> CallForm:
 def validate(
     tool: str,
     params: Sequence[Param],
-    model: type[BaseModel],
+    check: Check,
     bound: Mapping[str, Any],
     later: Container[str] = (),
 ) -> dict[str, Any]:
     """The typed arguments by canonical name, with defaults. Raises InvalidCallError that lists up to
     MAX_FAULTS errors. Arguments in ``later`` have no value yet and are not checked; if one is required, the
     result is empty."""
-    from pydantic import ValidationError
+    from pydantic_core import ValidationError
 
     by_name = {param.name: param for param in params}
     data = {
@@ -87,7 +88,7 @@ def validate(
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     try:
-        made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
+        made = check({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
     except ValidationError as error:
         found = error.errors(include_url=False)
         if said := _faults([one for one in found if kebab(str((*one["loc"], "")[0])) not in later], by_name):
@@ -95,7 +96,7 @@ def validate(
         return {}
     except ToolError as error:
         raise InvalidCallError(_sentence(tool, [str(error)])) from None
-    values = {param.name: getattr(made, param.field) for param in params}
+    values = {param.name: made[param.field] for param in params}
     for param in params:
         if values[param.name] is None:
             continue

@@ -109,6 +109,8 @@ def define_tool(
         _body=body,
         **options,
     )
+    if not tool.ships:  # those are few, and most commands call none
+        tool.prepare()
     return _target.get().register(tool)
 
 

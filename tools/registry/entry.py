@@ -8,7 +8,6 @@ catalogues or doors.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -18,7 +17,7 @@ from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, make_param
 from quoth.tools.registry.returns import returns_of_data
-from quoth.tools.registry.tool import CognitiveTool
+from quoth.tools.registry.tool import CognitiveTool, line_of
 
 # The fields of an entry and what each holds; one in square brackets is a list of such.
 FIELDS: dict[str, Any] = {
@@ -45,12 +44,15 @@ MAX_DEPTH = 60  # of lists and dictionaries in one another
 def schema_hash(entries: Iterable[Mapping[str, Any]]) -> str:
     """SHA-256 over all that the tools show: equal tools have equal hashes, in any order. The version of a
     tool, which changes with its code, is none of it."""
-    hashed = hashlib.sha256()
     # One by one: with all of thousands at hand, Python looks for garbage more than anything else.
-    for entry in sorted(entries, key=lambda entry: str(entry["name"])):
-        # The order of an entry's fields is nothing, that of a parameter's properties or default is shown.
-        shown = {key: entry[key] for key in sorted(entry) if key != "version"}
-        hashed.update(json.dumps(shown).encode() + b"\n")
+    return lines_hash(map(line_of, sorted(entries, key=lambda entry: str(entry["name"]))))
+
+
+def lines_hash(lines: Iterable[bytes]) -> str:
+    """The same of the lines of the entries, sorted by name."""
+    hashed = hashlib.sha256()
+    for line in lines:
+        hashed.update(line + b"\n")
     return hashed.hexdigest()
 
 

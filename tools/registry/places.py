@@ -44,12 +44,17 @@ def users_traceback(error: BaseException) -> str:
 
 
 def _place(file: str, line: int) -> str:
+    shown = _shown(file, Path.cwd())
+    return f"{shown}:{line}" if shown else ""
+
+
+@lru_cache(256)  # thousands of tools stand in one file
+def _shown(file: str, here: Path) -> str:
     path = Path(file)
     if not path.is_file() or not is_local(path):
         return ""
     path = path.resolve()
-    here = Path.cwd()
-    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{line}"
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @lru_cache(4096)

@@ -6,19 +6,27 @@ It never runs a guard or a body: only tools/door/door.py does. Must not know doo
 from __future__ import annotations
 
 import copy
+import json
+from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from quoth.tools.errors import DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.registry.entry import schema_hash
+from quoth.tools.registry.entry import lines_hash
 from quoth.tools.registry.tool import COSTS as COSTS
 from quoth.tools.registry.tool import EFFECTS as EFFECTS
 from quoth.tools.registry.tool import HARMLESS as HARMLESS
 from quoth.tools.registry.tool import CognitiveTool as CognitiveTool
+from quoth.tools.spelling import Spelling
 
 EVERYBODY = "*"
+
+_DERIVED = frozenset(
+    ("entries", "_hash", "spelling", "sorted_names", "secrets", "shown", "in_programs", "visible",
+     "repeat_allowed_tools")
+)  # fmt: skip
 
 FOR_TESTS = ("echo",)  # tools that ship and are shown to no model
 
@@ -28,6 +36,7 @@ class ToolTable:
 
     def __init__(self, tools: Iterable[CognitiveTool] = ()) -> None:
         self._tools: dict[str, CognitiveTool] = {}
+        self._names: list[str] = []  # sorted
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
         self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each tool that is not everybody's
         self.hidden: frozenset[str] = frozenset()
@@ -52,8 +61,10 @@ class ToolTable:
             del self.tags[old.tag.prefix]
         if tool.tag:
             self.tags[tool.tag.prefix] = tool
+        if tool.name not in self._tools:
+            insort(self._names, tool.name)
         self._tools[tool.name] = tool
-        self._forget()
+        self._change()
         return tool
 
     def permit(self, users: Mapping[str, Iterable[str]]) -> None:
@@ -64,7 +75,7 @@ class ToolTable:
             self.permissions[known] = tuple(sorted(set(those)))
             if EVERYBODY in self.permissions[known]:
                 del self.permissions[known]
-        self._forget()
+        self._change()
 
     def is_allowed(self, name: str, user: str) -> bool:
         """Whether this user may use a tool. Raises UnknownToolError."""
@@ -97,40 +108,51 @@ class ToolTable:
         kept = tuple(tool for tool in self if keep(tool))
         return self if len(kept) == len(self) else self._of(kept)
 
-    def _of(self, tools: tuple[CognitiveTool, ...]) -> ToolTable:
-        made = ToolTable(tools)
+    def _of(self, tools: Collection[CognitiveTool]) -> ToolTable:
+        """The table of some of these tools, which are sorted and go together already."""
+        made = ToolTable()
+        made._tools = {tool.name: tool for tool in tools}
+        made._names = list(made._tools)
+        made.tags = {tool.tag.prefix: tool for tool in tools if tool.tag}
         made.permissions = {name: users for name, users in self.permissions.items() if name in made}
         return made
 
     def _forget(self) -> None:
-        for name in (
-            "entries",
-            "schema_hash",
-            "secrets",
-            "shown",
-            "in_programs",
-            "visible",
-            "repeat_allowed_tools",
-        ):
-            self.__dict__.pop(name, None)
+        for name in _DERIVED & self.__dict__.keys():
+            del self.__dict__[name]
+
+    def _change(self) -> None:
+        """What was derived of these tools, and of the table they are hidden in, is no longer true."""
+        self._forget()
+        self.whole._forget()
 
     def get(self, name: str) -> CognitiveTool:
         """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""
         tool = self._tools.get(name) or self._tools.get(kebab(name))
         if tool is None:
-            raise UnknownToolError(name, self.visible._tools)
+            raise UnknownToolError(name, self.visible.spelling)
         return tool
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The names, to find the nearest to a misspelt one."""
+        return Spelling(self._names)
 
     def names(self) -> list[str]:
         """All names, sorted."""
-        return sorted(self._tools)
+        return list(self._names)
+
+    @cached_property
+    def sorted_names(self) -> tuple[str, ...]:
+        """The same, for every call."""
+        return tuple(self._names)
 
     def tools(self) -> list[CognitiveTool]:
         """All tools, sorted by name."""
-        return [self._tools[name] for name in self.names()]
+        return [self._tools[name] for name in self._names]
 
     def copy(self) -> ToolTable:
-        return self._of(tuple(self.tools()))
+        return self._of(self.tools())
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (name in self._tools or kebab(name) in self._tools)
@@ -171,10 +193,19 @@ class ToolTable:
             for tool in self
         ]
 
-    @cached_property
+    @property
     def schema_hash(self) -> str:
-        """The hash of all that the tools show, and to whom."""
-        return schema_hash(self.entries)
+        """The hash of all that the tools show, and to whom: that of their entries, of which none is made."""
+        return self.whole._hash
+
+    @cached_property
+    def _hash(self) -> str:
+        return lines_hash(map(self._line, self._names))
+
+    def _line(self, name: str) -> bytes:
+        """The line of a tool's entry; ``users`` stands last in it."""
+        line, users = self._tools[name].line, self.permissions.get(name)
+        return line if users is None else line[:-1] + f', "users": {json.dumps(users)}}}'.encode()
 
 
 cognitive_tools = ToolTable()

@@ -5,9 +5,10 @@ It never runs any of these: only tools/door does. Must not know tables, doors or
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,8 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, built, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
+from quoth.tools.registry.plain_schema import plain_schema
+from quoth.tools.registry.plain_validator import Check, check_of
 from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.tag import Tag, tag_of
 
@@ -152,9 +155,17 @@ class CognitiveTool:
         return build_model(self.name, self.params)
 
     @cached_property
+    def check(self) -> Check:
+        """What checks the arguments of a call, compiled at first use."""
+        return check_of(self.params, lambda: self.model)
+
+    @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
-        schema = json_schema(self.model)
+        return copy.deepcopy(self._schema())
+
+    def _schema(self) -> dict[str, Any]:
+        schema = plain_schema(self.params) or json_schema(self.model)
         for param in self.params:
             if param.hidden:
                 schema["properties"].pop(param.name, None)
@@ -168,7 +179,7 @@ class CognitiveTool:
         """The call with every argument named, and the typed arguments for the body: with defaults, paths not
         yet resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
-        args = validate(self.name, self.params, self.model, bound)
+        args = validate(self.name, self.params, self.check, bound)
         if self.input_model is not None:
             built(self.name, self.input_model, args)
         own = {param.name: param for param in self.params if has_json(param.type)}
@@ -209,16 +220,29 @@ class CognitiveTool:
     @cached_property
     def entry(self) -> dict[str, Any]:
         """All that the tool shows, as JSON data; ``tool_of`` (entry.py) makes a tool of it again."""
+        return {**self._entry(self._orders(), self.schema), "version": self.version}
+
+    def _entry(self, orders: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
         return {
-            **{name: value for name, value in self._orders().items() if name != "signature"},
+            **{name: value for name, value in orders.items() if name != "signature"},
             "params": [param.to_data() for param in self.params],
-            "parameters": self.schema,
+            "parameters": schema,
             "no_background": self.no_background,
             "ends_turn": self.ends_turn,
             "shown": self.shown,
             "examples": [str(example) for example in self.examples],
-            "version": self.version,
         }
+
+    @cached_property
+    def line(self) -> bytes:
+        """The line of its entry in the hash of a table (table.py)."""
+        return line_of(self._entry(self._orders(), self._schema()))
+
+    def prepare(self) -> None:
+        """Make what the first call in a table needs of each of its tools, so that it need not be made of
+        thousands then; nothing where that takes an input model."""
+        if plain_schema(self.params) is not None:
+            self.line, self.outline  # noqa: B018  kept
 
     @cached_property
     def version(self) -> str:
@@ -238,6 +262,12 @@ class CognitiveTool:
         orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # it is younger
         data = json.dumps([orders, params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+
+def line_of(entry: Mapping[str, Any]) -> bytes:
+    """What a hash of tools reads of an entry. The order of its fields is nothing, that of a parameter's
+    properties or default is shown; the version, which changes with its code, is none of it."""
+    return json.dumps({key: entry[key] for key in sorted(entry) if key != "version"}).encode()
 
 
 def _is_number(value: object) -> bool:

@@ -17,7 +17,6 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +124,8 @@ def _place(session: str, user: str) -> str:
 @cache
 def sandbox_version() -> str:
     """The version of the snapshot format; snapshots of another version are not loaded."""
+    from importlib.metadata import version  # here: it imports the whole of email
+
     from quoth.tools.sandbox.wall import WALL_VERSION
 
     return f"{version('pydantic-monty')} {version('pydantic-monty-runtime')} {WALL_VERSION}"

@@ -516,6 +516,12 @@ def test_a_run_that_was_stopped_goes_on_with_more_steps(here: Path) -> None:
     [
         ({}, {"versions": {"a": "1"}, "rules": "x"}, []),
         ({"versions": {"a": "1"}, "rules": "x"}, {"versions": {"a": "1"}, "rules": "x"}, []),
+        ({"versions": {"a": "1"}, "rules": "x"}, {"versions": "a 1", "rules": "x"}, []),
+        (
+            {"versions": "a 1\nb 1", "rules": "x"},
+            {"versions": "a 1\nb 2", "rules": "x"},
+            ["The tool b has changed since then."],
+        ),
         (
             {"versions": {"a": "1", "b": "1"}, "rules": "x", "tools": ["/none/t.hy", "/"]},
             {"versions": {"b": "2", "c": "1"}, "rules": "y"},
@@ -528,7 +534,7 @@ def test_a_run_that_was_stopped_goes_on_with_more_steps(here: Path) -> None:
             ],
         ),
     ],
-    ids=["first", "same", "all"],
+    ids=["first", "same", "same as lines", "lines", "all"],
 )
 def test_what_has_changed_is_one_sentence_each(then: Any, now: Any, sentences: list[str]) -> None:
     assert list(changes_of(then, now)) == sentences

@@ -153,10 +153,10 @@ def test_a_call_that_is_no_call_of_a_tool_has_its_row_with_all_it_said() -> None
 def test_a_table_whose_hash_cannot_be_made_still_has_an_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     here = gateway(tool(), tool("broken"))
 
-    def broken(model: Any) -> Any:
+    def broken(lines: Any) -> Any:
         raise InvalidCallError("This type has no schema.")
 
-    monkeypatch.setattr("quoth.tools.registry.tool.json_schema", broken)
+    monkeypatch.setattr("quoth.tools.registry.table.lines_hash", broken)
     assert here.pass_through("(probe)").ok
     assert here.rows[0]["schema_hash"] == ""
 

@@ -72,7 +72,7 @@ def judged(rules: RulesPolicy | EffectsPolicy, text: str, root: Path | str = "."
     call = new_call(form(text), **marks)
     made = TOOLS[call.tool]
     args = validate(
-        made.name, made.params, made.model, bind(made.name, made.params, call.form.args, call.form.positional)
+        made.name, made.params, made.check, bind(made.name, made.params, call.form.args, call.form.positional)
     )
     return rules.judge(made, call, args, ToolContext(Workspace(root)))
 
@@ -622,7 +622,7 @@ def test_an_explanation_ends_in_the_verdict(rules: list[str], call: tuple[str, A
     done = new_call(form(call[0]), **call[1])
     chosen = TOOLS[done.tool]
     bound = bind(chosen.name, chosen.params, done.form.args, done.form.positional)
-    args = validate(chosen.name, chosen.params, chosen.model, bound)
+    args = validate(chosen.name, chosen.params, chosen.check, bound)
     why = made.explain(chosen, done, args, ToolContext(Workspace(".")))
     assert why.verdict == made.judge(chosen, done, args, ToolContext(Workspace(".")))
     assert (why.decided is None) == (not any(match.counts for match in why.matches))

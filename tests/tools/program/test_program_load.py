@@ -50,7 +50,7 @@ async def later(n: int) -> int:
 @pytest.fixture
 def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncAgent:
     """An agent with a tool that waits, and one that is always denied."""
-    monkeypatch.setattr("quoth.agent.run.host.Sandbox", lambda: Sandbox(LIMITS))
+    monkeypatch.setattr("quoth.tools.sandbox.runner.Sandbox", lambda: Sandbox(LIMITS))
     one: dict[str, Any] = {"params": {"n": {"type": int}}}
     closed = tool("closed", body=later, guard=lambda: deny("never"), **one)
     return async_agent(tmp_path, tools=[closed, tool("later", body=later, **one)])

@@ -14,6 +14,7 @@ from words import complaint, form, gateway, tool
 from quoth import cognitive_tools
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError, nearest
 from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.entry import schema_hash
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -245,3 +246,19 @@ def test_a_tool_has_the_outline_that_older_sessions_were_opened_with() -> None:
         "data": {"type": dict[str, Any], "secret": True},
     }
     assert tool(params=params, body=lambda **given: 1).outline == "e3d5e38116e2e933"
+
+
+def test_the_hash_is_that_of_the_entries_whatever_becomes_of_the_table() -> None:
+    table = ToolTable(tool(name) for name in "bd")
+    hidden = table.hiding(["b"])
+    for change in (
+        lambda: tool("a", table=table),
+        lambda: tool("c", table=table),
+        lambda: table.permit({"c": ["ann"]}),
+        lambda: hidden.permit({"d": ["ben"]}),
+        lambda: tool("b", table=table, replace=True, effects=["writes"]),
+    ):
+        change()
+        assert table.schema_hash == hidden.schema_hash == schema_hash(table.entries)
+        assert table.copy().schema_hash == table.schema_hash
+    assert table.names() == ["a", "b", "c", "d"]

@@ -108,7 +108,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUOTH_STATE", str(root / "state"))
         patch.setenv("QUOTH_CONFIG", str(root / "config"))
-        patch.setattr("quoth.agent.run.host.Sandbox", lambda: Sandbox(SMALL))
+        patch.setattr("quoth.tools.sandbox.runner.Sandbox", lambda: Sandbox(SMALL))
         here = Host(root, agent(root / "workspace", tools=tools), launched, forbidden)
         here.agent.eval("(try (launch) (except [Exception] 1))")  # opens the store here
     yield here
