@@ -60,20 +60,22 @@ class Readable(Transcript):
     def events(
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
     ) -> Iterator[Event]:
-        from quoth.agent.session.render import fault_of  # here: an agent that makes one call shows no session
-
         for event in super().events(session, run=run, kind=kind, after=after):
-            if fault := fault_of(event, NEEDED.get(event.kind, ())):
-                self.unread[fault] = None
-            else:
+            if self._is_read(event):
                 yield event
 
     def at(self, session: str, seq: int) -> Event | None:
         event = super().at(session, seq)
-        if event is not None and (fault := fault_of(event, NEEDED.get(event.kind, ()))):
+        return event if event is not None and self._is_read(event) else None
+
+    def _is_read(self, event: Event) -> bool:
+        """Whether an event can be read; what is wrong with one is noted."""
+        from quoth.agent.session.render import fault_of  # here: an agent that makes one call shows no session
+
+        fault = fault_of(event, NEEDED.get(event.kind, ()))
+        if fault:
             self.unread[fault] = None
-            return None
-        return event
+        return not fault
 
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
         return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
