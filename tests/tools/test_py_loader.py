@@ -83,6 +83,7 @@ def test_an_agent_has_the_functions_it_lists_and_no_others_of_the_process(tmp_pa
     finally:
         for name in ("listed-here", "not-listed"):
             del cognitive_tools._tools[name]
+            cognitive_tools._names.remove(name)
         cognitive_tools._forget()
 
 

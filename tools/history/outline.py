@@ -1,9 +1,10 @@
-# ruff: noqa: S608  all that is put into a statement stands in this file
 """What the columns of events tell without their forms: which sessions there are, and what is unfinished.
 
 Knows the table of events and its indexes alone, so that ten thousand sessions cost one query, and a run of
 5,000 steps a few looks into an index. It must not know what an event says, nor whose it is.
 """
+
+# ruff: noqa: S608  all that is put into a statement stands in this file
 
 from __future__ import annotations
 
