@@ -527,8 +527,8 @@ def ending(place: Place) -> tuple[Ending, list[str]]:
             if status not in ("", "begun") and key.removeprefix(f"{SESSION}/") not in reads
         )
         wrong += [f"{key} has {n} receipt rows" for key, n in rows.items() if n > 1]
-        noted = {row["id"]: row["stage"] for row in StoreAudit(lambda: store).rows()}
-        apart = {name for name in noted.keys() ^ ids if noted.get(name) != "consent"}  # a decision is no call
+        noted = {row["id"]: row for row in StoreAudit(lambda: store).rows()}
+        apart = {name for name in noted.keys() ^ ids if name not in noted or not _is_apart(noted[name])}
         if apart:
             wrong.append(f"audit and transcript differ: {sorted(apart)}")
         runs = {event.run for event in events if event.kind == "stimulus"}
@@ -568,6 +568,13 @@ def _forgotten(place: Place, events: list[Any], talks: dict[str, list[Any]]) -> 
         if not any(talk[: len(told["shown"])] == told["shown"] for talk in whole):
             lost.append(f"the model was shown what the conversation has not: {told['shown'][-1]}")
     return lost
+
+
+def _is_apart(row: dict[str, Any]) -> bool:
+    """Whether the audit alone tells of it: a decision, and a body that was begun early for nothing."""
+    return row["stage"] == "consent" or str(row["message"]).endswith(
+        "was begun early, and its call was not made."
+    )
 
 
 def _unwritten(told: dict[str, Any]) -> bool:
