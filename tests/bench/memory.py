@@ -2,7 +2,8 @@
 
 python tests/bench/memory.py [retrieval] [sizes] [writes] [hostile] [--entries N …] [--rounds N] [--data DIR]
 
-retrieval: the questions of five LoCoMo conversations (in the folder $QUOTH_LOCOMO or --data), put to the product's own search over the transcripts' events, one turn an event. A question is
+retrieval: the questions of five LoCoMo conversations (in the folder $QUOTH_LOCOMO or --data), put to the
+product's own search over the transcripts' events, one turn an event. A question is
 answered when a turn of its evidence is among the first k hits (any@k), or all are (all@k). The weights were
 tuned on the first three conversations; the other two tell whether that was luck.
 sizes: search and append beside raw FTS5 and raw sqlite-vec on the same data, in the same run.
