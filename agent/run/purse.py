@@ -206,7 +206,7 @@ class Purse:
             return payment
 
     async def _taken(self, payment: Payment) -> None:
-        """Wait until what was reserved is on disk. If that fails, the request takes nothing: it is not sent."""
+        """Wait until what was reserved is on disk. A request for which that fails is not sent."""
         try:
             await self.funds.daily.on_disk()
         except BaseException:
