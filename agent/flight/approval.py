@@ -88,6 +88,8 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
     changed. It also holds for a step under another headline that does the same, unless that step has an
     approval that holds."""
     what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
+    if not store.execute("SELECT 1 FROM plan_steps WHERE plan = ? LIMIT 1", (path,)):
+        return None  # as it is of most plans
     own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
 
     def is_same(digest: str, tools: str) -> bool:

@@ -129,8 +129,8 @@ class FlightState:
         return one if stands else None
 
     def _sweep(self, last_place: int) -> None:
-        """Fill the cache from the first unknown step to the one at this place. For each step it holds the last
-        event of the parts that the step depends on, and whether any of them is to be flown again."""
+        """Fill the cache from the first unknown step to the one at this place. For each step it holds the
+        last event of the parts that the step depends on, and whether any of them is to be flown again."""
         for place in range(len(self._before), last_place + 1):
             step, last, anew = self.plan.order[place], 0, False
             needed = [self._places[name] for name in self._needed[step.id]]
