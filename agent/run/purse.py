@@ -131,6 +131,8 @@ class Purse:
         left = self.budget.seconds_left
         try:
             async with asyncio.timeout(None if left == math.inf else left) as deadline:
+                if payment.place is not None:
+                    await self._taken(payment)
                 yield payment
         except TimeoutError as error:
             if not deadline.expired():
@@ -202,6 +204,14 @@ class Purse:
                 continue
             budget.reserve(tokens, cost)
             return payment
+
+    async def _taken(self, payment: Payment) -> None:
+        """Wait until what was reserved is on disk. A request for which that fails is not sent."""
+        try:
+            await self.funds.daily.on_disk()
+        except BaseException:
+            payment.took, payment.requests = (0, 0.0), 0
+            raise
 
     def _payable(self, model: str, size: int, wanted: int, today: Mapping[str, float]) -> int:
         """The longest reply, up to ``wanted`` tokens, that can be paid; below 0 if not even the input can."""

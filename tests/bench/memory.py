@@ -2,8 +2,8 @@
 
 python tests/bench/memory.py [retrieval] [sizes] [writes] [hostile] [--entries N …] [--rounds N] [--data DIR]
 
-retrieval: the questions of five LoCoMo conversations (../shared/data/locomo; it says so when they are
-missing), put to the product's own search over the transcripts' events, one turn an event. A question is
+retrieval: the questions of five LoCoMo conversations (in the folder $QUOTH_LOCOMO or --data), put to the
+product's own search over the transcripts' events, one turn an event. A question is
 answered when a turn of its evidence is among the first k hits (any@k), or all are (all@k). The weights were
 tuned on the first three conversations; the other two tell whether that was luck.
 sizes: search and append beside raw FTS5 and raw sqlite-vec on the same data, in the same run.
@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import json
 import math
+import os
 import random
 import re
 import statistics
@@ -45,7 +46,7 @@ from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.memory.vectors import embed_new, loaded
 from quoth.tools.storage.database import Store
 
-DATA = Path(__file__).parents[3] / "shared/data/locomo"
+DATA = Path(os.environ.get("QUOTH_LOCOMO", "locomo"))
 TUNED = ("26", "30", "41")
 OTHERS = ("42", "43")
 AT = (5, 10, 20)

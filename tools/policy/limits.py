@@ -12,6 +12,8 @@ takes a slot, and how long it holds it:
   reach the limits stage (unknown, invalid) and refused calls are not counted.
 - A slot whose process died before releasing it stays reserved. Nobody can tell whether the body had begun, so
   it counts until its day, window or cooldown is over.
+- A slot is written at once and on disk with the record of its call: before a body that does more than read
+  begins, before the result of any other is told.
 - A call that waited in its body and is resumed keeps its slot; it is one call.
 - A call counts in the day or window in which its slot was reserved. A cooldown runs from the start of the
   body, or from the reservation while the body has not started.
@@ -162,7 +164,7 @@ class StoreLimits(CountedLimits):
 
     def _count(self, tool: str, call: Call, rules: Sequence[Rule], *, take: bool) -> Counted:
         store, key = self._store(), call.key or call.id
-        with store.transaction() as run:
+        with store.transaction(synced=False) as run:
             if take and call.resumed and run("SELECT 1 FROM uses WHERE tool = ? AND call = ?", (tool, key)):
                 return Counted(0.0, held=True)
             now = self._clock()  # within the transaction: later places have later times
@@ -199,12 +201,14 @@ class _Place(Reservation):
         self._settled = False
 
     def commit(self) -> None:
-        self._store.execute("UPDATE uses SET begun = ? WHERE id = ?", (self._clock(), self._id))
+        with self._store.transaction(synced=False) as run:
+            run("UPDATE uses SET begun = ? WHERE id = ?", (self._clock(), self._id))
         self._settled = True
 
     def release(self) -> None:
         if not self._settled:
-            self._store.execute("DELETE FROM uses WHERE id = ? AND begun IS NULL", (self._id,))
+            with self._store.transaction(synced=False) as run:
+                run("DELETE FROM uses WHERE id = ? AND begun IS NULL", (self._id,))
             self._settled = True
 
 

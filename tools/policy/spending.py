@@ -92,10 +92,11 @@ class Spending(Calendar):
         return {name: max(0, value - spent[name]) for name, value in bounds.items()}
 
     def reserve(self, user: str, tokens: int, cost: float) -> int:
-        """Reserve a request that may take so much; where it is counted. Raises NoRoomError."""
+        """Reserve a request that may take so much; where it is counted. Await ``on_disk`` before it is sent.
+        Raises NoRoomError."""
         bounds = self.bounds(user)
         wanted = {"requests": 1, "tokens": tokens, "cost": cost}
-        with self._store().transaction() as run:
+        with self._store().transaction(synced=False) as run:
             now = self._clock()  # within the transaction: later requests have later times
             spent = self._spent(run, user, now)
             for name, most in bounds.items():
@@ -113,11 +114,16 @@ class Spending(Calendar):
     def settle(self, user: str, place: int, tokens: int, cost: float, requests: int = 0) -> None:
         """A request that was reserved took so much more than that, or less; one that was not made at all,
         ``requests=-1``."""
-        self._store().execute(
-            "UPDATE spending SET requests = requests + ?, tokens = tokens + ?, cost = cost + ?"
-            " WHERE user = ? AND at = ?",
-            (requests, tokens, float(cost), user, place),
-        )
+        with self._store().transaction(synced=False) as run:
+            run(
+                "UPDATE spending SET requests = requests + ?, tokens = tokens + ?, cost = cost + ?"
+                " WHERE user = ? AND at = ?",
+                (requests, tokens, float(cost), user, place),
+            )
+
+    async def on_disk(self) -> None:
+        """Wait until all that was reserved by now is on disk. Raises StoreError."""
+        await self._store().on_disk()
 
     def _spent(self, run: Statement, user: str, now: float) -> Mapping[str, float]:
         start, end = self.day(now)

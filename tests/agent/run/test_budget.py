@@ -21,12 +21,14 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
-from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Purse
+from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Funds, Purse
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, MovedError, Usage
 from quoth.neuro.backends.cascade import Cascade, CascadeRun
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.tools.errors import StoreError
+from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
@@ -331,6 +333,36 @@ def test_a_day_is_settled_with_what_was_used(tmp_path: Path) -> None:
 def test_a_request_that_failed_is_none_of_the_day(tmp_path: Path) -> None:
     assert run(tmp_path, Down(), policy=a_day(requests=1)).error == "It is down."
     assert run(tmp_path, Asked("Done."), policy=a_day(requests=1)).left["today"] == {"requests": 0}
+
+
+async def test_a_request_waits_for_the_disk_with_what_was_reserved(tmp_path: Path) -> None:
+    store, order = Store(tmp_path / "store.db"), []
+
+    class Slow(Spending):
+        async def on_disk(self) -> None:
+            await super().on_disk()
+            order.append("on disk")
+
+    purse = Purse(Budget(9, 9), Funds(Slow(lambda: store, [DailyBudget(requests=2)])), "ann")
+    async with purse.paying(Asked("x"), lambda: 100, 1_000):
+        order.append("sent")
+    assert order == ["on disk", "sent"]
+    store.close()
+
+
+async def test_a_request_whose_reservation_cannot_be_written_is_not_sent(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.db")
+
+    class Broken(Spending):
+        async def on_disk(self) -> None:
+            raise StoreError("It could not be written")
+
+    daily = Broken(lambda: store, [DailyBudget(requests=2)])
+    with pytest.raises(StoreError):
+        async with Purse(Budget(9, 9), Funds(daily), "ann").paying(Asked("x"), lambda: 100, 1_000):
+            pytest.fail("it was sent")
+    assert daily.left("ann") == {"requests": 2}
+    store.close()
 
 
 def test_a_question_of_a_persons_call_counts_too(tmp_path: Path) -> None:
