@@ -42,6 +42,17 @@ def is_plain(value: Any) -> bool:
     return kind in _ATOMS
 
 
+def _holds(value: Any, secrets: Sequence[str]) -> bool:
+    """Whether one of the secrets is in a text of the value."""
+    if not secrets:
+        return False
+    if isinstance(value, str):
+        return any(secret in value for secret in secrets)
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    return isinstance(value, (list, tuple)) and any(_holds(one, secrets) for one in value)
+
+
 @dataclass
 class Keeper:
     """Keeps the checkpoints of one run; the last, which it may go on from, is at event ``place``."""
@@ -58,6 +69,8 @@ class Keeper:
         assert run.log is not None, "what is written goes on"
         self._log, self._last, self._dialect = run.log, run.step, run.dialect
         self._special = self._is_special()
+        # Those of earlier runs, which their events hold no more: no checkpoint keeps them.
+        self._bygone = run.log.session.transcript.secrets_of(run.session)
 
     def _is_special(self) -> bool:
         """Whether its past, as far as it is repeated now, is told by its events only."""
@@ -108,7 +121,8 @@ class Keeper:
             "stimulus": [list(message) for message in stimulus],
         }
         images = any(message.get("images") for message in run.messages.since(start))
-        return said if None not in calls and not images and _is_written(said) else None
+        plain = None not in calls and not images and _is_written(said)
+        return said if plain and not _holds(said, self._bygone) else None
 
     def go_on(self) -> tuple[Any, ...]:
         """Bring the run to its place; what comes next there, and nothing where it cannot be gone on from."""

@@ -49,12 +49,15 @@ class Checkpoints:
         return [int(seq) for seq, _ in rows[:good]]
 
     def read(self, until: int) -> list[dict[str, Any]]:
-        """What was written in those up to this event."""
+        """What was written in those up to this event; nothing where one of them cannot be read."""
         rows = self._store().execute(
             "SELECT data FROM checkpoints WHERE session = ? AND run = ? AND seq <= ? ORDER BY seq",
             (*self._which, until),
         )
-        return [json.loads(zlib.decompress(data)) for (data,) in rows]
+        try:
+            return [json.loads(zlib.decompress(data)) for (data,) in rows]
+        except (zlib.error, ValueError):
+            return []
 
     def times(self, until: int) -> dict[str, str]:
         """When the calls of the run ended, by key, as far as they did before this event."""

@@ -162,6 +162,10 @@ class Transcript:
             text = text.replace(secret, SECRET)
         return redact(text)
 
+    def secrets_of(self, session: str) -> tuple[str, ...]:
+        """What is hidden in the events of the session by now."""
+        return tuple(self._secrets.get(session, ()))
+
     def at(self, session: str, seq: int) -> Event | None:
         """The event with that sequence number."""
         found = self._store().execute(f"{ONE} seq = ?", (session, seq))
@@ -199,6 +203,8 @@ class Transcript:
             )
             for event in map(_event, secret):
                 self._forget_receipt(execute, session, event)
+            if execute(f"SELECT 1 FROM {WITH_SECRETS} WHERE {which} LIMIT 1", values):  # noqa: S608
+                execute("DELETE FROM checkpoints WHERE session = ?", (session,))  # others may hold them too
             execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
             if run or asked:
                 self._forget_requests(execute, session)

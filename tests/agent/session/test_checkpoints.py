@@ -4,6 +4,7 @@ from its events alone where a checkpoint is not to be trusted."""
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,16 @@ def test_a_checkpoint_that_is_not_to_be_trusted_is_left_aside(
     assert read[1] >= least > read[0] == 2
 
 
-def test_checkpoints_of_which_one_is_missing_are_left_aside(tmp_path: Path) -> None:
+def spoil_the_first(folder: Path) -> None:
+    rows(folder, "UPDATE checkpoints SET data = x'00' WHERE seq = (SELECT min(seq) FROM checkpoints)")
+
+
+@pytest.mark.parametrize("harm", [lose_the_first, spoil_the_first])
+def test_checkpoints_of_which_one_is_missing_or_broken_are_left_aside(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
     broken_off(tmp_path, *STEPS)
-    found, anew = both_ways(tmp_path, lose_the_first)
+    found, anew = both_ways(tmp_path, harm)
     assert found == anew
 
 
@@ -191,3 +199,28 @@ def test_a_secret_goes_with_the_run_and_is_hidden_behind_a_checkpoint_too(tmp_pa
         assert second.resume()[0].status == "done"
     assert rows(tmp_path) == []
     assert rows(tmp_path, "SELECT seq FROM events WHERE instr(form, 'pin-7788') AND run != ''") == []
+
+
+def texts(folder: Path) -> str:
+    return "".join(zlib.decompress(data).decode() for (data,) in rows(folder, "SELECT data FROM checkpoints"))
+
+
+def test_a_secret_of_an_earlier_run_of_the_conversation_is_in_no_checkpoint(tmp_path: Path) -> None:
+    login = tool("login", lambda pin: "in", params={"pin": {"secret": True}}, effects=["reads"])
+    look = tool("look", lambda at: f"seen {at}", params={"at": {"type": int}}, effects=["reads"])
+    replies = ['(login :pin "pin-7788")', "Fine.", *[f"(look :at {n})" for n in range(5)]]
+    with at(tmp_path, *replies, tools=[login, look]) as first:
+        assert [first.say("Log in.").status, first.say("Look.").status] == ["done", "failed"]
+    assert rows(tmp_path, "SELECT seq FROM events WHERE instr(form, 'pin-7788')") == []
+    assert "pin-7788" not in texts(tmp_path)
+
+
+def test_secrets_that_are_forgotten_leave_the_checkpoints_of_other_runs_too(tmp_path: Path) -> None:
+    login = tool("login", lambda pin: "in", params={"pin": {"secret": True}}, effects=["reads"])
+    options = {"tools": [login]}
+    broken_off(tmp_path, *['(login :pin "pin-7788")'] * 2, "(login", **options)
+    assert "pin-7788" in texts(tmp_path)
+    rows(tmp_path, "UPDATE checkpoints SET run = 'r9'")  # as if one that went on with its conversation
+    with at(tmp_path, "Done.", **options) as second:
+        assert second.resume()[0].status == "done"
+    assert rows(tmp_path) == []
