@@ -380,4 +380,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX events_run ON events (session, run, seq, kind, key, status, at);
     CREATE INDEX audit_tool ON audit (tool, seq);
     """,
+    """
+    ALTER TABLE audit ADD COLUMN event INTEGER;
+    ALTER TABLE audit ADD COLUMN event_digest TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN said TEXT NOT NULL DEFAULT '';
+    ALTER TABLE receipts ADD COLUMN event INTEGER NOT NULL DEFAULT 0;
+    """,
 )
