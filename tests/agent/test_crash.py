@@ -113,6 +113,63 @@ def test_the_harness_finds_a_product_that_does_not_sync(crashes: Crashes) -> Non
     assert any("was told and is not there" in what or "was done" in what for what in wrong(found))
 
 
+# * Many sessions write together
+
+MANY = ("--sessions", "3")
+TWO = ("--sessions", "2", "--processes", "2")
+
+
+@pytest.mark.parametrize(
+    ("how", "points"),
+    [
+        (("--how", "kill", *MANY, "--every", "90"), 500),
+        (("--how", "full", *MANY, "--every", "140"), 800),
+        (("--how", "power", *MANY, "--every", "140"), 800),
+        (("--how", "power", *MANY, "--label", "before a sync of wal", "--every", "6"), 800),
+        (("--how", "kill", *TWO, "--every", "75"), 300),
+    ],
+    ids=[
+        "killed",
+        "a full disk",
+        "power cut",
+        "power cut with a torn last group",
+        "one of two processes killed",
+    ],
+)
+def test_sessions_that_write_together_lose_nothing_of_each_other(
+    crashes: Crashes, how: tuple[str, ...], points: int
+) -> None:
+    found = crashes(*how)
+    assert wrong(found) == []
+    assert found["points"] >= points
+    assert found["cases"]
+
+
+TOLD = "one who waits is told"
+
+
+def test_a_kill_between_a_group_and_those_who_are_told_of_it_loses_nothing(crashes: Crashes) -> None:
+    found = crashes(*MANY, "--label", TOLD, "--every", "12")
+    assert wrong(found) == []
+    assert TOLD in {case["label"].split(" ", 1)[1] for case in found["cases"]}
+
+
+@pytest.mark.parametrize(
+    ("broken", "how", "seen"),
+    [
+        ("commit", (*MANY, "--label", TOLD, "--every", "12"), "was told and is not there"),
+        ("full", ("--how", "full", *MANY, "--every", "190"), "was told and is not there"),
+        ("sync", ("--how", "power", *MANY, "--every", "190"), "was told and is not there"),
+        ("known", (*TWO, "--every", "75"), "the other processes ended with"),
+    ],
+)
+def test_the_harness_finds_a_product_whose_sessions_cost_each_other_something(
+    crashes: Crashes, broken: str, how: tuple[str, ...], seen: str
+) -> None:
+    found = crashes(*how, "--broken", broken)
+    assert any(seen in what for what in wrong(found)), wrong(found)
+
+
 # * One process at a time
 
 

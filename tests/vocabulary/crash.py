@@ -4,6 +4,8 @@ processes until it is done; then it must be as if nothing had happened.
     python tests/vocabulary/crash.py --all        kill at each point of the run, and print a table
     python tests/vocabulary/crash.py --every 9    at each ninth point
         --how kill|talk|power|full|int|int2       kill -9, of a conversation too, power cut, full disk, Ctrl-C
+        --sessions 3                              so many sessions at once in the process, on one store
+        --processes 2                             and so many processes, of which the first is ended
 
 One process imports everything and forks a child for each life of a session. The points are found by hooks
 around the real functions, here and nowhere in the product: a counter is raised at each, and the child ends
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import random
@@ -23,10 +26,12 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -40,6 +45,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 os.environ["QUOTH_INSIDE"] = ""
 
 import disks  # noqa: E402
+from forkserver import import_all  # noqa: E402
 from words import grouped  # noqa: E402
 
 from quoth.agent.cli import common  # noqa: E402
@@ -85,26 +91,30 @@ class Points:
         self.act: Callable[[], None] = lambda: None
         self.labels: list[str] | None = None
         self.only = ""  # the points of this kind alone
+        self._turns = threading.Lock()  # the log is synced in a thread
 
     def reached(self, label: str) -> None:
         if self.only and not label.startswith(self.only):
             return
-        self.count += 1
-        if self.labels is not None:
-            self.labels.append(label)
-        if self.count in self.wanted:
+        with self._turns:
+            self.count += 1
+            here = self.count in self.wanted
+            if self.labels is not None:
+                self.labels.append(label)
+        if here:
             announce(at=label)
             self.act()
 
 
 POINTS = Points()
-TOLD: list[Path] = []  # the file of what this process announces
+HERE: ContextVar[Place | None] = ContextVar("HERE", default=None)  # the session whose turn it is
+FIRST: list[Place] = []  # that of this process, for threads which serve all
 
 
 def announce(**what: Any) -> None:
     """Say something that outlives this process."""
-    if TOLD:
-        _append(TOLD[0], json.dumps(what))
+    if place := HERE.get() or (FIRST[0] if FIRST else None):
+        _append(place.told, json.dumps(what))
 
 
 def _append(path: Path, line: str, sync: bool = False) -> None:
@@ -178,9 +188,22 @@ def hook() -> None:
 
         setattr(owner, name, hooked)
 
+    def between(owner: Any, name: str, label: str) -> None:
+        real = getattr(owner, name)
+
+        def hooked(self: Any, *args: Any) -> Any:
+            POINTS.reached(f"before {label}")
+            made = real(self, *args)
+            POINTS.reached(f"after {label}")
+            return made
+
+        setattr(owner, name, hooked)
+
     around(RecordedDoor, "dispatch", "the passage of a call")
     around(AsyncAgent, "_again", "a run is gone on with")
     around(LogSync, "wait", "the disk is waited for")
+    between(LogSync, "_sync", "a sync for all who wait")
+    between(LogSync, "_tell", "one who waits is told")
     real = Session.driven
 
     @contextlib.contextmanager
@@ -196,9 +219,6 @@ def hook() -> None:
 # * The story
 
 
-EFFECTS: list[Path] = []  # the file of what was done here
-
-
 @cache
 def actors() -> list[CognitiveTool]:
     """Tools that count their runs: a line for each, with its own text, on disk before they return."""
@@ -206,7 +226,9 @@ def actors() -> list[CognitiveTool]:
     def acting(answer: Callable[[str], str]) -> Callable[..., Any]:
         async def body(text: str) -> str:
             POINTS.reached("in the body, before the effect")
-            _append(EFFECTS[0], text.replace(" ", "-"), sync=True)
+            place = HERE.get()
+            assert place is not None
+            _append(place.effects, text.replace(" ", "-"), sync=True)
             POINTS.reached("in the body, after the effect")
             return answer(text)
 
@@ -254,6 +276,15 @@ LINES = {
         "All is done.",
     ],
     "Help.": ['(mark :text "h1")', '(peek :text "c")\n(mark :text "h2")', "Helped."],
+}
+# What each of several sessions at once has to say.
+SHORT: dict[str, list[Any]] = {
+    "Lead.": [
+        '(peek :text "a")\n(mark :text "one")',
+        '(mark :text "two")\n(fail :text "luck")',
+        '(mark :text "three")',
+        "All is done.",
+    ]
 }
 COST = Usage(input_tokens=10, output_tokens=1)
 
@@ -318,24 +349,26 @@ class Place:
     """Where a session lives, and what has been announced of it so far."""
 
     folder: Path
+    session: str = SESSION
+    lines: dict[str, list[Any]] = field(default_factory=lambda: LINES)
     effects: Path = field(init=False)
     told: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self.effects, self.told = self.folder / "effects", self.folder / "told"
+        self.effects, self.told = (self.folder / f"{name}-{self.session}" for name in ("effects", "told"))
         self.work = self.folder / "work"
-        self.work.mkdir(parents=True)
+        self.work.mkdir(parents=True, exist_ok=True)
         (self.folder / "p.hy").write_text(POLICY)
 
     def enter(self) -> None:
         """Make this process one of this place."""
         os.environ["QUOTH_STATE"] = str(self.folder / "state")
         os.environ["QUOTH_CONFIG"] = str(self.folder / "config")
-        TOLD[:], EFFECTS[:] = [self.told], [self.effects]
+        HERE.set(self)
 
     def agent(self, **more: Any) -> AsyncAgent:
-        given = {"workspace": self.work, "session": SESSION, "user": USER, "tools": actors()}
-        given |= {"model": model(), "policy": self.folder / "p.hy", "on_event": listener}
+        given = {"workspace": self.work, "session": self.session, "user": USER, "tools": actors()}
+        given |= {"model": model(self.lines), "policy": self.folder / "p.hy", "on_event": listener}
         return AsyncAgent(**grouped(**(given | more)))
 
     def heard(self, what: str) -> list[dict[str, Any]]:
@@ -381,13 +414,15 @@ def _begun(events: list[Any], key: str) -> bool:
 async def _go_on(place: Place, kind: str) -> None:
     """Decide what is asked, and resume; where the session never began, begin it."""
     async with place.agent() as agent:
-        events = list(agent.transcript.events(SESSION))
+        events = list(agent.transcript.events(place.session))
         if not any(event.kind == "stimulus" for event in events):
             announce(anew=True)
             reply = await agent.run("Lead.")
             announce(reply=reply.text, status=reply.status)
             return
         for request in agent.broker.requests():
+            if request.session != place.session:
+                continue
             text = effect_of(request.form)
             key = next((e.key for e in events if e.kind == "call" and effect_of(e.data["form"]) == text), "")
             begun = _begun(events, key)
@@ -426,20 +461,27 @@ class Life:
     kind: str = "once"
 
 
-def live(place: Place, life: Life, first: bool) -> int:
-    """One life, in a process of its own; its exit code."""
-    pid = os.fork()
-    if pid:
-        _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status)
+def live(places: list[Place], life: Life, first: bool) -> int:
+    """One life of these sessions, in a process of its own; its exit code."""
+    return _ended(_begun(places, life, first))
+
+
+def _ended(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _begun(places: list[Place], life: Life, first: bool) -> int:
+    if pid := os.fork():
+        return pid
     code = 99
     try:
         signal.alarm(LIFE_SECONDS)
-        place.enter()
-        out = os.open(place.folder / "out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        FIRST[:] = places[:1]
+        places[0].enter()
+        out = os.open(places[0].folder / "out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(out, 1)
         os.dup2(out, 2)
-        code = _lived(place, life, first)
+        code = _lived(places, life, first)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
@@ -447,7 +489,7 @@ def live(place: Place, life: Life, first: bool) -> int:
         os._exit(code)
 
 
-def _lived(place: Place, life: Life, first: bool) -> int:
+def _lived(places: list[Place], life: Life, first: bool) -> int:
     POINTS.wanted = life.at
     POINTS.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
     full = None
@@ -467,21 +509,29 @@ def _lived(place: Place, life: Life, first: bool) -> int:
         POINTS.act = lambda: os.kill(os.getpid(), signal.SIGINT)
     POINTS.labels = [] if life.labels else None
     if life.how.startswith("int"):
-        code = _by_command(place) if first else asyncio.run(_go_on(place, life.kind)) or 0
+        code = _by_command(places[0]) if first else asyncio.run(_go_on(places[0], life.kind)) or 0
     else:
-        try:
-            if life.how == "talk":
-                asyncio.run(_say(place, "Lead." if first else "Go on."))
-            else:
-                asyncio.run(_run(place) if first else _go_on(place, life.kind))
-        except QuothError as error:
-            announce(sentence=str(error))
+        asyncio.run(_all_at_once(places, life, first))
         code = 0
     if full is not None:
         announce(writes=full.written, refused=full.refused)
     if life.labels:
         announce(labels=POINTS.labels)
     return code
+
+
+async def _all_at_once(places: list[Place], life: Life, first: bool) -> None:
+    async def one(place: Place) -> None:
+        HERE.set(place)
+        try:
+            if life.how == "talk":
+                await _say(place, "Lead." if first else "Go on.")
+            else:
+                await (_run(place) if first else _go_on(place, life.kind))
+        except QuothError as error:
+            announce(sentence=str(error))
+
+    await asyncio.gather(*map(one, places))
 
 
 # * What must be so in the end
@@ -504,13 +554,13 @@ def ending(place: Place) -> tuple[Ending, list[str]]:
     wrong: list[str] = []
     with place.store() as store:
         transcript = Transcript(lambda: store)
-        session = Session(transcript, SESSION, USER, Path())
+        session = Session(transcript, place.session, USER, Path())
         try:
-            transcript.verify(SESSION)
+            transcript.verify(place.session)
         except UsageError as error:
             wrong.append(str(error))
         wrong += [str(fault) for fault in StoreAudit(lambda: store).verify().faults]
-        events = list(transcript.events(SESSION))
+        events = list(transcript.events(place.session))
         ends = [event for event in events if event.kind == "end" and event.run == "r1"]
         tools, ids = {}, set()
         results: dict[str, tuple[str, Any]] = {}
@@ -530,10 +580,12 @@ def ending(place: Place) -> tuple[Ending, list[str]]:
         rows = Counter(
             key
             for key, status in store.execute("SELECT key, status FROM receipts")
-            if status not in ("", "begun") and key.removeprefix(f"{SESSION}/") not in reads
+            if status not in ("", "begun")
+            and key.startswith(f"{place.session}/")
+            and key.removeprefix(f"{place.session}/") not in reads
         )
         wrong += [f"{key} has {n} receipt rows" for key, n in rows.items() if n > 1]
-        noted = {row["id"]: row for row in StoreAudit(lambda: store).rows()}
+        noted = {row["id"]: row for row in StoreAudit(lambda: store).select(session=place.session)}
         apart = {name for name in noted.keys() ^ ids if name not in noted or not _is_apart(noted[name])}
         if apart:
             wrong.append(f"audit and transcript differ: {sorted(apart)}")
@@ -617,8 +669,8 @@ def unpaired(place: Place) -> list[str]:
     wrong = []
     with place.store() as store:
         transcript = Transcript(lambda: store)
-        transcript.verify(SESSION)
-        events = list(transcript.events(SESSION))
+        transcript.verify(place.session)
+        events = list(transcript.events(place.session))
         begun = {e.key for e in events if e.kind == "call"}
     shown = [told["shown"] for told in place.heard("shown")]
     last, done = shown[-1], Counter(place.done)
@@ -706,101 +758,134 @@ class Case:
 
 
 class Harness:
-    """All sessions of one way to end. ``root`` is a folder that is emptied again."""
+    """All sessions of one way to end: a process has so many of them at once, and so many processes write to
+    one store, of which the first is ended. ``root`` is a folder that is emptied again."""
 
-    def __init__(self, root: Path, how: str = "kill", seed: int = 1) -> None:
+    def __init__(
+        self, root: Path, how: str = "kill", seed: int = 1, sessions: int = 1, processes: int = 1
+    ) -> None:
         self.root, self.how, self.seed = root, how, seed
-        place = Place(root / "unbroken")
-        codes = [live(place, Life(how=how, labels=True), True)]
+        self.sessions, self.processes = sessions, processes
+        groups = self._groups("unbroken")
+        places = [place for group in groups for place in group]
+        codes = self._lives(groups, Life(how=how, labels=True))
         if how == "talk":
-            self.labels = place.heard("labels")[0]["labels"]
+            self.labels = places[0].heard("labels")[0]["labels"]
             return
-        while not any(told["status"] == "done" for told in place.heard("reply")):
-            codes.append(live(place, Life(), False))
-            if len(codes) > 5 or any(codes[1:]):
-                raise SystemExit(
-                    f"The unbroken run does not end: {codes}\n{(place.folder / 'out').read_text()}"
-                )
-        self.unbroken, wrong = ending(place)
-        if wrong:
-            raise SystemExit(f"The unbroken run is wrong: {wrong}")
+        while not all(map(self._done, places)):
+            codes.append(live([place for place in places if not self._done(place)], Life(), False))
+            if len(codes) > processes + 4 or any(codes[1:]):
+                raise SystemExit(f"The unbroken run does not end: {codes}\n{self._out(places)}")
+        self.unbroken = {}
+        for place in places:
+            self.unbroken[place.session], wrong = ending(place)
+            if wrong:
+                raise SystemExit(f"The unbroken run is wrong: {wrong}")
         if how == "full":
-            self.labels = ["a write"] * place.heard("writes")[0]["writes"]
+            self.labels = ["a write"] * places[0].heard("writes")[0]["writes"]
         else:
-            self.labels = place.heard("labels")[0]["labels"]
+            self.labels = places[0].heard("labels")[0]["labels"]
+
+    def _groups(self, name: str) -> list[list[Place]]:
+        """The sessions of each process."""
+        if self.sessions == self.processes == 1:
+            return [[Place(self.root / name)]]
+        return [
+            [Place(self.root / name, f"{SESSION}{process}{n}", SHORT) for n in range(self.sessions)]
+            for process in range(self.processes)
+        ]
+
+    def _lives(self, groups: list[list[Place]], life: Life) -> list[int]:
+        """The first lives of all processes; only the first ends as it is told."""
+        others = [_begun(group, Life(how=self.how), True) for group in groups[1:]]
+        return [live(groups[0], life, True), *map(_ended, others)]
 
     def case(self, point: int) -> Case:
         """End a first life at ``point``, and later ones at points of a seeded choice; then see it through."""
         chance = random.Random(f"{self.seed} {self.how} {point}")
         case = Case(point, self.labels[point - 1])
-        place = Place(self.root / f"{self.how}-{point}")
+        groups = self._groups(f"{self.how}-{point}")
+        places = [place for group in groups for place in group]
         kind = "deny" if chance.random() < 0.15 else "once"
         at = {point} | ({point + chance.choice((1, 2, 5, 9))} if self.how == "int2" else set())
-        code = live(place, Life(frozenset(at), self.how, chance.random().__hash__()), True)
+        code, *others = self._lives(groups, Life(frozenset(at), self.how, chance.random().__hash__()))
         case.deaths += code < 0
         allowed = {"kill": {-9}, "talk": {-9}, "power": {-9}, "full": {0}}.get(
             self.how, {130, 3}
         )  # 3: it came as the run ended
+        if self.sessions > 1 or self.processes > 1:
+            allowed |= {0}  # they take turns, and not always the same: it may have been over before
+            case.label = next((told["at"] for told in places[0].heard("at")), case.label)
         if code not in allowed:
-            case.wrong.append(f"the first life ended with {code}: {self._out(place)}")
-        said = [told.get("sentence") or told["reply"] for told in place.heard("status") if "reply" in told]
-        said += [told["sentence"] for told in place.heard("sentence")]
+            case.wrong.append(f"the first life ended with {code}: {self._out(places)}")
+        undone = [place.session for group in groups[1:] for place in group if not self._done(place)]
+        if any(others) or undone:
+            case.wrong.append(f"the other processes ended with {others} before {undone}: {self._out(places)}")
+        said = [t.get("sentence") or t["reply"] for t in places[0].heard("status") if "reply" in t]
+        said += [told["sentence"] for place in places for told in place.heard("sentence")]
         case.said = said[-1] if said else ""
         again = 0 if self.how == "full" else chance.choice((0, 0, 1, 2, 3))
-        while case.lives < MAX_LIVES and not self._over(place) and self.how != "talk":
+        while case.lives < MAX_LIVES and self.how != "talk":
+            left = [place for place in places if not self._over(place)]
+            if not left:
+                break
             case.lives += 1
             life = Life(kind=kind)
             if again:
                 again -= 1
                 how = "kill" if self.how.startswith("int") else self.how
                 life = Life(frozenset({chance.randrange(1, 90)}), how, chance.random().__hash__(), kind=kind)
-            code = live(place, life, False)
+            code = live(left, life, False)
             case.deaths += code < 0
             if code not in (0, -9):
-                case.wrong.append(f"a later life ended with {code}: {self._out(place)}")
+                case.wrong.append(f"a later life ended with {code}: {self._out(places)}")
                 break
         if self.how == "talk":
-            case.deaths += live(place, Life(frozenset({chance.randrange(1, 30)}), "talk"), False) < 0
+            case.deaths += live(places, Life(frozenset({chance.randrange(1, 30)}), "talk"), False) < 0
             case.lives += 2
-            if (code := live(place, Life(how="talk"), False)) != 0:
+            if (code := live(places, Life(how="talk"), False)) != 0:
                 case.wrong.append(f"the last life ended with {code}")
-        case.questions = len({told["asked"] for told in place.heard("asked")})
+        case.questions = len({told["asked"] for place in places for told in place.heard("asked")})
         try:
-            case.wrong += (
-                unpaired(place) if self.how == "talk" else differences(place, self.unbroken, self.how)
-            )
-            if "Traceback" in self._out(place):
-                case.wrong.append(self._out(place))
+            for place in places:
+                case.wrong += (
+                    unpaired(place)
+                    if self.how == "talk"
+                    else differences(place, self.unbroken[place.session], self.how)
+                )
+            if "Traceback" in self._out(places):
+                case.wrong.append(self._out(places))
         except Exception:
             case.wrong.append(traceback.format_exc())
         if not case.wrong:
-            shutil.rmtree(place.folder)
+            shutil.rmtree(places[0].folder)
         return case
 
-    def _out(self, place: Place) -> str:
-        return (place.folder / "out").read_text()[-1500:]
+    def _out(self, places: list[Place]) -> str:
+        out = places[0].folder / "out"
+        return out.read_text()[-1500:] if out.exists() else ""
+
+    def _done(self, place: Place) -> bool:
+        return any(told["status"] == "done" for told in place.heard("reply"))
 
     def _over(self, place: Place) -> bool:
-        if self.how != "full" and any(told["status"] == "done" for told in place.heard("reply")):
+        if self.how != "full" and self._done(place):
             return True
         refused = place.heard("refused")  # it had ended, and only its word was lost
-        return bool(refused) and refused[-1]["refused"] == f"Nothing waits in session {SESSION}."
+        return bool(refused) and refused[-1]["refused"] == f"Nothing waits in session {place.session}."
 
 
 def warm_up() -> None:
     """Do once what every life would begin with. No sandbox is started: it does not outlive a fork."""
-    for name in (
-        "quoth.agent.loop",
-        "quoth.tools.builtin",
-        "quoth.tools.builtin.eval_body",
-        "quoth.tools.policy.limits",
-        "pydantic_monty",
-    ):
-        import_module(name)
+    import_all()
+    import_module("quoth.tools.builtin")
     for tool in load_tools(actors(), None):
         tool.describe()
+        tool.check  # noqa: B018  what it makes is kept
     store = Store(":memory:")
     store.close()
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> int:
@@ -809,10 +894,12 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=0)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--how", default="kill", choices=("kill", "talk", "power", "full", "int", "int2"))
+    parser.add_argument("--sessions", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--point", type=int, default=0)
     parser.add_argument("--label", default="", help="only the points with this in their label")
-    parser.add_argument("--broken", default="", choices=("", *BREAKS))
+    parser.add_argument("--broken", default="", choices=("", *BREAKS, *BREAKS_LATER))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--serve", action="store_true", help="answer lines of such options, each in a fork")
@@ -833,14 +920,16 @@ def main() -> int:
 def explore(options: argparse.Namespace) -> int:
     """End sessions in one way at some of the points, and say what came of it."""
     hook()
-    if options.broken:
+    if options.broken in BREAKS:
         BREAKS[options.broken]()
     root = Path(
         tempfile.mkdtemp(prefix="quoth-crash-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     )
     started = time.monotonic()
     try:
-        harness = Harness(root, options.how, options.seed)
+        harness = Harness(root, options.how, options.seed, options.sessions, options.processes)
+        if options.broken in BREAKS_LATER:
+            BREAKS_LATER[options.broken]()
         points = [n for n, label in enumerate(harness.labels, 1) if options.label in label]
         points = points[options.first - 1 :: options.every or 1]
         if options.point:
@@ -899,8 +988,63 @@ def _break_sync() -> None:
     BROKEN.append("sync")
 
 
+def _break_commit() -> None:
+    """What was written is committed with what comes next, and told before."""
+    real, closed = WatchedConnection.execute, WatchedConnection.close
+
+    def execute(self: Any, sql: str, *more: Any, **named: Any) -> Any:
+        if sql == "COMMIT" and self.changed:
+            return iter(())
+        if sql.startswith("BEGIN") and self.in_transaction:
+            real(self, "COMMIT")
+        return real(self, sql, *more, **named)
+
+    def close(self: Any, force: bool = False) -> None:
+        if self.in_transaction:
+            real(self, "COMMIT")
+        closed(self, force)
+
+    WatchedConnection.execute = execute  # type: ignore[method-assign]
+    WatchedConnection.close = close  # type: ignore[method-assign]
+
+
+def _break_full() -> None:
+    """That the disk is full is not minded at a commit."""
+    real = WatchedConnection.execute
+
+    def execute(self: Any, sql: str, *more: Any, **named: Any) -> Any:
+        try:
+            return real(self, sql, *more, **named)
+        except apsw.FullError:
+            if sql != "COMMIT":
+                raise
+            self.changed = []
+            return iter(())
+
+    WatchedConnection.execute = execute  # type: ignore[method-assign]
+
+
+def _break_known() -> None:
+    """That another process has written is not noticed."""
+    real = WatchedConnection.execute
+
+    def execute(self: Any, sql: str, *more: Any, **named: Any) -> Any:
+        return iter([(0,)]) if sql == "PRAGMA data_version" else real(self, sql, *more, **named)
+
+    WatchedConnection.execute = execute  # type: ignore[method-assign]
+
+
 BROKEN: list[str] = []
-BREAKS: dict[str, Callable[[], None]] = {"begun": _break_receipts, "sync": _break_sync}
+BREAKS: dict[str, Callable[[], None]] = {
+    "begun": _break_receipts,
+    "sync": _break_sync,
+}
+# The unbroken run is made before these.
+BREAKS_LATER: dict[str, Callable[[], None]] = {
+    "commit": _break_commit,
+    "full": _break_full,
+    "known": _break_known,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

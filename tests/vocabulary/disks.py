@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,7 +165,7 @@ class ForgetfulFile(apsw.VFSFile):
         self._disk.on_sync(self._path)
         super().xSync(flags)
         if self._path:
-            self._disk.images[self._path].settle()
+            self._disk.settle(self._path)
 
 
 class _ForgetfulVfs(Disk):
@@ -183,11 +184,13 @@ class ForgetfulDisk:
 
     def __init__(self, name: str, point: Callable[[str], None]) -> None:
         self.images: dict[str, Image] = {}
+        self._turns = threading.RLock()  # who cuts keeps it: no other thread has anything synced after that
         self._point = point
         self.vfs = _ForgetfulVfs(self, name)
 
     def on_write(self, path: str) -> None:
-        self._point(f"on the disk, before a write of {_kind(path)}")
+        with self._turns:
+            self._point(f"on the disk, before a write of {_kind(path)}")
 
     def sync(self, file: int) -> None:
         """A sync of what SQLite has written, by somebody else."""
@@ -195,10 +198,15 @@ class ForgetfulDisk:
         written = len(self.images[path].since)
         self.on_sync(path)
         os.fdatasync(file)
-        self.images[path].settle(written)
+        self.settle(path, written)
+
+    def settle(self, path: str, count: int | None = None) -> None:
+        with self._turns:
+            self.images[path].settle(count)
 
     def on_sync(self, path: str) -> None:
-        self._point(f"on the disk, before a sync of {_kind(path)}")
+        with self._turns:
+            self._point(f"on the disk, before a sync of {_kind(path)}")
 
     def cut(self, chance: random.Random) -> None:
         for path, image in self.images.items():

@@ -381,6 +381,17 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX audit_tool ON audit (tool, seq);
     """,
     """
+    CREATE TABLE checkpoints (
+        session TEXT NOT NULL,
+        run TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        format INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        PRIMARY KEY (session, run, seq)
+    ) STRICT;
+    """,
+    """
     ALTER TABLE audit ADD COLUMN event INTEGER;
     ALTER TABLE audit ADD COLUMN event_digest TEXT NOT NULL DEFAULT '';
     ALTER TABLE audit ADD COLUMN said TEXT NOT NULL DEFAULT '';
