@@ -52,13 +52,13 @@ _LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
 _ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
 
 
-# A call as most are written. The reader of forms would find the same in it, and take longer.
+# A call as most are written. The reader of forms would find the same, and takes longer. A long call is left
+# to that: what is looked at here in vain stays short.
 _WORD = r"[a-z][a-z0-9]*+(?:-[a-z0-9]++)*+"
-_ATOM = r'"[^"\\\r\ud800-\udfff]*+"|-?(?:0|[1-9][0-9]{0,8}+)|True|False|None'
-_PLAIN = re.compile(rf"\(({_WORD})((?:\s++:{_WORD}\s++(?:{_ATOM}))*+)\s*+\)", re.ASCII).match
+_ATOM = r'"[^"\\\r\ud800-\udfff]{0,1000}+"|-?(?:0|[1-9][0-9]{0,8}+)|True|False|None'
+_PLAIN = re.compile(rf"\(({_WORD})((?:\s++:{_WORD}\s++(?:{_ATOM})){{0,20}}+)\s*+\)", re.ASCII).match
 _PAIRS = re.compile(rf"\s++:({_WORD})\s++({_ATOM})", re.ASCII).findall
 _VALUES = {"True": True, "False": False, "None": None}
-_PLAIN_CHARS = 100_000  # longer ones are counted by the reader of forms
 
 # Texts that never end, and what is said to mend them.
 _UNCLOSED = {
@@ -418,7 +418,7 @@ class FormReader:
 def plain_call(text: str, start: int, known: Collection[str]) -> tuple[CallForm, int] | None:
     """The call of a known tool that begins at ``start`` and the offset behind it, where it is a plain one."""
     found = _PLAIN(text, start)
-    if found is None or found[1] not in known or found.end() - start > _PLAIN_CHARS:
+    if found is None or found[1] not in known:
         return None
     pairs = _PAIRS(found[2])
     args = {

@@ -175,7 +175,10 @@ def test_anything_else_goes_the_long_way(text: str) -> None:
     assert plain_call(text, 0, KNOWN) is None
 
 
-def test_a_long_call_is_counted_by_the_reader_of_forms() -> None:
-    text = f'(echo :text "{"a" * forms._PLAIN_CHARS}")'
-    assert plain_call(text, 0, KNOWN) is None
-    assert [call.form for call in read_reply(text, KNOWN).calls] == [CallForm("echo", {"text": text[13:-2]})]
+@pytest.mark.parametrize(
+    ("size", "number", "short"), [(1000, 1, True), (1001, 1, False), (1, 20, True), (1, 21, False)]
+)
+def test_a_long_call_goes_the_long_way(size: int, number: int, short: bool) -> None:
+    form = CallForm("echo", {f"a{n}": "b" * size for n in range(number)})
+    assert plain_call(str(form), 0, KNOWN) == ((form, len(str(form))) if short else None)
+    assert [call.form for call in read_reply(str(form), KNOWN).calls] == [form]
