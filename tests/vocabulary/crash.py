@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import random
@@ -44,6 +45,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 os.environ["QUOTH_INSIDE"] = ""
 
 import disks  # noqa: E402
+from forkserver import import_all  # noqa: E402
 from words import grouped  # noqa: E402
 
 from quoth.agent.cli import common  # noqa: E402
@@ -869,18 +871,15 @@ class Harness:
 
 def warm_up() -> None:
     """Do once what every life would begin with. No sandbox is started: it does not outlive a fork."""
-    for name in (
-        "quoth.agent.loop",
-        "quoth.tools.builtin",
-        "quoth.tools.builtin.eval_body",
-        "quoth.tools.policy.limits",
-        "pydantic_monty",
-    ):
-        import_module(name)
+    import_all()
+    import_module("quoth.tools.builtin")
     for tool in load_tools(actors(), None):
         tool.describe()
+        tool.check  # noqa: B018  what it makes is kept
     store = Store(":memory:")
     store.close()
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ LIBRARIES = (
     "httpx",
     "hy",
     "hy.errors",
+    "pathspec",
     "prompt_toolkit.shortcuts",
     "pydantic_monty",
     "regex",
@@ -119,14 +120,9 @@ def run(script: str) -> int:
     return code or 0
 
 
-def prepare() -> None:
-    """Import what commands import, and let one run, for what the first one makes and all others use."""
-    import asyncio
-    import tempfile
+def import_all() -> None:
+    """Import all that is ours, and the libraries."""
     from pathlib import Path
-
-    import quoth.agent.entry  # noqa: F401  first, as in the command
-    from quoth.agent.cli.main import main
 
     for name in ("agent", "neuro", "tools"):
         room = Path(str(import_module(f"quoth.{name}").__file__)).parent
@@ -140,6 +136,18 @@ def prepare() -> None:
                         raise
     for name in ("quoth.agent.loop", "quoth.neuro.think", *LIBRARIES):
         import_module(name)
+
+
+def prepare() -> None:
+    """Import what commands import, and let one run, for what the first one makes and all others use."""
+    import asyncio
+    import tempfile
+    from pathlib import Path
+
+    import quoth.agent.entry  # noqa: F401  first, as in the command
+    from quoth.agent.cli.main import main
+
+    import_all()
     with tempfile.TemporaryDirectory() as place, open(os.devnull, "w") as nowhere:
         os.environ.update(QUOTH_STATE=place, QUOTH_CONFIG=place)
         sys.stdout = nowhere

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import inspect
 import json
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -390,13 +390,11 @@ def threads() -> int:
 def sandboxes() -> int:
     """The sandbox workers this process has started and not ended."""
     found = 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            status, words = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
-        except OSError:  # it has just ended
-            continue
-        parent = int(status.rpartition(")")[2].split()[1])
-        found += parent == os.getpid() and b"monty" in words
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            for child in (thread / "children").read_text().split():
+                with contextlib.suppress(OSError):
+                    found += b"monty" in Path("/proc", child, "cmdline").read_bytes()
     return found
 
 

@@ -29,6 +29,7 @@ from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_folder
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
+SWEPT_SECONDS = 3600.0  # what is older is looked for so often
 MAX_BYTES = 64 * 1024 * 1024
 MAX_REMEMBERED = 1024 * 1024  # bytes of what was opened last, to open it no second time
 NAME_BYTES, MAC_BYTES = 8, 32
@@ -44,6 +45,7 @@ class StoreSnapshots:
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
         self._last: tuple[str, bytes, dict[str, Any]] = "", b"", {}  # the values opened or written last
+        self._swept = 0.0  # when what is too old was last removed
 
     @cached_property
     def _key(self) -> bytes:
@@ -93,7 +95,9 @@ class StoreSnapshots:
 
     def _put(self, name: str, session: str, sealed: bytes) -> None:
         with self._store().transaction() as run:
-            run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
+            if self._swept < time.time() - SWEPT_SECONDS:  # it looks at every row
+                run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
+                self._swept = time.time()
             run(
                 "INSERT OR REPLACE INTO snapshots (name, session, at, state) VALUES (?, ?, ?, ?)",
                 (name, session, time.time(), sealed),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from base64 import b64encode
 from pathlib import Path
@@ -68,3 +69,17 @@ def test_what_another_agent_wrote_meanwhile_is_not_what_was_remembered(store: St
     assert again.state == b"new"
     store.execute("DELETE FROM snapshots")
     assert one.values("s", "ann") is None
+
+
+def test_what_is_too_old_is_removed_now_and_then(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = StoreSnapshots(lambda: store)
+    now = time.time()
+
+    def keep(key: str, at: float) -> list[str]:
+        monkeypatch.setattr(time, "time", lambda: at)
+        one.keep(key, "s", "d", {})
+        return [name for (name,) in store.execute("SELECT name FROM snapshots ORDER BY at")]
+
+    assert keep("a", now) == ["call a"]
+    assert keep("b", now + 60) == ["call a", "call b"]
+    assert keep("c", now + snapshots.KEPT_SECONDS + 30) == ["call b", "call c"]
