@@ -39,15 +39,19 @@ thousand turns use no more stack than ten."
   #(role text), with the call id as third for the result of a native call, and images as fourth."
   #^ tuple messages)
 
-(defn :async run-loop [run]
-  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does. When events
-  cannot be recorded, the run ends."
-  (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images))))
+(defn :async run-loop [run [stimulus #()]]
+  "Drive cognitive-loop from the task, or from a later STIMULUS, to its Reply. Never raises for what a model or
+  a tool does. When events cannot be recorded, the run ends."
+  (setv turn (Bounce (or stimulus
+                         #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images)))))
   (with [ended (.traced run)]
     (while (isinstance turn Bounce)
       (setv turn (try
                    (with [_ (.traced-turn run)]
-                     (await (cognitive-loop turn run)))
+                     (setv came (await (cognitive-loop turn run)))
+                     (when (isinstance came Bounce)
+                       (.checkpoint run came.messages))
+                     came)
                    (except [error [StoreError NoMemoryError]]
                      (.end run "failed" (str error))))))
     (ended turn))
@@ -440,7 +444,8 @@ thousand turns use no more stack than ten."
   "Forget earlier results after a call with side effects, for they may be out of date."
   (when record.result.side-effects
     (.clear run.seen)
-    (.clear run.repeated))
+    (.clear run.repeated)
+    (setv run.forgotten (- (len run.calls) 1)))
   (setv (get run.seen digest) record))
 
 (defn in-vain? [record run]

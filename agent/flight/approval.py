@@ -88,10 +88,15 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
     changed. It also holds for a step under another headline that does the same, unless that step has an
     approval that holds."""
     what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
-    now = (plan.digest(step), tools_digest(plan, step, table))
+    if not store.execute("SELECT 1 FROM plan_steps WHERE plan = ? LIMIT 1", (path,)):
+        return None  # as it is of most plans
     own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
-    found = []
-    if not own or (own[0][2] != "deny" and tuple(own[0][:2]) != now):
+
+    def is_same(digest: str, tools: str) -> bool:
+        return digest == plan.digest(step) and tools == tools_digest(plan, step, table)
+
+    found, same = [], bool(own) and own[0][2] != "deny" and is_same(*own[0][:2])
+    if not own or (own[0][2] != "deny" and not same):
         latest = "(SELECT max(seq) FROM plan_steps WHERE plan = said.plan AND step = said.step)"
         found = store.execute(
             f"{what} AND body = ? AND body != '' AND decision = 'deny' AND seq = {latest}"
@@ -100,8 +105,8 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
         )
     if not (found := found or own):
         return None
-    digest, tools, decision, user, at, why, of, seen = found[0]
-    holds = decision == "deny" or (digest, tools) == now
+    _, _, decision, user, at, why, of, seen = found[0]
+    holds = decision == "deny" or same
     return Approval(decision, user, at, why, holds, of, frozenset(json.loads(seen)))
 
 

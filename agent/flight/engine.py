@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.events import EventKind, RunEvent
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.single_calls import SingleCalls
 
 TOGETHER = 8  # steps at once, at most
+EVERY = 0.5  # seconds from one writing of the file to the next, where nobody waits for it
 REASON_CHARS = 400  # of the reason in a line of the log
 
 
@@ -70,6 +72,12 @@ class _Flight:
         self.fresh: set[str] = set()  # what is begun anew though it is over
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
+        self._first = 0  # of the plan's order; what stands before it is over
+        self._has_lost = True  # a part may be lost for which others wait
+        self._groups: dict[str, Part] = {}  # whose words are to be written
+        self._read: tuple[int, StepAttempt] | None = None  # the last attempt that was read, once it was over
+        self._timer: asyncio.TimerHandle | None = None
+        self._next = 0.0  # when the file may be written again
         self.log = self._log()
         since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
         self.state = FlightState(self.plan, self.log, self.fresh, since)
@@ -152,7 +160,11 @@ class _Flight:
         return None
 
     def _attempt(self, one: StepStatus) -> StepAttempt:
-        return StepAttempt(self.log.run_of(one.id, one.attempt), self.log.past(one.id, one.attempt))
+        if self._read is not None and self._read[0] == one.seq and one.over:
+            return self._read[1]
+        found = StepAttempt(self.log.run_of(one.id, one.attempt), self.log.past(one.id, one.attempt))
+        self._read = one.seq, found
+        return found
 
     # Flying
 
@@ -163,14 +175,20 @@ class _Flight:
             self._show(reset=not self.log.history)
             for part in self._flown():  # where it was broken off after a failure
                 self._after(part)
-            self._tell("flight", self.file.plan)  # with the words that stand in the file now
-            with self.agent.stoppable(self.context), self._traced():
-                await self._steps()
+            self._tell("flight", lambda: self.file.plan)  # with the words that stand in the file now
+            self.agent.before_asking.append(self._save)
+            try:
+                with self.agent.stoppable(self.context), self._traced():
+                    await self._steps()
+            finally:
+                self.agent.before_asking.remove(self._save)
+                self._save()
             status = self._ended()
             self.log.end(status)
             self._show()
+            self._save()
         report = self.report(status, time.monotonic() - began)
-        self._tell("landed", report)
+        self._tell("landed", lambda: report)
         return report
 
     def _traced(self) -> AbstractContextManager[None]:
@@ -185,10 +203,10 @@ class _Flight:
         try:
             while True:
                 self._skip()
-                for part in self._ready():
-                    if len(running) < most and part.id not in tried:
-                        tried.add(part.id)
-                        running[asyncio.ensure_future(self._part(part))] = part
+                ready = (part for part in self._ready() if part.id not in tried)
+                for part in islice(ready, most - len(running)):
+                    tried.add(part.id)
+                    running[asyncio.ensure_future(self._part(part))] = part
                 if not running:
                     return
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -202,22 +220,24 @@ class _Flight:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _ready(self) -> list[Part]:
-        """The steps, and the groups with an expectation, that can begin."""
+    def _ready(self) -> Iterator[Part]:
+        """Yield the groups with an expectation, and then the steps, that can begin."""
         if self.stopped or self.context.interrupted:
-            return []
-        found = []
-        for step in self.plan.order:
-            if step.id in self.chosen and not self.state.is_over(step) and self._may_begin(step):
-                found.append(step)
+            return
         groups = self.state.groups
-        for group in reversed(groups):  # the innermost first
-            if self.state.is_over(group) or not self._ends(group):
-                continue
-            inner = (part for part in groups if group in part.around)
-            if all(map(self.state.passed, (*self.state.leaves(group), *inner))):
-                found.insert(0, group)
-        return found
+        for group in groups:
+            if not self.state.is_over(group):
+                inner = (part for part in groups if group in part.around)
+                parts = (*reversed(self.state.leaves(group)), *inner)
+                if all(map(self.state.passed, parts)) and self._ends(group):
+                    yield group
+        for place in range(self._first, len(self.plan.order)):
+            step = self.plan.order[place]
+            if step.id in self.chosen and not self.state.is_over(step):
+                if self._may_begin(step):
+                    yield step
+            elif place == self._first:
+                self._first += 1
 
     def _may_begin(self, step: Part) -> bool:
         return all(map(self.state.passed, self._before(step)))
@@ -237,7 +257,9 @@ class _Flight:
 
     def _skip(self) -> None:
         """Skip the steps that wait for a failed or skipped part."""
-        again = any(map(self._is_lost, (*self.plan.steps, *self.state.groups)))
+        if not self._has_lost:
+            return
+        again = self._has_lost = any(map(self._is_lost, (*self.plan.steps, *self.state.groups)))
         while again and not self.stopped:
             again = False
             for step in self.plan.order:
@@ -271,14 +293,16 @@ class _Flight:
             self._write(part, replace(one, status="denied", text=f"{part.id} was denied: {same}{why}."))
             self._after(part)
             return
-        if faults := self.file.write([FileEdit(part.id, "RUNNING" if part.is_step else "", one.digest)]):
+        running = FileEdit(part.id, "RUNNING" if part.is_step else "", one.digest)
+        if (faults := self.file.edit([running])) or (faults := self._save_soon()):
             self.notes |= dict.fromkeys(faults)
             self.stopped = f"{part.id} was not begun."
             return
         if not goes_on:
             self._note(part, one)
         self._show([part])
-        self._tell("step", replace(self.report_of(part), status="begun", text=""))
+        self._save_soon(at_once=bool(part.objective))
+        self._tell("step", lambda: replace(self.report_of(part), status="begun", text=""))
         try:
             came = await attempt(self.context, part, one.attempt)
         except asyncio.CancelledError:
@@ -302,10 +326,12 @@ class _Flight:
         return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
 
     def _note(self, part: Part, one: StepStatus) -> None:
-        """Write the status of a part into the transcript."""
+        """Write the status of a part into the transcript. That it is begun or done is not waited for: what it
+        does is on disk before anybody has its result, and from that it would come to the same again."""
         self.fresh.discard(part.id)
-        self.log.add(one)
-        self.state.changed(part)
+        self.log.add(one, synced=one.status not in ("begun", "done", "skipped"))
+        self._first = min(self._first, self.state.changed(part))
+        self._has_lost = self._has_lost or (one.over and one.status != "done")
 
     def _write(self, part: Part, one: StepStatus) -> None:
         """Write the status of a part into the transcript, and then into the file."""
@@ -313,7 +339,8 @@ class _Flight:
         if last is None or (last.status, last.attempt, last.text) != ("waits", one.attempt, one.text):
             self._note(part, one)
         self._show([part])
-        self._tell("step", self.report_of(part))
+        self._save_soon(at_once=bool(part.objective) or one.status not in ("done", "skipped"))
+        self._tell("step", lambda: self.report_of(part))
 
     def _ended(self) -> FlightStatus:
         parts = self._flown()
@@ -327,16 +354,34 @@ class _Flight:
 
     # What is shown
 
-    def _show(self, parts: Iterable[Part] | None = None, *, reset: bool = False) -> list[str]:
-        """Write the state of the flight into the file, for all parts or for these and the groups that contain
-        them. Return, and add to the notes, what could not be written."""
-        wanted: dict[str, Part] = {}
-        for part in self.plan.parts if parts is None else parts:
-            wanted |= {part.id: part} | {group.id: group for group in part.around}
-        edits = [edit for part in wanted.values() if (edit := self._edit(part, reset)) is not None]
-        faults = self.file.write(edits)
+    def _show(self, parts: Iterable[Part] | None = None, *, reset: bool = False) -> None:
+        """Have the state of the flight written into the file, for all parts or for these and the groups that
+        contain them. Add to the notes what cannot be written."""
+        shown = self.plan.parts if parts is None else parts
+        edits = [edit for part in shown if (edit := self._edit(part, reset)) is not None]
+        self.notes |= dict.fromkeys(self.file.edit(edits))
+        if parts is not None:
+            self._groups |= {group.id: group for part in parts for group in part.around}
+
+    def _save(self) -> list[str]:
+        """Write into the file what it is to show; return, and add to the notes, what could not be written."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._show(self._groups.values())
+        self._groups = {}
+        faults = self.file.save()
         self.notes |= dict.fromkeys(faults)
+        self._next = 0.0 if faults else asyncio.get_running_loop().time() + EVERY
         return faults
+
+    def _save_soon(self, *, at_once: bool = False) -> list[str]:
+        """Write the file now, or unless ``at_once`` a little later if that was done just before."""
+        loop = asyncio.get_running_loop()
+        if at_once or loop.time() >= self._next:
+            return self._save()
+        self._timer = self._timer or loop.call_at(self._next, self._save)
+        return []
 
     def _edit(self, part: Part, reset: bool) -> FileEdit | None:
         history = self.log.history.get(part.id, ())
@@ -399,5 +444,6 @@ class _Flight:
             notes.append(self.stopped)
         return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
 
-    def _tell(self, kind: EventKind, data: Any) -> None:
-        self.agent.tell(RunEvent(kind, data))
+    def _tell(self, kind: EventKind, data: Callable[[], Any]) -> None:
+        if self.agent.listener is not None:
+            self.agent.tell(RunEvent(kind, data()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quoth.agent.session.past import Past
@@ -70,20 +70,23 @@ class FlightLog:
         found = self.history.get(step)
         return found[-1] if found else None
 
-    def add(self, one: StepStatus) -> None:
-        """Append the status of a step."""
+    def add(self, one: StepStatus, *, synced: bool = True) -> None:
+        """Append the status of a step. Unless it is ``synced``, it is on disk with what is written next."""
         data: dict[str, Any] = {"id": one.id, "status": one.status, "digest": one.digest}
         data |= {"attempt": one.attempt, "try": one.tries} | ({"text": one.text} if one.text else {})
         data |= {"seconds": round(one.seconds, 3)} if one.seconds else {}
-        transcript = self.session.transcript
+        transcript, session = self.session.transcript, self.session.id
         run, key = self.run_of(one.id, one.attempt), f"{self.key}/{one.id}"
-        seq = transcript.add(
-            self.session.id, "step", data, run=run, parent=self.begun, key=key, status=one.status
-        )
-        (event,) = transcript.events(self.session.id, kind="step", after=seq - 1)
-        self._read(event)
-        if one.over:
-            self.session.forget_secrets(run)
+        with transcript.together(synced=synced):
+            seq = transcript.add(
+                session, "step", data, run=run, parent=self.begun, key=key, status=one.status
+            )
+            event = transcript.at(session, seq)
+            assert event is not None, "it was just written"
+            text = event.said["text"] if one.text else ""  # without secrets
+            if one.over:
+                self.session.forget_secrets(run)
+        self._note(replace(one, text=text, seconds=round(one.seconds, 3), seq=seq, at=event.at))
 
     def end(self, status: str) -> None:
         """Append the status with which this flight ends or pauses."""
@@ -108,6 +111,9 @@ class FlightLog:
             event.seq,
             event.at,
         )
+        self._note(status)
+
+    def _note(self, status: StepStatus) -> None:
         self.history.setdefault(status.id, []).append(status)
 
 

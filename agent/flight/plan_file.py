@@ -2,6 +2,7 @@
 
 Knows the disk and edits of Org; must not know tools or how steps run. Changes that an editor makes meanwhile
 are kept: edits go into the current text, and a step that has been changed since it was flown is left alone.
+Edits are made in memory and may be written later, many at once.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class PlanFile:
             raise UsageError(f"{self.shown} cannot be found: {error}.") from None
         self.is_org = self.path.suffix.lower() not in MARKDOWN
         self._data = b""
-        self._org: OrgParts | None = None
+        self._saved: OrgParts | None = None  # what ``_data`` holds
+        self._org: OrgParts | None = None  # and what it is with the edits that are to be written
+        self._due: list[FileEdit] = []
+        self._lost: list[str] = []  # what is to be told of edits that an editor left no place for
         self.plan = self._taken(self._bytes())
 
     @property
@@ -84,7 +88,7 @@ class PlanFile:
         if not self.is_org:
             return read_markdown(data, self.shown)
         org, plan = read_plan(data, self.shown)
-        self._org = OrgParts(org)
+        self._saved = self._org = OrgParts(org)
         return plan
 
     def place(self, part: Part) -> str:
@@ -121,29 +125,38 @@ class PlanFile:
     def write(self, edits: Sequence[FileEdit]) -> list[str]:
         """Write edits into the file, and return a sentence for each one that cannot be written. A plan in
         Markdown, or one that is write-protected, is left as it is."""
+        return list(dict.fromkeys([*self.edit(edits), *self.save()]))
+
+    def edit(self, edits: Sequence[FileEdit]) -> list[str]:
+        """Make edits of the file as it is now, which ``save`` will write; else as ``write``."""
+        try:
+            self.reload()
+        except UsageError as error:
+            return [str(error)]
+        if self._is_protected():
+            self._drop()
+        return [*self._told(), *self._make(edits)]
+
+    def save(self) -> list[str]:
+        """Write the edits that were made. Return a sentence for what cannot be written, and forget it."""
         for _ in range(TRIES):
             try:
                 self.reload()
+                if self._is_protected():
+                    self._drop()
+                if not self._due or self._org is None:
+                    return self._told()
+                new = self._org.dump()
+                if new == self._data or self._replace(new):
+                    self._data, self._saved, self._due = new, self._org, []
+                    return self._told()
             except UsageError as error:
-                return [str(error)]
-            org, faults = None if self._is_protected() else self._org, []
-            for edit in edits:
-                try:
-                    part = self._part(edit)
-                    org = _edited(org, part, edit) if org is not None else None
-                except QuothError as error:
-                    faults.append(str(error))
-            new = self._data if org is None else org.dump()
-            if new == self._data:
-                return faults
-            try:
-                if self._replace(new):
-                    self._data, self._org = new, org
-                    return faults
-            except UsageError as error:
-                return [*faults, str(error)]
+                self._drop()
+                return [*self._told(), str(error)]
             except OSError as error:
-                return [*faults, f"{self.shown} cannot be written: {error.strerror}."]
+                self._drop()
+                return [*self._told(), f"{self.shown} cannot be written: {error.strerror}."]
+        self._drop()
         return [f"{self.shown} is being written by another program all the time; nothing was written."]
 
     def reload(self) -> Plan:
@@ -151,7 +164,30 @@ class PlanFile:
         data = self._bytes()
         if data != self._data:
             self.plan = self._taken(data)
+            due, self._due = self._due, []
+            self._lost += self._make(due)
         return self.plan
+
+    def _make(self, edits: Sequence[FileEdit]) -> list[str]:
+        """Make edits in memory; a sentence for each that cannot be made."""
+        org, faults = None if self._is_protected() else self._org, []
+        for edit in edits:
+            try:
+                part = self._part(edit)
+                if org is not None:
+                    org = self._org = _edited(org, part, edit)
+                    self._due.append(edit)
+            except QuothError as error:
+                faults.append(str(error))
+        return faults
+
+    def _drop(self) -> None:
+        """Forget the edits that are not written yet."""
+        self._org, self._due = self._saved, []
+
+    def _told(self) -> list[str]:
+        lost, self._lost = self._lost, []
+        return lost
 
     def _part(self, edit: FileEdit) -> Part:
         part = self.plan.by_id.get(edit.id)

@@ -37,7 +37,7 @@ class FlightState:
     def current(self, part: Part) -> StepStatus | None:
         """Return the current status event of a part; None if it is stale or there is none."""
         if not part.inside:
-            self._sweep()
+            self._sweep(self._places.get(part.id, -1))
             return self._steps.get(part.id)
         one = self._own(part)
         if one is not None and one.over:  # what a group expects is of what is in it as it was then
@@ -62,11 +62,17 @@ class FlightState:
         """Whether parts that wait for this one may begin."""
         return lets_pass(part, self.status(part))
 
-    def changed(self, part: Part) -> None:
-        """Drop the cached statuses of this part and of all that come after it in order."""
-        place = 0 if part.inside else self._places.get(part.id, 0)
+    def changed(self, part: Part) -> int:
+        """Drop the cached statuses of this part and of all that come after it in order. Return its place, for
+        a group that of its first step."""
+        places = (self._places.get(leaf.id, 0) for leaf in self.leaves(part))
+        place = min(places, default=0)
+        for step in self.plan.order[place : len(self._before)]:
+            self._statuses.pop(step.id, None)
+        for group in self.groups:
+            self._statuses.pop(group.id, None)
         del self._before[place:]
-        self._statuses = {}
+        return place
 
     @cached_property
     def groups(self) -> tuple[Part, ...]:
@@ -122,10 +128,10 @@ class FlightState:
         stands = one is not None and part.id not in self.fresh and one.digest == self.plan.digest(part)
         return one if stands else None
 
-    def _sweep(self) -> None:
-        """Fill the cache from the first unknown step on. For each step it holds the last event of the parts
-        that the step depends on, and whether any of them is to be flown again."""
-        for place in range(len(self._before), len(self.plan.order)):
+    def _sweep(self, last_place: int) -> None:
+        """Fill the cache from the first unknown step to the one at this place. For each step it holds the
+        last event of the parts that the step depends on, and whether any of them is to be flown again."""
+        for place in range(len(self._before), last_place + 1):
             step, last, anew = self.plan.order[place], 0, False
             needed = [self._places[name] for name in self._needed[step.id]]
             for past_last, past_anew in map(self._before.__getitem__, needed):

@@ -184,6 +184,7 @@ def _replace(run: Run, done: Compaction) -> None:
     # A call may come back for what was taken away: that is no repetition.
     run.seen.clear()
     run.repeated.clear()
+    run.forgotten = len(run.calls)
     if run.log is not None and not run.recalling:
         said = {"replaced": done.replaced, "before": done.before, "after": done.after}
         run.log.add(done.kind, {**said, "text": done.text} if done.text else said, parent=run.log.reply)

@@ -314,14 +314,16 @@ class Conversations(Driver):
 
     async def _again(self, name: str) -> Reply:
         """Resume a run of this session: the transcript answers what has happened in it."""
-        past = self._session.past(name).without_failures()
+        past, place = self._session.latest_past(name)
         if (chat := _chat_of(past)) and not self.chat:
             return await self._in_chat(chat)._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
         over = bool(self.chat) and self._session.last_talk() != name
-        reply, messages = await self._go(name, past, messages, after_tags="stop" if over else None)
+        reply, messages = await self._go(
+            name, past, messages, after_tags="stop" if over else None, place=place
+        )
         if here:
             self.forget()
             self._conversation, self._talk = messages, name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.reply import Reply
 from quoth.agent.run.messages import send_follow_ups
-from quoth.agent.run.run import AfterTags, RunLimits
+from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.run.side_by_side import SideBySide
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.run.surroundings import surroundings_of
@@ -141,10 +141,12 @@ class Driver(SideBySide):
         after_tags: AfterTags | None = None,
         differs: Differs | None = None,
         output: Output | None = None,
+        place: int = 0,
     ) -> tuple[Reply, Messages]:
-        """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
-        the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
-        ``live`` or ``tells``. Returns the messages at its end too."""
+        """Drive a run of this session, or of a sub-agent, from its stimulus, or from its checkpoint at event
+        ``place``, behind which its ``past`` begins then; without ``live`` only to where the transcript ends;
+        ``ends`` then records its end. People in a chat are told of its calls if it is ``live`` or ``tells``.
+        Returns the messages at its end too."""
         from quoth.agent.run.attachments import images_of, texts_of  # here: a single call makes no run
         from quoth.agent.run.build import build_run
         from quoth.agent.run.output import Output
@@ -206,8 +208,9 @@ class Driver(SideBySide):
 
             run.planning = PlanMode(self, name)
             run.context = replace(run.context, planning=run.planning)
+        first = self._keep_checkpoints(run, place) if live else ()
         with self.stoppable(run):
-            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+            reply: Reply = await import_module("quoth.agent.loop").run_loop(run, first)
             await run.settled()
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
@@ -220,6 +223,18 @@ class Driver(SideBySide):
         talk = self._session.talk_of(run.messages)
         talk.known, talk.table = run.known, run.whole
         return reply, run.messages
+
+    def _keep_checkpoints(self, run: Run, place: int) -> tuple[Any, ...]:
+        """Have the run keep checkpoints, and go on from the one at event ``place``; what comes next there."""
+        from quoth.agent.run.checkpoint import Keeper
+
+        keeper = Keeper(run, self.transcript.checkpoints(self.session, run.name), place)
+        run.checkpoint = keeper.turn
+        if not place:
+            return ()
+        if not (first := keeper.go_on()) and run.past is not None:  # then all of its past is repeated
+            vars(run.past).update(vars(self._session.past(run.name).without_failures()))
+        return first
 
     def _shows_block(self, label: str, user: str) -> bool:
         """Whether the rules let the block of that label be read without asking anybody."""

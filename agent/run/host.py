@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -160,6 +160,7 @@ class Host(EventSource):
         self.named = session or ""
         self.chat = ""
         self.plan = plan
+        self.before_asking: list[Callable[[], object]] = []  # to be called before a person is asked
         self._given = given
         self._consent = consent
         self.offers = Offers(self.policy)
@@ -189,6 +190,8 @@ class Host(EventSource):
 
     def _asked(self, request: str) -> None:
         """Tell that a call waits for a person."""
+        for prepare in self.before_asking:
+            prepare()
         run = RUNNING.get()
         if (self.listener if run is None else run.listener) is not None:
             event = RunEvent("question", self.broker.find(request))

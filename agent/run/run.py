@@ -173,6 +173,7 @@ class Run:
     faults: int = 0
     seen: dict[str, CallRecord] = field(default_factory=dict)
     repeated: dict[str, int] = field(default_factory=dict)
+    forgotten: int = 0  # how many of the calls ``seen`` tells nothing of any more
     weighed: int = 0  # how many of the calls were asked whether a change was
     tried: bool = False  # tried in them that failed, and none made since
     must_answer: bool = False
@@ -196,6 +197,7 @@ class Run:
     given: Budget | None = None  # in place of one of its own
     funds: Funds = NO_FUNDS
     planning: PlanMode | None = None  # in plan mode: what keeps the calls that are not made
+    checkpoint: Callable[[tuple[Any, ...]], None] = lambda stimulus: None  # told of each next stimulus
 
     def __post_init__(self) -> None:
         self.budget = self.given or Budget.of(self.limits, kept=1)

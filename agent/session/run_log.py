@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from quoth.agent.reply import Reply
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.history.event import Kind
+
+SPECIAL: Final[tuple[Kind, ...]] = ("tools", "sent", "plan")
 
 
 @dataclass(eq=False)
@@ -26,10 +28,13 @@ class RunLog:
     recalled: bool = False
     broken: str = ""  # why what has happened could not be written down
     numbers: dict[int, int] = field(default_factory=dict)  # of the run's conversations, by identity
+    plain: bool = True  # nothing was written from which only its events bring a run back
 
     def add(
         self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
     ) -> int:
+        if kind in SPECIAL or (kind == "reply" and "raised" in data):
+            self.plain = False
         return self.session.transcript.add(
             self.session.id, kind, data, run=self.run, parent=parent, key=key, status=status
         )

@@ -151,9 +151,20 @@ class Session:
         """The run that was begun with this key; empty if there is none."""
         return self.transcript.run_of(self.id, key)
 
-    def past(self, run: str) -> Past:
-        """The recorded past of a run."""
-        return Past.of(self.transcript.events(self.id, run=run))
+    def past(self, run: str, after: int = 0) -> Past:
+        """The recorded past of a run; of what happened up to event ``after`` only its stimulus."""
+        past = Past.of(self.transcript.events(self.id, run=run, after=after))
+        if after:
+            past.stimulus = self.transcript.last(self.id, "stimulus", run=run)
+        return past
+
+    def latest_past(self, run: str) -> tuple[Past, int]:
+        """The past of a run that goes on, without failures, since its last checkpoint that a reply came
+        after; and the event of that, 0 if there is none."""
+        for place in reversed(self.transcript.checkpoints(self.id, run).places()):
+            if (past := self.past(run, place).without_failures()).exchanges:
+                return past, place
+        return self.past(run).without_failures(), 0
 
     def files(self) -> set[str]:
         """The files that calls of this session have read or written, as the calls named them."""

@@ -129,6 +129,16 @@ class Gauge:
         elif self.corrected(counted) <= self.window.tokens:
             self.window = Window(self.corrected(counted) - 1)
 
+    @property
+    def counts(self) -> list[int]:
+        """What it has counted and was told so far, for ``go_on``."""
+        return [self._told, self._asked, self._seen, self._counted]
+
+    def go_on(self, messages: Messages, counts: list[int]) -> None:
+        """Go on with the ``counts`` of another gauge of the same messages."""
+        self._messages = messages
+        self._told, self._asked, self._seen, self._counted = counts
+
     def _count(self, messages: Messages) -> int:
         if messages is not self._messages or len(messages) < self._seen:
             self._messages, self._seen, self._counted = messages, 0, 0

@@ -222,7 +222,7 @@ class Server:
             return ModelError(f"{self._shown} shows a certificate that is not good: {what}.{own}", "down")
         if isinstance(cause, ssl.SSLError):
             hint = "Does it speak https, or is its address one with http://?"
-            return ModelError(self._unreachable(cause.reason or str(cause), hint), "down")
+            return ModelError(self._unreachable(getattr(cause, "reason", None) or str(cause), hint), "down")
         if isinstance(cause, socket.gaierror):
             hint = "Is its name right, and is there a network?"
             return TransientError(self._unreachable(str(cause.strerror), hint), "down")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict, overload
+from typing import Any, NotRequired, Self, TypedDict, overload
 
 
 class NativeCall(TypedDict):
@@ -111,6 +111,15 @@ class Messages:
         self._messages: list[Message] = []
         self.system = ""  # what all system messages say
         self._written: dict[Wire, _Written] = {}
+
+    @classmethod
+    def of(cls, messages: Iterable[Message], before: int = 0) -> Self:
+        """A conversation with these messages, which another one had."""
+        made = cls(before)
+        made._messages.extend(messages)
+        said = (one["content"] for one in made._messages if one["role"] == "system")
+        made.system = "\n\n".join(filter(None, said))
+        return made
 
     def append(
         self,

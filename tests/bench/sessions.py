@@ -49,6 +49,13 @@ def fill(work: Path, sessions: int, rows: int, steps: list[int]) -> None:
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
+    store = Store(store_path(work))
+    store.execute("CREATE TABLE kept AS SELECT * FROM checkpoints WHERE false")
+    store.execute(  # a run that has ended needs none; one that is cut off has them
+        "CREATE TRIGGER keep BEFORE DELETE ON checkpoints BEGIN INSERT INTO kept"
+        " VALUES (old.session, old.run, old.seq, old.digest, old.format, old.data); END"
+    )
+    store.close()
     for total in steps:
         run(work, f"long{total}", total)
     run(work, "short", 2)
@@ -91,6 +98,10 @@ def cut(work: Path, long: str, name: str) -> None:
         f"INSERT INTO events ({COPIED}) SELECT ?, {COPIED.removeprefix('session, ')} FROM events"
         " WHERE session = ? AND seq <= (SELECT max(seq) FROM events WHERE session = ? AND kind = 'receipt')",
         (name, long, long),
+    )
+    store.execute(
+        "INSERT INTO checkpoints SELECT ?, run, seq, digest, format, data FROM kept WHERE session = ?",
+        (name, long),
     )
     store.close()
 

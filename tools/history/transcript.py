@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
+from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import (
     LIMITS,
     MARKS,
@@ -136,6 +137,10 @@ class Transcript:
         except StoreError as error:
             raise StoreError("The transcript could not be written", error.why) from None
 
+    def checkpoints(self, session: str, run: str) -> Checkpoints:
+        """Those of a run."""
+        return Checkpoints(self._store, session, run)
+
     @property
     def outline(self) -> Outline:
         """What the columns of all events tell."""
@@ -199,6 +204,7 @@ class Transcript:
                 self._forget_requests(execute, session)
             if run:
                 self._forget_texts(execute, session, run)
+                execute("DELETE FROM checkpoints WHERE session = ? AND run = ?", (session, run))
 
     def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
         """Remove the secrets from a receipt's result. If its call only reads, the receipt no longer
@@ -368,6 +374,7 @@ class Transcript:
                     "indexed_sessions",
                     "writes",
                     "requests",
+                    "checkpoints",
                 ):
                     execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             self._store().known.clear()

@@ -30,7 +30,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
-from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, PolicyFile, Rule
+from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, Places, PolicyFile, Rule
 from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader
 from quoth.tools.policy.predicates import (
     ANY_PATH,
@@ -117,6 +117,7 @@ class _Reader(PredicateReader):
         call: Any = None
         clauses: list[_Clause] = []
         keys: list[Key | None] = []
+        places: list[Places] = []
         compared: list[Compared] = []
         for item in items:
             if self._circumstance(item):
@@ -143,6 +144,8 @@ class _Reader(PredicateReader):
                 from quoth.tools.policy.origins import of_argument  # here: few rules are about origins
 
                 predicate = of_argument(name, predicate)
+            elif of_place := _places(wanted):
+                places.append(Places("" if any_path else name, of_place))
             test = (
                 each_path(predicate, every=kind == "allow")
                 if any_path
@@ -165,6 +168,7 @@ class _Reader(PredicateReader):
             frozenset(texts),
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
             tuple(key for key in keys if key),
+            tuple(places),
             only,
             tuple(name for name, (_, wanted) in arguments.items() if wanted == ANYTHING),
             tuple(compared),
@@ -363,6 +367,17 @@ def _texts(node: Any) -> frozenset[str]:
         return frozenset().union(*parts) if all(parts) else frozenset()
     plain = isinstance(node, m.String) and not isinstance(node, m.FString)
     return frozenset({str(node)}) if plain else frozenset()
+
+
+def _places(node: Any) -> frozenset[str]:
+    """Places of which a path must be one, or lie below one, for a predicate to hold; none where it may be
+    anywhere."""
+    if isinstance(node, m.Expression) and node:
+        head, parts = str(node[0]), [_places(item) for item in node[1:]]
+        if head in ("under", "one-of", "=", "or"):
+            return frozenset().union(*parts) if all(parts) else frozenset()
+        return next(filter(None, parts), frozenset()) if head == "and" else frozenset()
+    return frozenset({str(node)}) if isinstance(node, m.String) else frozenset()
 
 
 def _joined(head: str, rest: Sequence[Any]) -> str:

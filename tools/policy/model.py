@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.lisp.source import Place
-from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth
+from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, paths_of_call
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.registry.table import CognitiveTool
 
@@ -37,6 +37,18 @@ class Key(NamedTuple):
             value = args.get(self.name)
             return value[0] if isinstance(value, (list, tuple)) and value else None
         return facts.call.user if self.of == "user" else facts.call.route
+
+
+class Places(NamedTuple):
+    """A necessary condition of a rule, used by the index: if what it names is a path, that is one of these
+    places, which are files or folders, or lies below one."""
+
+    argument: str  # empty: it names any path of a call
+    texts: frozenset[str]
+
+    def paths(self, args: Mapping[str, Any], facts: EvaluationContext) -> list[Any]:
+        """The named paths of a call, or what stands there instead."""
+        return [args.get(self.argument)] if self.argument else paths_of_call(args, facts.tool)
 
 
 class Compared(NamedTuple):
@@ -75,6 +87,7 @@ class Rule:
     clauses: frozenset[str]
     tool_place: Place
     keys: tuple[Key, ...]
+    places: tuple[Places, ...]
     only: bool
     open: tuple[str, ...]
     compared: tuple[Compared, ...]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -23,7 +23,8 @@ from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import by_effects
-from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
+from quoth.tools.policy.model import KINDS, Key, Limit, Places, PolicyFile, Rule
+from quoth.tools.policy.path_index import PathIndex
 from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
 
@@ -83,23 +84,28 @@ class _Entry(NamedTuple):
     """A rule in the index. ``rank`` sorts by strength of the verdict, then by the order of the files."""
 
     rank: tuple[int, int]
+    rule: Rule | None
     test: Test
     verdict: Verdict
     undecided: Verdict | None  # None: what cannot be decided does not count
     of_origins: bool = False
 
 
-class _Entries:
+Rules: TypeAlias = "list[tuple[_Entry, Key | Places | None]]"
+
+
+class Entries:
     """The rules that concern one tool, indexed so that a call is tested only against possible matches."""
 
-    def __init__(self, rules: Iterable[tuple[_Entry, Key | None]]) -> None:
-        self.loose: list[_Entry] = []
+    def __init__(self, rules: Rules) -> None:
+        self.loose = [entry for entry, key in rules if key is None]
         keyed: dict[tuple[str, str], list[tuple[_Entry, Key]]] = {}
+        placed: dict[str, list[tuple[_Entry, Places]]] = {}
         for entry, key in rules:
-            if key is None:
-                self.loose.append(entry)
-            else:
+            if isinstance(key, Key):
                 keyed.setdefault((key.of, key.name), []).append((entry, key))
+            elif key is not None:
+                placed.setdefault(key.argument, []).append((entry, key))
         self.keyed: list[tuple[Key, dict[str, list[_Entry]], list[_Entry]]] = []
         for pairs in keyed.values():
             by_text: dict[str, list[_Entry]] = {}
@@ -107,21 +113,37 @@ class _Entries:
                 for text in key.texts:
                     by_text.setdefault(text, []).append(entry)
             self.keyed.append((pairs[0][1], by_text, [entry for entry, _ in pairs]))
+        self.placed = [
+            (named[0][1], PathIndex((entry, places.texts) for entry, places in named))
+            for named in placed.values()
+        ]
 
     def judge(self, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict | None:
         """What the first rule that matches says."""
-        entries = self.loose
-        for key, by_text, every in self.keyed:
-            value = key.value(args, facts)
-            more = by_text.get(value) if isinstance(value, str) else every
-            if more:
-                entries = sorted([*entries, *more], key=_rank)
-        for _, test, verdict, undecided, of_origins in entries:
+        for _, _, test, verdict, undecided, of_origins in self._possible(args, facts):
             truth = test(args, facts)
             if truth or (truth is None and undecided is not None):
                 found = verdict if truth else undecided
                 return _with_origin(found, test, args, facts) if found and of_origins else found
         return None
+
+    def counting(self, args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Rule]:
+        """Each rule that applies to a call."""
+        for entry in self._possible(args, facts):
+            if entry.rule is not None and entry.rule.counts(entry.test(args, facts)):
+                yield entry.rule
+
+    def _possible(self, args: Mapping[str, Any], facts: EvaluationContext) -> Iterable[_Entry]:
+        """Each rule that may match, the strongest first."""
+        some: list[_Entry] = []
+        for key, by_text, every in self.keyed:
+            value = key.value(args, facts)
+            some += by_text.get(value, ()) if isinstance(value, str) else every
+        for places, index in self.placed:
+            some += index.find(places.paths(args, facts), facts)
+        if not some:
+            return self.loose
+        return sorted({entry.rank: entry for entry in (*self.loose, *some)}.values(), key=_rank)
 
 
 _rank = itemgetter(0)
@@ -131,8 +153,9 @@ class _Indexed(NamedTuple):
     """The rules that concern one tool: denies and asks, and allows."""
 
     tool: CognitiveTool
-    strict: _Entries
-    allows: _Entries
+    rules: Rules  # denies and asks
+    strict: Entries  # the same
+    allows: Entries
     default: Verdict
     careful: Careful | None  # instead of the default
 
@@ -177,9 +200,7 @@ class RulesPolicy:
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Verdict:
         """The strongest verdict of all matching rules; its reason quotes the rule and its place."""
-        indexed = self._index.get(tool.name)
-        if indexed is None or indexed.tool is not tool:
-            indexed = self._indexed(tool)
+        indexed = self._indexed(tool)
         facts = EvaluationContext(tool, call, context.workspace, context.origins)
         found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts)
         return _with_address(found or self._without_rules(indexed, args, facts), args)
@@ -200,31 +221,50 @@ class RulesPolicy:
         return why.verdict
 
     def _indexed(self, tool: CognitiveTool) -> _Indexed:
-        strict: list[tuple[_Entry, Key | None]] = []
-        allows: list[tuple[_Entry, Key | None]] = []
-        if uncounted := self._uncounted(tool):
-            strict.append((_Entry((0, -1), anything, uncounted, uncounted), None))
-        for number, (layer, rule) in enumerate(self._rules):
-            if not layer.concerns(rule, tool) or layer.ignores(rule):
-                continue
-            undecided = _says(rule, None) if rule.counts(None) else None
-            rank = (KINDS.index(rule.kind), number)
-            entry = _Entry(rank, rule.test, _says(rule, True), undecided, bool(rule.origins))
-            key = next((key for key in rule.keys if not is_path_key(key, tool)), None)
-            (allows if rule.kind == "allow" else strict).append((entry, key))
-        strict.sort(key=lambda pair: pair[0].rank)
+        known = self._index.get(tool.name)
+        if known is not None and known.tool is tool:
+            return known
+        strict, allows = self._entries(tool)
         careful: Careful | None = None
         if self.careful:
             from quoth.tools.policy.careful import careful_of  # here: few policies say it
 
             careful = careful_of(tool)
-        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), self.default(tool), careful)
-        self._index[tool.name] = indexed
-        return indexed
+        known = _Indexed(tool, strict, Entries(strict), Entries(allows), self.default(tool), careful)
+        self._index[tool.name] = known
+        return known
+
+    def _entries(self, tool: CognitiveTool) -> tuple[Rules, Rules]:
+        """The denies and asks that concern a tool, the strongest first, and the allows."""
+        strict: Rules = []
+        allows: Rules = []
+        if uncounted := self._uncounted(tool):
+            strict.append((_Entry((0, -1), None, anything, uncounted, uncounted), None))
+        for number, (layer, rule) in enumerate(self._rules):
+            if not layer.concerns(rule, tool) or layer.ignores(rule):
+                continue
+            undecided = _says(rule, None) if rule.counts(None) else None
+            rank = (KINDS.index(rule.kind), number)
+            entry = _Entry(rank, rule, rule.test, _says(rule, True), undecided, bool(rule.origins))
+            keys = (*(key for key in rule.keys if not is_path_key(key, tool)), *rule.places, None)
+            (allows if rule.kind == "allow" else strict).append((entry, keys[0]))
+        strict.sort(key=lambda pair: pair[0].rank)
+        return strict, allows
 
     def strict(self, tool: CognitiveTool) -> list[Rule]:
         """The deny and ask rules that concern a tool."""
         return [rule for layer, rule in self._rules if rule.kind != "allow" and layer.concerns(rule, tool)]
+
+    def answered(
+        self, tool: CognitiveTool, args: Mapping[str, Any], facts: EvaluationContext
+    ) -> Iterator[Rule]:
+        """The deny and ask rules that apply to a call."""
+        return self._indexed(tool).strict.counting(args, facts)
+
+    def chosen(self, tool: CognitiveTool, wanted: Callable[[Rule], bool]) -> Entries | None:
+        """Those of the deny and ask rules that concern a tool that are wanted; None if there are none."""
+        found = [pair for pair in self._indexed(tool).rules if pair[0].rule and wanted(pair[0].rule)]
+        return Entries(found) if found else None
 
     def allowing(self, tool: CognitiveTool) -> list[Rule]:
         """The allow rules that concern a tool and count."""

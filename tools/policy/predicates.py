@@ -28,7 +28,7 @@ MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 Truth: TypeAlias = bool | None
 _MISSING: Any = object()
 _UNTIDY = frozenset(("", ".", ".."))
-_ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
+ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
 
 
 # What rules see of a call
@@ -106,7 +106,7 @@ def _trail(workspace: Workspace, root: str, path: str) -> ResolvedPath | None:
     parts = path.split("/")
     if not _UNTIDY.isdisjoint(parts):
         parts = [part for part in parts if part not in ("", ".")]
-    if path[:1] not in _ABSOLUTE and ".." not in parts:
+    if path[:1] not in ABSOLUTE and ".." not in parts:
         ids = _ids(root, parts)
         if ids is not None:
             return ResolvedPath(parts, ids)
@@ -221,7 +221,7 @@ def _same_path(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> T
         place = facts.trail(value)
     except ToolError:
         return None
-    if place is None or wanted[:1] in _ABSOLUTE or ".." in wanted:
+    if place is None or wanted[:1] in ABSOLUTE or ".." in wanted:
         return _spelt_alike(value, wanted, facts)
     exists = len(place.ids) == len(place.parts)
     try:
@@ -361,7 +361,7 @@ def matches(pattern: Any) -> Predicate:
 def under(folder: str) -> Predicate:
     """The path is the folder or inside it, links resolved. Outside the workspace nothing matches."""
 
-    simple = folder[:1] not in _ABSOLUTE
+    simple = folder[:1] not in ABSOLUTE
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
@@ -410,15 +410,11 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     type, or in an argument named ``path``. False for a call without paths."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
-        typed = {param.name for param in facts.tool.path_params}
-        values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
-        for name in typed & args.keys():
-            values += [_unknown_path(facts.tool, name)] if args[name] is UNKNOWN else paths_in(args[name])
         said = [
             (True if predicate is anything and value is UNKNOWN else None)
             if value is UNKNOWN or value is _PERHAPS
             else predicate(value, facts)
-            for value in values
+            for value in paths_of_call(args, facts.tool)
         ]
         if not said:
             return False
@@ -426,6 +422,15 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
         return decides if decides in said else None if None in said else every
 
     return test
+
+
+def paths_of_call(args: Mapping[str, Any], tool: CognitiveTool) -> list[Any]:
+    """Each path that a call names; what is no text stands for one that is not known."""
+    typed = {param.name for param in tool.path_params}
+    values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
+    for name in typed & args.keys():
+        values += [_unknown_path(tool, name)] if args[name] is UNKNOWN else paths_in(args[name])
+    return values
 
 
 _PERHAPS: Any = object()  # an unknown number of unknown paths

@@ -17,7 +17,7 @@ from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.model import Rule
-from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.policy import Entries, RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
@@ -43,27 +43,30 @@ class Walk:
         self._workspace = workspace
         rules = policy if isinstance(policy, RulesPolicy) else RulesPolicy()
         facts = EvaluationContext(tool, call, workspace, origins)
-        own = rules.strict(tool)
-        answered = {id(rule) for rule in own if rule.counts(rule.test(args, facts))}
+        answered = {id(rule) for rule in rules.answered(tool, args, facts)}
         self._answered = bool(answered)
-        self._own = [rule for rule in own if id(rule) not in answered and _tells_paths(rule, tool)]
+        self._own = rules.chosen(tool, lambda one: id(one) not in answered and _tells_paths(one, tool))
 
         def let(other: CognitiveTool | None) -> Callable[[str], bool]:
             """What the rules of another tool that no person has answered say of a file."""
             if other is None or other is tool:
                 return lambda path: True
-            left = [rule for rule in rules.strict(other) if id(rule) not in answered]
-            each = [rule for rule in left if _tells_paths(rule, other)]
-            rest = [rule for rule in left if not _tells_paths(rule, other)]
-            if rest and self._stopped(rest, other, {"path": WorkspacePath(".")}):
+
+            def left(of_paths: bool) -> Entries | None:
+                return rules.chosen(
+                    other, lambda one: id(one) not in answered and _tells_paths(one, other) is of_paths
+                )
+
+            if self._stopped(left(False), other, {"path": WorkspacePath(".")}):
                 return lambda path: False
-            return lambda path: not each or not self._stopped(each, other, {"path": WorkspacePath(path)})
+            each = left(True)
+            return lambda path: not self._stopped(each, other, {"path": WorkspacePath(path)})
 
         self._let_read, self._let_list = let(reader), let(lister)
 
     def may_list(self, path: str) -> bool:
         """Whether the file may be named: no deny or ask that concerns this tool matches it."""
-        return not self._own or not self._stopped(self._own, self._tool, self._instead(path))
+        return self._own is None or not self._stopped(self._own, self._tool, self._instead(path))
 
     def may_read(self, path: str) -> bool:
         """Whether the file may also be read: no deny or ask that concerns ``reader`` matches it either."""
@@ -84,12 +87,14 @@ class Walk:
             args[ANY_PATH] = here
         return args
 
-    def _stopped(self, rules: list[Rule], tool: CognitiveTool, args: dict[str, Any]) -> bool:
+    def _stopped(self, rules: Entries | None, tool: CognitiveTool, args: dict[str, Any]) -> bool:
+        if rules is None:
+            return False
         defaults = {param.name: param.default for param in tool.params if not param.required}
         given = {**defaults, **args}
         form = CallForm(tool.name, {name: str(v) if isinstance(v, str) else v for name, v in args.items()})
         facts = EvaluationContext(tool, replace(self._call, form=form), self._workspace, self._origins)
-        return any(rule.counts(rule.test(given, facts)) for rule in rules)
+        return any(True for _ in rules.counting(given, facts))
 
 
 def _tells_paths(rule: Rule, tool: CognitiveTool) -> bool:

@@ -14,13 +14,14 @@ import hashlib
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
 from typing import Any
 
 import hy
+import hy.compat
 import hy.models as m
 from hy.compiler import hy_compile
 
@@ -87,6 +88,8 @@ def pmap(function, *sequences):
 """,
 }
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
+# Python's own, where Hy has put another in its place; from Python 3.13 on it need not.
+_unparse: Callable[[ast.AST], str] = getattr(hy.compat, "true_unparse", ast.unparse)
 # What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
 _PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 
@@ -116,17 +119,28 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
     uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
     try:
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
-        statements, answer = map(ast.unparse, fitted)
+        used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        given = tuple(dict.fromkeys(_globals(body.body)))
+        statements, answer = map(_written, fitted)
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     except ValueError:
         raise _unwritable(fitted, text) from None
     if uses_hy:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
-    used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
-    given = tuple(dict.fromkeys(_globals(body.body)))
     return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+
+
+def _written(tree: ast.AST) -> str:
+    """A tree as Python, as Hy's ``ast.unparse`` writes it, but without a copy of the whole: a name that is a
+    word of Python gets another first letter that Python reads as the same."""
+    for node in ast.walk(tree):
+        for name in () if isinstance(node, ast.Constant) else node._fields:
+            word = getattr(node, name, None)
+            if type(word) is str and iskeyword(word) and word not in ("True", "False", "None"):
+                setattr(node, name, chr(ord(word[0]) - ord("a") + ord("𝐚")) + word[1:])
+    return _unparse(tree)
 
 
 def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:

@@ -36,8 +36,8 @@ class WorkerPool:
         self._pool: Any = None
         self._starting = asyncio.Lock()
         self._free = asyncio.Semaphore(MAX_WORKERS)
-        self._wanted = asyncio.Event()  # set while a path waits for a worker
-        self._waiting = 0
+        self._waiting = 0  # so many paths wait for a worker
+        self._told: set[asyncio.Future[None]] = set()  # who is told when one does
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[Any]:
@@ -45,13 +45,13 @@ class WorkerPool:
         pool = await self._started()
         if self._free.locked():
             self._waiting += 1
-            self._wanted.set()
+            for told in self._told:
+                if not told.done():
+                    told.set_result(None)
             try:
                 await self._free.acquire()
             finally:
                 self._waiting -= 1
-                if not self._waiting:
-                    self._wanted.clear()
         else:
             await self._free.acquire()
         try:
@@ -59,6 +59,16 @@ class WorkerPool:
                 yield session
         finally:
             self._free.release()
+
+    def _when_wanted(self) -> asyncio.Future[None]:
+        """Done as soon as a path waits for a worker; to be cancelled by whoever asks."""
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._waiting:
+            told.set_result(None)
+        else:
+            self._told.add(told)
+            told.add_done_callback(self._told.discard)
+        return told
 
     async def _started(self) -> Any:
         async with self._starting:

@@ -16,7 +16,7 @@ import base64
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import hy
@@ -37,7 +37,14 @@ from quoth.tools.sandbox.transfer import (
     require_readable,
     unpacked,
 )
-from quoth.tools.sandbox.wall import _placeholder, host_name, placeholders, with_guards
+from quoth.tools.sandbox.wall import (
+    _placeholder,
+    host_function,
+    host_name,
+    placeholders,
+    raise_wall,
+    with_guards,
+)
 from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
@@ -120,6 +127,8 @@ class _Branch:
 class Sandbox(WorkerPool):
     """Runs programs in the workers of a pool, until they end or are suspended."""
 
+    _wall = b""  # the state of a session in which nothing has run yet
+
     async def run(
         self,
         program: Program,
@@ -141,7 +150,7 @@ class Sandbox(WorkerPool):
         a call waits; its ``state`` is empty where it is too large to keep."""
         import pydantic_monty as monty
 
-        tools = {alias(hy.mangle(name)): name for name in names}
+        tools = _by_alias(tuple(names))
         run = _Run({host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
         if keep is not None and program.globals:
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
@@ -153,10 +162,11 @@ class Sandbox(WorkerPool):
             else:
 
                 async def begin(session: Any, printed: Any) -> Any:
-                    if values is not None:
-                        await session.load_session(values)
+                    await self._open(session, values)
+                    used = [name for name in tools if name in program.python]
                     return await session.feed_start(
-                        with_guards(program.python, tools, begun=values is not None),
+                        with_guards(program.python, used, begun=True),
+                        inputs={name: host_function(name) for name in map(host_name, used)},
                         external_lookup=_lookup(run),
                         print_callback=printed,
                     )
@@ -171,6 +181,14 @@ class Sandbox(WorkerPool):
             state = {**run.written(), "node": ended.node} if run.dumped <= MAX_DUMPED else {}
             raise Pending(message, state=state)
         return run.answer, run.printed.get("", "")
+
+    async def _open(self, session: Any, values: bytes | None) -> None:
+        """Let a session begin with ``values``, or with the wall alone: that is built once, then loaded."""
+        if values is not None or self._wall:
+            await session.load_session(values or self._wall)
+        else:
+            await raise_wall(session)
+            self._wall = await session.dump()
 
     async def _drive(
         self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
@@ -241,7 +259,7 @@ class Sandbox(WorkerPool):
 
     async def _done_or_wanted(self, answer: asyncio.Future[Any]) -> bool:
         """Wait until a call is answered or another path needs a worker; whether it is answered."""
-        wanted = asyncio.ensure_future(self._wanted.wait())
+        wanted = self._when_wanted()
         try:
             await asyncio.wait({answer, wanted}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -307,6 +325,12 @@ class Sandbox(WorkerPool):
         if isinstance(answer, _Suspended):
             return answer.at(run, blob)
         return await self._drive(run, path, _resumed(run, blob, answer))
+
+
+@lru_cache(maxsize=16)
+def _by_alias(names: tuple[str, ...]) -> Mapping[str, str]:
+    """The tools by what they are called inside."""
+    return {alias(hy.mangle(name)): name for name in names}
 
 
 def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:

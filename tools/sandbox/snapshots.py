@@ -14,9 +14,9 @@ import json
 import secrets
 import time
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_folder
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
+SWEPT_SECONDS = 3600.0  # what is older is looked for so often
 MAX_BYTES = 64 * 1024 * 1024
+MAX_REMEMBERED = 1024 * 1024  # bytes of what was opened last, to open it no second time
 NAME_BYTES, MAC_BYTES = 8, 32
 
 
@@ -42,9 +44,15 @@ class StoreSnapshots:
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
+        self._last: tuple[str, bytes, dict[str, Any]] = "", b"", {}  # the values opened or written last
+        self._swept = 0.0  # when what is too old was last removed
+
+    @cached_property
+    def _key(self) -> bytes:
+        return _secret()
 
     def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None:
-        sealed = _sealed(name := f"call {key}", {"digest": digest, **state})
+        sealed = _sealed(self._key, name := f"call {key}", {"digest": digest, **state})
         if sealed is not None:
             self._put(name, session, sealed)
 
@@ -59,12 +67,12 @@ class StoreSnapshots:
         found = self._get(_place(session, user), "of the values of this session", "; use another session")
         if found is None:
             return None
-        return SavedValues(b64decode(found["state"]), found["listing"], found["generation"])
+        return SavedValues(found["state"], found["listing"], found["generation"])
 
     def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
         place, generation = _place(session, user), secrets.token_hex(8)
-        state = {"state": b64encode(kept.state).decode(), "listing": kept.listing, "generation": generation}
-        sealed = _sealed(place, state)
+        state = {"listing": kept.listing, "generation": generation}
+        sealed = _sealed(self._key, place, state, kept.state)
 
         def write() -> str:
             if sealed is None:
@@ -80,13 +88,16 @@ class StoreSnapshots:
                     "The values of the session have changed meanwhile; those of this program were not kept."
                 )
             self._put(place, session, sealed)
+            self._remember(place, sealed, {**state, "state": kept.state})
             return ""
 
         return write
 
     def _put(self, name: str, session: str, sealed: bytes) -> None:
         with self._store().transaction() as run:
-            run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
+            if self._swept < time.time() - SWEPT_SECONDS:  # it looks at every row
+                run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
+                self._swept = time.time()
             run(
                 "INSERT OR REPLACE INTO snapshots (name, session, at, state) VALUES (?, ?, ?, ?)",
                 (name, session, time.time(), sealed),
@@ -97,24 +108,43 @@ class StoreSnapshots:
         if not found:
             return None
         sealed = bytes(found[0][0])
-        key = _secret()
+        if self._last[:2] == (name, sealed):
+            return self._last[2]
+        key = self._key
         packed = sealed[NAME_BYTES + MAC_BYTES :]
         if sealed[:NAME_BYTES] != _key_name(key):
             return None  # another machine wrote it
         if not hmac.compare_digest(sealed[NAME_BYTES : NAME_BYTES + MAC_BYTES], _mac(key, name, packed)):
             raise SnapshotError(f"What was kept {what} was changed in the store; it is not loaded{more}.")
-        state: dict[str, Any] = json.loads(zlib.decompress(packed))
-        return state if state.pop("sandbox") == sandbox_version() else None
+        state = _unpacked(zlib.decompress(packed))
+        if state.pop("sandbox") != sandbox_version():
+            return None
+        if "generation" in state:
+            self._remember(name, sealed, state)
+        return state
+
+    def _remember(self, name: str, sealed: bytes, state: dict[str, Any]) -> None:
+        """What a session keeps is opened for each of its programs. A row that has other bytes is opened."""
+        self._last = (name, sealed, state) if len(sealed) <= MAX_REMEMBERED else ("", b"", {})
 
 
-def _sealed(name: str, state: Mapping[str, Any]) -> bytes | None:
-    """The authenticated snapshot of a state, or None for one that is too large."""
-    text = json.dumps({**state, "sandbox": sandbox_version()})
-    if len(text) > 2 * MAX_BYTES:
+def _sealed(key: bytes, name: str, state: Mapping[str, Any], values: bytes = b"") -> bytes | None:
+    """The authenticated snapshot of a state, and of the ``values`` of a session; None for one too large."""
+    text = json.dumps({**state, "sandbox": sandbox_version()}).encode()
+    if len(text) + len(values) > 2 * MAX_BYTES:
         return None
-    packed = zlib.compress(text.encode(), 1)
-    key = _secret()
+    packed = zlib.compress(b"".join((len(text).to_bytes(4), text, values)), 1)
     return _key_name(key) + _mac(key, name, packed) + packed
+
+
+def _unpacked(data: bytes) -> dict[str, Any]:
+    """The state in a snapshot; one of before has no length in front, and its values as base64."""
+    if data.startswith(b"{"):
+        state: dict[str, Any] = json.loads(data)
+        return state | ({"state": b64decode(state["state"])} if "generation" in state else {})
+    length = 4 + int.from_bytes(data[:4])
+    state = json.loads(data[4:length])
+    return state | ({"state": data[length:]} if "generation" in state else {})
 
 
 def _place(session: str, user: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from quoth.tools.lisp.printer import HARD_KEYS, MAX_EASY_KEY, MAX_HARD_KEYS
@@ -67,6 +68,22 @@ def with_guards(python: str, functions: Iterable[str], *, begun: bool) -> str:
     itself unless the session has it already (``begun``)."""
     guards = [f"{name} = __guarded({host_name(name)})\n" for name in functions if name in python]
     return "".join(("" if begun else _WALL, *guards, python))
+
+
+async def raise_wall(session: Any) -> None:
+    """Have the wall stand in a new session."""
+    names = map(host_name, (ANSWER, BRANCH, JOIN, FAILED))
+    await session.feed_start(_WALL, inputs={name: host_function(name) for name in names})
+
+
+@lru_cache(maxsize=1024)
+def host_function(name: str) -> Any:
+    """The host's function of this name, to hand to the sandbox before it asks; the host answers its calls."""
+
+    def function(*_: Any, **__: Any) -> None: ...
+
+    function.__name__ = name
+    return function
 
 
 def placeholders(names: Iterable[str]) -> dict[str, Any]:

@@ -380,4 +380,15 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX events_run ON events (session, run, seq, kind, key, status, at);
     CREATE INDEX audit_tool ON audit (tool, seq);
     """,
+    """
+    CREATE TABLE checkpoints (
+        session TEXT NOT NULL,
+        run TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        format INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        PRIMARY KEY (session, run, seq)
+    ) STRICT;
+    """,
 )

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from httpcore._backends.anyio import AnyIOStream
 from loopback import Server, Sleeps, loopback, said
 from server_speech import OPENAI
 
 from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.connection import _Stream
 from quoth.neuro.backends.messages import PIECE, Messages
 from quoth.neuro.backends.pool import join
 from quoth.tools.storage import addresses
@@ -31,13 +31,13 @@ def server() -> Iterator[Server]:
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of each write."""
     found: list[int] = []
-    write = AnyIOStream.write
+    send = _Stream._send
 
-    async def counted(to: AnyIOStream, data: bytes, timeout: float | None = None) -> None:
-        found.append(len(data))
-        await write(to, data, timeout)
+    async def counted(to: _Stream, more: bytes) -> None:
+        found.append(len(to._unsent) + len(more))
+        await send(to, more)
 
-    monkeypatch.setattr(AnyIOStream, "write", counted)
+    monkeypatch.setattr(_Stream, "_send", counted)
     return found
 
 

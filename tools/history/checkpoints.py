@@ -1,0 +1,66 @@
+"""Checkpoints: what a run has come to at an event of its session, so that resuming it need not read all that
+was before. The events remain the record: a checkpoint is left aside unless that event is there unchanged.
+
+It knows the store; it must not know runs, nor what is in a checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quoth.tools.storage.database import Store
+
+FORMAT = 1  # of what is in them; those with another number are left aside
+
+
+class Checkpoints:
+    """The checkpoints of one run, in their order. Each holds what is new since the one before."""
+
+    def __init__(self, store: Callable[[], Store], session: str, run: str) -> None:
+        self._store = store
+        self._which = (session, run)
+
+    def add(self, said: Mapping[str, Any], before: int) -> int:
+        """Write one for all events of the session up to now, which goes on from that at event ``before``;
+        the last of them, 0 where that is not known. It is on disk with what is written next. Raises
+        StoreError."""
+        store = self._store()
+        with store.transaction(synced=False, what="The checkpoint could not be written") as execute:
+            if (last := store.known.get(("event", self._which[0]))) is None:
+                return 0
+            execute(
+                "DELETE FROM checkpoints WHERE session = ? AND run = ? AND seq > ?", (*self._which, before)
+            )
+            data = zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
+            execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", (*self._which, *last, FORMAT, data))
+        return int(last[0])
+
+    def places(self) -> list[int]:
+        """The events for which there is one that can be trusted, up to the first that cannot."""
+        rows = self._store().execute(
+            "SELECT c.seq, c.format = ? AND e.digest IS c.digest FROM checkpoints AS c LEFT JOIN events AS e"
+            " ON e.session = c.session AND e.seq = c.seq WHERE c.session = ? AND c.run = ? ORDER BY c.seq",
+            (FORMAT, *self._which),
+        )
+        good = next((place for place, (_, trusted) in enumerate(rows) if not trusted), len(rows))
+        return [int(seq) for seq, _ in rows[:good]]
+
+    def read(self, until: int) -> list[dict[str, Any]]:
+        """What was written in those up to this event."""
+        rows = self._store().execute(
+            "SELECT data FROM checkpoints WHERE session = ? AND run = ? AND seq <= ? ORDER BY seq",
+            (*self._which, until),
+        )
+        return [json.loads(zlib.decompress(data)) for (data,) in rows]
+
+    def times(self, until: int) -> dict[str, str]:
+        """When the calls of the run ended, by key, as far as they did before this event."""
+        rows = self._store().execute(
+            "SELECT key, at FROM events INDEXED BY events_run"
+            " WHERE session = ? AND run = ? AND seq <= ? AND kind = 'receipt' ORDER BY seq",
+            (*self._which, until),
+        )
+        return {str(key): str(at) for key, at in rows}
