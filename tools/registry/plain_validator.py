@@ -62,7 +62,8 @@ def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, A
     made = {}
     for param in params:
         if param.name in data:
-            value = made[param.field] = data[param.name]
+            value: Any = data[param.name]
+            made[param.field] = value
             if param.choices or type(value) is not _EXACT.get(param.type):
                 return None
             if isinstance(value, str) and not value.isascii():  # it may hold half a character
