@@ -59,15 +59,19 @@ def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> C
 
 def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, Any] | None:
     """The values by the names of fields, where pydantic-core would take each of them as it is; else None."""
-    made = {}
+    made: dict[str, Any] = {}
     for param in params:
         if param.name in data:
-            value = made[param.field] = data[param.name]
+            value: Any = data[param.name]
             if param.choices or type(value) is not _EXACT.get(param.type):
                 return None
+            made[param.field] = value
             if isinstance(value, str) and not value.isascii():  # it may hold half a character
                 return None
-            if (param.min is not None and value < param.min) or (param.max is not None and value > param.max):
+            number: Any = data[param.name]  # only numbers have bounds
+            if (param.min is not None and number < param.min) or (
+                param.max is not None and number > param.max
+            ):
                 return None
         elif param.required or isinstance(param.default, (list, dict)):
             return None
