@@ -59,13 +59,13 @@ def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> C
 
 def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, Any] | None:
     """The values by the names of fields, where pydantic-core would take each of them as it is; else None."""
-    made = {}
+    made: dict[str, Any] = {}
     for param in params:
         if param.name in data:
             value: Any = data[param.name]
-            made[param.field] = value
             if param.choices or type(value) is not _EXACT.get(param.type):
                 return None
+            made[param.field] = value
             if isinstance(value, str) and not value.isascii():  # it may hold half a character
                 return None
             if (param.min is not None and value < param.min) or (param.max is not None and value > param.max):
