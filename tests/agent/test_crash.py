@@ -80,7 +80,7 @@ def wrong(found: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "every", "points"),
     [
-        ("kill", 23, 280),
+        ("kill", 31, 280),
         ("talk", 32, 150),
         ("power", 140, 500),
         ("full", 90, 450),
