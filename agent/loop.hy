@@ -40,8 +40,8 @@ thousand turns use no more stack than ten."
   #^ tuple messages)
 
 (defn :async run-loop [run [stimulus #()]]
-  "Drive cognitive-loop from the task, or from a later STIMULUS, to its Reply. Never raises for what a model or
-  a tool does. When events cannot be recorded, the run ends."
+  "Drive cognitive-loop from the task, or from a later STIMULUS, to its Reply. Never raises for what a model
+  or a tool does. When events cannot be recorded, the run ends."
   (setv turn (Bounce (or stimulus
                          #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images)))))
   (with [ended (.traced run)]

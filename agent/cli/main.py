@@ -8,35 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from quoth.agent.cli import (
-    answer,
-    audit,
-    call,
-    catalog,
-    chat,
-    completion,
-    consent,
-    doctor,
-    flight,
-    gc,
-    knowledge,
-    manual,
-    memory,
-    models,
-    new,
-    policy,
-    program,
-    remind,
-    replay,
-    resume,
-    run,
-    session,
-    stats,
-    tools,
-    undo,
-    worker,
-)
 from quoth.agent.cli.common import interrupted
 from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, parsed
 from quoth.agent.cli.parser import BEFORE, Parser
@@ -50,48 +23,62 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (
-    run,
-    chat,
-    models,
-    call,
-    tools,
-    program,
-    flight,
-    audit,
-    policy,
-    consent,
-    answer,
-    memory,
-    knowledge,
-    catalog,
-    remind,
-    session,
-    gc,
-    undo,
-    stats,
-    resume,
-    replay,
-    worker,
-    manual,
-    doctor,
-    new,
-    completion,
-)
+# Which commands each file adds, in the order of the help.
+FILES = {
+    "run": "run",
+    "chat": "chat",
+    "models": "models",
+    "call": "call read",
+    "tools": "tools belt",
+    "program": "eval",
+    "flight": "fly",
+    "audit": "audit",
+    "policy": "policy trust",
+    "consent": "pending approve deny",
+    "answer": "answer",
+    "memory": "memory",
+    "knowledge": "knowledge",
+    "catalog": "catalog",
+    "remind": "remind",
+    "session": "sessions log fork export import rm",
+    "gc": "gc",
+    "undo": "undo diff",
+    "stats": "stats",
+    "resume": "resume",
+    "replay": "replay lift",
+    "worker": "worker",
+    "manual": "help",
+    "doctor": "doctor",
+    "new": "new",
+    "completion": "completion",
+}
 
 
-def parser() -> Parser:
-    """Return the parser of the whole command line. Common options may precede or follow the command."""
+def parser(words: Sequence[str] = ()) -> Parser:
+    """Return the parser of the whole command line; where ``words`` begin with a command, of the commands of
+    its file alone. Common options may precede or follow the command."""
     whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
     whole.add_fields(Options, BEFORE, Options)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )
-    whole.set_defaults(kind=Options, do=run.repl)
+    whole.set_defaults(kind=Options, do=_repl)
     commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser), whole)
-    for file in FILES:
-        file.add(commands)
+    for file in files_of(words):
+        import_module(f"quoth.agent.cli.{file}").add(commands)
     return whole
+
+
+def files_of(words: Sequence[str]) -> list[str]:
+    """The files whose commands a command line needs. Completion is of all commands."""
+    named = [file for file, names in FILES.items() if words and words[0] in names.split()]
+    return list(FILES) if not named or named == ["completion"] else named
+
+
+def _repl(options: Options) -> int:
+    from quoth.agent.cli import run  # here: most command lines name a command
+
+    return run.repl(options)
 
 
 def version(options: Options) -> int:
@@ -124,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(words: Sequence[str], as_json: bool, debug: bool = False) -> int:
     try:
-        do, options = parsed(parser(), words)
+        do, options = parsed(parser(words), words)
         return do(options)
     except OutputError:
         raise

@@ -34,7 +34,8 @@ PAUSE = 0.05  # seconds the server thinks, where runs are side by side
 READ = 0.2  # seconds of a slow read
 
 
-# The server: /whole and /stream answer with words; /talk/N with N-1 calls of echo, then in words.
+# The server: /whole and /stream answer with words; /talk/N with N-1 calls of echo, then in words
+# (without a number: TURNS).
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -97,7 +98,8 @@ class Server(asyncio.Protocol):
             )
         elif kind == "talk":
             made = body.replace(b" ", b"").count(b'"role":"tool"')
-            last = made >= TURNS - 1
+            wanted = path.split("/")[2]
+            last = made >= (int(wanted) if wanted.isdigit() else TURNS) - 1
             reply = (
                 whole({"content": "Done."})
                 if last

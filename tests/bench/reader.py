@@ -16,14 +16,16 @@ from typing import Any
 
 import hy
 
+from quoth.neuro.reading import forms
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.stream import ReplyStream
-from quoth.tools.lisp.forms import CallForm, canonical
+from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.reader import read_all
 
 KNOWN = ("grep-search", "read-file", "write-file", "edit-file", "eval", "echo")
 LONG = '    total += price * (1 + rate)  # so far, "net"\n'
 SAMPLES: dict[str, list[CallForm]] = {
+    "one text": [CallForm("echo", {"text": "hello"})],
     "a small call": [CallForm("grep-search", {"pattern": "TODO", "path": "src", "limit": 20})],
     "six calls": [
         CallForm("grep-search", {"pattern": "def \\w+", "path": "src", "limit": 20}),
@@ -41,11 +43,22 @@ SAMPLES: dict[str, list[CallForm]] = {
 }
 
 
+def without_short_way(text: str) -> Any:
+    """The reply read as it would be if no call was a plain one."""
+    plain, forms.plain_call = forms.plain_call, lambda text, start, known: None
+    try:
+        return read_reply(text, KNOWN)
+    finally:
+        forms.plain_call = plain
+
+
 def readers(lisp: str, as_json: str) -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {
         "hy.read_many": lambda: list(hy.read_many(lisp)),
         "read_all": lambda: read_all(lisp),
         "read_reply": lambda: read_reply(lisp, KNOWN),
+        "read_reply, forms only": lambda: without_short_way(lisp),
+        "form to CallForm": lambda: [from_model(form) for form in read_all(lisp)],
         "json.loads": lambda: json.loads(as_json),
     }
     if importlib.util.find_spec("sexpdata"):
@@ -56,23 +69,23 @@ def readers(lisp: str, as_json: str) -> dict[str, Callable[[], Any]]:
 
 def seconds(act: Callable[[], Any], budget: float = 0.02) -> float:
     """The time of one act; short ones are repeated to fill the budget."""
-    started = time.perf_counter()
+    started = time.process_time()
     act()
-    once = time.perf_counter() - started
+    once = time.process_time() - started
     number = max(1, min(2_000, int(budget / max(once, 1e-7))))
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(number):
         act()
-    return (time.perf_counter() - started) / number
+    return (time.process_time() - started) / number
 
 
 def compare(rounds: int) -> None:
     print("| calls | reader | us | json.loads = 1 | faster than hy.read_many |\n|---+---+---+---+---|")
-    for name, forms in SAMPLES.items():
-        lisp = "\n".join(canonical(form) for form in forms)
-        as_json = json.dumps([{"tool": form.tool, "args": form.args} for form in forms])
+    for name, calls in SAMPLES.items():
+        lisp = "\n".join(canonical(form) for form in calls)
+        as_json = json.dumps([{"tool": form.tool, "args": form.args} for form in calls])
         acts = readers(lisp, as_json)
-        assert [call.form for call in read_reply(lisp, KNOWN).calls] == forms
+        assert [call.form for call in read_reply(lisp, KNOWN).calls] == calls
         times: dict[str, list[float]] = {reader: [] for reader in acts}
         for _ in range(rounds):  # interleaved, so that a busy moment hits all alike
             for reader, act in acts.items():

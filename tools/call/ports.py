@@ -157,14 +157,24 @@ class Receipt:
     follow_up: str | None = None
 
 
+@dataclass(frozen=True)
+class Logged:
+    """Where the call log holds the result of a call: the event's sequence number and digest. ``plain`` says
+    that nothing had to be hidden in it, nor in the event of the call."""
+
+    event: int
+    digest: str
+    plain: bool
+
+
 class Receipts(Protocol):
     """Finds the receipt that answers a call, if there is one, and stores the results of calls. ``decided``
     says that a person denied the call, ``asked`` that a person approved it."""
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
 
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Called before the body of the call starts."""
+    def begins(self, tool: CognitiveTool, call: Call, *, logged: bool = False) -> None:
+        """Called before the body of the call starts. ``logged`` says that the call log tells of it."""
         return
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
@@ -172,9 +182,16 @@ class Receipts(Protocol):
         ...
 
     def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+        self,
+        tool: CognitiveTool,
+        call: Call,
+        result: ToolResult,
+        *,
+        decided: bool,
+        asked: bool = False,
+        logged: Logged | None = None,
     ) -> None:
-        """Store the result of the call."""
+        """Store the result of the call, or where the call log holds it."""
         return
 
 
@@ -191,14 +208,18 @@ class NoReceipts(Receipts):
 class CallLog(Protocol):
     """Records every call that passes the door. ``consent`` is a person's verdict, if one was asked."""
 
-    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
-        """Called before the body starts."""
-        return
+    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> bool:
+        """Called before the body starts; whether the call is written now."""
+        return False
 
     def ends(
         self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
-    ) -> None:
-        """Called with the result, before anybody sees it."""
+    ) -> Logged | None:
+        """Called with the result, before anybody sees it; where it is written."""
+        return None
+
+    def settled(self, call: Call, result: ToolResult, consent: Decided | None) -> None:
+        """Called when the receipt is written, too."""
         return
 
 

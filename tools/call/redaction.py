@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from operator import is_
 from typing import Any
 
 from quoth.tools.call.values import encodable
@@ -121,6 +122,11 @@ def sounds_secret(name: str) -> bool:
     return _NAME.match(name) is not None
 
 
+def kept_text(text: str) -> str:
+    """A text as it is stored beside the call, without a secret in it."""
+    return short(encodable(text[: KEPT_CHARS + MARGIN]), KEPT_CHARS)
+
+
 class Redactor:
     """One call with its secrets replaced, and a way to redact texts about it.
 
@@ -152,7 +158,10 @@ class Redactor:
         if self.found and (by_looks if everywhere is None else everywhere):
             args = {name: map_texts(value, self._bare) for name, value in args.items()}
             places = tuple(map_texts(value, self._bare) for value in places)
-        self.form = CallForm(form.tool, args, places)
+        same = all(args[name] is value for name, value in form.args.items()) and all(
+            map(is_, places, form.positional)
+        )
+        self.form = form if same else CallForm(form.tool, args, places)
 
     def text(self, text: str) -> str:
         """A sentence about the call, redacted; cut to KEPT_CHARS for storage unless ``by_looks`` is False."""
@@ -171,7 +180,7 @@ class Redactor:
         return self._kept(canonical(self.form))
 
     def _kept(self, text: str) -> str:
-        return short(encodable(redact(text[: KEPT_CHARS + MARGIN])), KEPT_CHARS)
+        return kept_text(redact(text[: KEPT_CHARS + MARGIN]))
 
     def _argument(self, name: str, value: Any) -> Any:
         if self._declared and name not in self._harmless:

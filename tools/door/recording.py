@@ -26,13 +26,15 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from quoth.tools.call.call import ToolResult, Verdict, verdict_columns
-from quoth.tools.call.redaction import Redactor, redact
+from quoth.tools.call.call import Call, ToolResult, Verdict, verdict_columns
+from quoth.tools.call.ports import Logged
+from quoth.tools.call.redaction import Redactor, kept_text, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import Status, StoreError
+from quoth.tools.history.references import digest_of_texts
 from quoth.tools.policy.effects import only_reads
 
 
@@ -41,12 +43,10 @@ async def record_begin(door: Parts, state: CallState) -> None:
     tool, call = state.known_tool, state.call
     consent = state.verdicts.get("consent")
     if only_reads(tool):
-        door.receipts.begins(tool, call)
-        door.log.begins(tool, call, consent)
+        door.receipts.begins(tool, call, logged=door.log.begins(tool, call, consent))
         return
     with door.together():
-        door.receipts.begins(tool, call)
-        door.log.begins(tool, call, consent)
+        door.receipts.begins(tool, call, logged=door.log.begins(tool, call, consent))
     await door.on_disk(call.session)
 
 
@@ -81,16 +81,30 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             result = ToolResult(
                 call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
             )
+            logged = door.log.ends(state.tool, call, result, consent)
             if state.tool is not None and stage != "receipt":
                 asked = isinstance(consent, Verdict) and consent.kind == "allow"
-                door.receipts.keep(state.tool, call, result, decided=state.refused, asked=asked)
-            door.log.ends(state.tool, call, result, consent)
+                door.receipts.keep(
+                    state.tool, call, result, decided=state.refused, asked=asked, logged=logged
+                )
+            door.log.settled(call, result, consent)
             record = "audit row"
             evidence = _evidence(door, state, outcome.note or message, effects)
-            door.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
+            row_told = row | evidence | ({"form": redact(unread[:2000])} if unread else {})
+            door.audit.write(row_told | (_reference(logged, row_told, call, message) if logged else {}))
     except Exception as error:
         return _unrecorded(row, state, outcome.status, record, error, effects)
     return result
+
+
+def _reference(logged: Logged, row: Mapping[str, Any], call: Call, message: str) -> dict[str, Any]:
+    """What leads from an audit row to the event with the result. Texts that the two events of the call tell,
+    too, are not stored again."""
+    there = {"event": logged.event, "event_digest": logged.digest}
+    texts = str(row["form"]), str(row["message"])
+    if not logged.plain or texts != (kept_text(call.form.canonical), kept_text(message)):
+        return there
+    return there | {"form": "", "message": "", "said": digest_of_texts(*texts)}
 
 
 def _unrecorded(

@@ -2,9 +2,11 @@
 
 It knows the store and nothing of tools, models or loops; the rows it receives no longer contain secrets.
 
-Each row holds the hash of the row before it and its own, SHA-256 over its other columns; the head, stored
-beside the rows, identifies the last row. So ``verify`` finds a row that was changed, removed, moved or
-inserted, and a trail that was truncated. The chain has no key: whoever can write the file can replace it by a
+The row of a session's call is an index over its transcript: it names the event that holds the result, with
+its digest, and the texts are read from there (tools/history/references.py). Each row holds the hash of the
+row before it and its own, SHA-256 over its other columns; the head, stored beside the rows, identifies the
+last row. So ``verify`` finds a row that was changed, removed, moved or inserted, a trail that was truncated,
+and the same of a transcript. The chain has no key: whoever can write the file can replace it by a
 new consistent trail. Only a head that was noted elsewhere (``verify(head=…)``) reveals that, and nothing
 protects against the loss of the whole file.
 """
@@ -19,6 +21,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from quoth.tools.history.references import EVENTS, digest_of_texts, row_texts
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Statement, Store
 
 COLUMNS = (
@@ -50,6 +54,9 @@ COLUMNS = (
 )
 NO_CALL = {"depth": 0, "round": 0, "place": 0, "duration_ms": 0, "side_effects": (), "confidence": None}
 ALL = ("seq", *COLUMNS, "prev", "hash")
+REFERENCE = {"event": None, "event_digest": "", "said": ""}  # what a row says that needs no event
+STORED = (*ALL, *REFERENCE)
+INSERT = f"INSERT INTO audit ({', '.join(STORED)}) VALUES ({', '.join('?' * len(STORED))})"  # noqa: S608
 FILTERS = {
     "tool": "tool = ?",
     "status": "status = ?",
@@ -61,6 +68,7 @@ FILTERS = {
 HEAD = ("audit", "head")
 PAGE = 500
 FIRST = -(2**63)
+DIGEST = "(SELECT digest FROM events WHERE events.session = audit.session AND events.seq = audit.event)"
 
 
 def row_of_host(stage: str, message: str, **marks: Any) -> dict[str, Any]:
@@ -110,15 +118,16 @@ class StoreAudit:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a row to the chain in one transaction, so that two writers never follow the same row."""
-        values = {name: row[name] for name in COLUMNS}
+        values = {name: row[name] for name in COLUMNS} | {
+            name: row.get(name, none) for name, none in REFERENCE.items()
+        }
         values["side_effects"] = json.dumps(list(row["side_effects"]))
         with self._store().transaction() as run:
             known = self._store().known
             seq, prev = known.get(HEAD) or _head(run)
             values |= {"seq": seq + 1, "prev": prev}
             values["hash"] = _hash(values)
-            marks = ", ".join("?" * len(ALL))
-            run(f"INSERT INTO audit ({', '.join(ALL)}) VALUES ({marks})", [values[name] for name in ALL])  # noqa: S608
+            run(INSERT, [values[name] for name in STORED])
             run("UPDATE audit_head SET seq = ?, hash = ?", (values["seq"], values["hash"]))
             known[HEAD] = values["seq"], values["hash"]
 
@@ -144,14 +153,19 @@ class StoreAudit:
             sql = f"SELECT seq FROM audit WHERE seq > 0{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
             found = self._store().execute(sql, [*values, last - 1])
             start = found[0][0] if found else 0
-        for row in self._pages(where, values, start):
+        for *stored, result, call in self._pages((*ALL, *EVENTS), where, values, start):
+            row = dict(zip(ALL, stored, strict=True))
+            if (texts := row_texts(result, call)) is not None:
+                row["form"], row["message"] = texts
             row["side_effects"] = _list(row["side_effects"])
             yield row
 
-    def _pages(self, where: str = "", values: Sequence[Any] = (), start: int = 0) -> Iterator[dict[str, Any]]:
-        sql = f"SELECT {', '.join(ALL)} FROM audit WHERE seq >= ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
+    def _pages(
+        self, columns: Sequence[str], where: str = "", values: Sequence[Any] = (), start: int = 0
+    ) -> Iterator[tuple[Any, ...]]:
+        sql = f"SELECT {', '.join(columns)} FROM audit WHERE seq >= ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
         while page := self._store().execute(sql, [start, *values]):
-            yield from (dict(zip(ALL, row, strict=True)) for row in page)
+            yield from page
             start = page[-1][0] + 1
 
     def verify(self, *, head: str = "") -> Verification:
@@ -164,7 +178,8 @@ class StoreAudit:
         )
         faults: list[Fault] = []
         count, older, before, link, noted = 0, 0, 0, "", not head
-        for row in self._pages(start=FIRST):
+        for *stored, there in self._pages((*STORED, DIGEST), start=FIRST):
+            row = dict(zip(STORED, stored, strict=True))
             if row["seq"] > (top or 0):  # written while we read
                 break
             seq, count = row["seq"], count + 1
@@ -181,6 +196,8 @@ class StoreAudit:
                     faults.append(Fault(seq, row["id"], f"does not continue row {before}"))
                 elif last_seq is not None and seq > last_seq:
                     faults.append(Fault(seq, row["id"], "was put in after the last row the audit wrote"))
+                elif row["event"] is not None and (wrong := _wrong_event(row, there)):
+                    faults.append(Fault(seq, row["id"], wrong))
                 link = row["hash"]
                 noted = noted or link.startswith(head)
             before = seq
@@ -192,7 +209,29 @@ class StoreAudit:
             faults.append(Fault(0, "", f"The head of the trail is not that of row {before}"))
         if not noted:
             faults.append(lost_head(head))
+        faults += self._event_faults()
         return Verification(count, last_hash or "", older, faults)
+
+    def _event_faults(self) -> Iterator[Fault]:
+        """The faults in the transcripts whose events the rows name."""
+        transcript = Transcript(self._store)
+        named = self._store().execute("SELECT DISTINCT session FROM audit WHERE event IS NOT NULL")
+        for (session,) in named:
+            for fault in transcript.faults(session):
+                yield Fault(0, "", fault.rstrip("."))
+
+
+def _wrong_event(row: Mapping[str, Any], there: str | None) -> str:
+    """What is wrong with the event of a row; ``there`` is its digest now. A row whose session was removed has
+    its texts instead."""
+    if row["said"] and row["form"]:
+        texts = digest_of_texts(row["form"], row["message"])
+        return "" if texts == row["said"] else "was changed after it was written"
+    if there is None:
+        return f"tells of event {row['session']}.{row['event']}, which is missing"
+    if there != row["event_digest"]:
+        return f"tells of event {row['session']}.{row['event']}, which was changed after it was written"
+    return ""
 
 
 def lost_head(head: str) -> Fault:
@@ -207,9 +246,9 @@ def _head(run: Statement) -> tuple[int, str]:
         raise RuntimeError("the head of the audit trail is missing")
     seq, link, top = found[0]
     if seq == 0:
-        older = run(f"SELECT {', '.join(ALL)} FROM audit WHERE hash = '' ORDER BY seq")  # noqa: S608
+        older = run(f"SELECT {', '.join(STORED)} FROM audit WHERE hash = '' ORDER BY seq")  # noqa: S608
         for values in older:
-            row = dict(zip(ALL, values, strict=True)) | {"prev": link}
+            row = dict(zip(STORED, values, strict=True)) | {"prev": link}
             link = _hash(row)
             run("UPDATE audit SET prev = ?, hash = ? WHERE seq = ?", (row["prev"], link, row["seq"]))
     # A row that somebody else put in is left for ``verify`` to find; it must not stop the audit.
@@ -218,8 +257,9 @@ def _head(run: Statement) -> tuple[int, str]:
 
 def _hash(row: Mapping[str, Any]) -> str:
     """SHA-256 over the columns of a row except its hash. Empty columns are left out, so that a new column
-    does not change the hashes of older rows."""
-    said = {name: value for name, value in row.items() if name != "hash" and value not in ("", None)}
+    does not change the hashes of older rows. Texts that the events tell are there by the event's digest."""
+    left = ("hash", "form", "message") if row.get("said") else ("hash",)
+    said = {name: value for name, value in row.items() if name not in left and value not in ("", None)}
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

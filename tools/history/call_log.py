@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quoth.tools.call.call import Call, Decided, EditedCall, ToolResult, verdict_text
+from quoth.tools.call.ports import Logged
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.event import written_form
 from quoth.tools.history.transcript import Transcript
@@ -25,6 +26,7 @@ class _Open:
     call: Call
     consent: Decided | None
     seq: int = 0
+    plain: bool = True  # nothing was hidden in it
     undone: int = 0  # how many transactions had been undone when it was written
 
 
@@ -42,12 +44,14 @@ class StoreCallLog:
         """Hide these parameters too, from now on: those of tools that came later."""
         self._secrets |= frozenset(secrets)
 
-    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
+    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> bool:
         if not call.session:
-            return
+            return False
         self._open[call.id] = _Open(tool, call, consent)
-        if not HARMLESS.issuperset(tool.effects):
-            self.place(call.id)
+        if HARMLESS.issuperset(tool.effects):
+            return False
+        self.place(call.id)
+        return True
 
     def running(self, call: str) -> Call | None:
         """The call with this id, while its body runs."""
@@ -66,16 +70,19 @@ class StoreCallLog:
                 found.seq = 0
         if not found.seq:
             found.undone = self._transcript.undone
-            found.seq = self._called(found.tool, found.call, found.consent)
+            found.seq, found.plain = self._called(found.tool, found.call, found.consent)
         return found.seq
 
     def ends(
         self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
-    ) -> None:
+    ) -> Logged | None:
         if not call.session:
-            return
+            return None
         begun = self._open.get(call.id)
-        seq = self.place(call.id) if begun is not None and begun.seq else self._called(tool, call, consent)
+        if begun is not None and begun.seq:
+            seq, plain = self.place(call.id), begun.plain
+        else:
+            seq, plain = self._called(tool, call, consent)
         self._open.pop(call.id, None)
         stage = str(result.audit.get("stage", ""))
         data: dict[str, Any] = {"id": call.id, "status": result.status}
@@ -89,7 +96,7 @@ class StoreCallLog:
             data["effects"] = list(result.side_effects)
         if stage != "body":
             data["stage"] = stage
-        self._transcript.add(
+        written = self._transcript.append(
             call.session,
             "fault" if stage == "reader" else "receipt",
             data,
@@ -98,12 +105,16 @@ class StoreCallLog:
             key=key_in(call),
             status=result.status,
         )
-        if not call.run and call.parent is None and result.status != "pending":
+        return Logged(written.seq, written.digest, plain and written.shown is written.text)
+
+    def settled(self, call: Call, result: ToolResult, consent: Decided | None) -> None:
+        if call.session and not call.run and call.parent is None and result.status != "pending":
             self._transcript.forget_secrets(call.session, key=key_in(call), asked=consent is not None)
 
-    def _called(self, tool: CognitiveTool | None, call: Call, consent: Decided | None) -> int:
+    def _called(self, tool: CognitiveTool | None, call: Call, consent: Decided | None) -> tuple[int, bool]:
+        """Write the event of a call: its sequence number, and whether nothing was hidden in it."""
         if not call.tool:  # it could not be read
-            return call.event
+            return call.event, False
         self.hide(tool, call)
         data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
         if not call.run:
@@ -116,14 +127,15 @@ class StoreCallLog:
                 data["does"] = list(tool.effects)
         parent = call.event or self.place(call.parent)
         marks = {"run": call.run, "key": key_in(call)}
-        seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)
+        written = self._transcript.append(call.session, "call", data, parent=parent, **marks)
+        seq = written.seq
         if call.repairs:
             what = {"what": list(call.repairs)}
             self._transcript.add(call.session, "repair", what, parent=seq, **marks)
         if isinstance(consent, EditedCall) or (consent is not None and consent.kind != "ask"):
             said = {"said": verdict_text("consent", consent)}
             self._transcript.add(call.session, "approval", said, parent=seq, **marks)
-        return seq
+        return seq, written.shown is written.text
 
     def hide(self, tool: CognitiveTool | None, call: Call) -> None:
         """Hide the secrets of a call in what is written from now on."""

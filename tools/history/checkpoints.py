@@ -28,7 +28,7 @@ class Checkpoints:
         the last of them, 0 where that is not known. It is on disk with what is written next. Raises
         StoreError."""
         store = self._store()
-        with store.transaction(synced=False, what="The checkpoint could not be written") as execute:
+        with store.transaction(synced=False, what="The transcript could not be written") as execute:
             if (last := store.known.get(("event", self._which[0]))) is None:
                 return 0
             execute(

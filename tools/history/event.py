@@ -196,6 +196,11 @@ def _spelt(value: Any) -> Any:
     return {"code": str(value)} if isinstance(value, Code) else {"value": value}
 
 
+def content_of(text: str) -> Mapping[str, Any]:
+    """What an event says, its marks included. Raises TranscriptError."""
+    return _read(text).args
+
+
 def read_form(data: Any) -> CallForm:
     """The call that ``written_form`` stored."""
     if not isinstance(data, Mapping):

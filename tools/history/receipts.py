@@ -19,12 +19,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.call.call import Call, ToolResult
-from quoth.tools.call.ports import Receipt
+from quoth.tools.call.ports import Logged, Receipt
 from quoth.tools.call.values import encodable
+from quoth.tools.history.call_log import key_in
+from quoth.tools.history.event import content_of, read_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import HARMLESS, CognitiveTool
 from quoth.tools.storage.database import Store
@@ -36,7 +38,8 @@ BEGUN = "begun"  # the status of a row that is no receipt yet
 CHANGING = frozenset({"writes", "runs", "memory", "deletes"})
 
 
-_Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, repeats, changed
+# With status, result, the event that holds the result, repeats, changed
+_Row = tuple[CognitiveTool, Call, str, str, int, bool, bool]
 
 
 class StoreReceipts:
@@ -58,14 +61,14 @@ class StoreReceipts:
         found: list[tuple[Any, ...]] = []
         if call.resumed:
             found = self._store().execute(
-                "SELECT call, status, result FROM receipts"
+                "SELECT call, status, result, event FROM receipts"
                 " WHERE key = ? AND digest = ? AND status NOT IN ('', 'begun')"
                 " ORDER BY seq DESC LIMIT 1",
                 (call.key, _whose(call)),
             )
         if not found and self._window > 0 and _is_repeatable(tool, call):
             found = self._store().execute(
-                "SELECT call, status, result FROM receipts AS earlier"
+                "SELECT call, status, result, event FROM receipts AS earlier"
                 " WHERE session = ? AND digest = ? AND version = ? AND message = ? AND at > ? AND repeats"
                 " AND NOT EXISTS (SELECT 1 FROM receipts AS later WHERE later.session = earlier.session"
                 "  AND later.seq > earlier.seq AND later.changed)"
@@ -80,18 +83,52 @@ class StoreReceipts:
             )
         if not found:
             return None
-        ((made, status, result),) = found
-        data = json.loads(result)
-        return Receipt(made, status, data["value"], data["message"], data.get("follow-up"))
+        ((made, status, result, event),) = found
+        data = json.loads(result) if result else self._in_event(call.session, event, made)
+        if data is None:  # the event was never written
+            return None
+        return Receipt(made, status, data.get("value"), data.get("message", ""), data.get("follow-up"))
 
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Record that the body starts. A call without a key is never resumed, so it is not recorded."""
-        if call.key and not HARMLESS.issuperset(tool.effects):
-            self._write([(tool, call, BEGUN, "", False, False)])
+    def _in_event(self, session: str, seq: int, made: str) -> Mapping[str, Any] | None:
+        """The result of the call ``made``, as JSON would hold it, from its event."""
+        sql = "SELECT form FROM events WHERE session = ? AND seq = ? AND kind = 'receipt'"
+        for (text,) in self._store().execute(sql, (session, seq)):
+            said: dict[str, Any] = json.loads(json.dumps(content_of(text)))
+            return said if said["id"] == made else None
+        return None
+
+    def begins(self, tool: CognitiveTool, call: Call, *, logged: bool = False) -> None:
+        """Record that the body starts, unless the event of the call does so. A call without a key is never
+        resumed, so it is not recorded."""
+        if call.key and not logged and not HARMLESS.issuperset(tool.effects):
+            self._write([(tool, call, BEGUN, "", 0, False, False)])
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        if not call.key:
+        if not call.key or HARMLESS.issuperset(tool.effects):
             return False
+        return self._row_begun(call) or self._begun_in_events(call)
+
+    def _begun_in_events(self, call: Call) -> bool:
+        """Whether the event of this call stands without a receipt, or with one that says that the body was
+        cancelled. How a call ended before its body tells nothing."""
+        found = self._store().execute(
+            "SELECT seq, kind, parent, status, form FROM events INDEXED BY events_run"
+            " WHERE session = ? AND key = ? AND kind IN ('call', 'receipt') ORDER BY seq",
+            (call.session, key_in(call)),
+        )
+        ends = {parent: (status, text) for _, kind, parent, status, text in found if kind == "receipt"}
+        begun = False
+        for seq, kind, _, _, text in found:
+            if kind != "call" or read_form(content_of(text)["form"]).digest != call.form.digest:
+                continue
+            status, end = ends.get(seq, ("", ""))
+            if not end:
+                begun = True
+            elif "stage" not in content_of(end):  # it ended in the body
+                begun = status == "cancelled"
+        return begun
+
+    def _row_begun(self, call: Call) -> bool:
         found = self._store().execute(
             "SELECT status FROM receipts WHERE key = ? AND digest = ? ORDER BY seq DESC LIMIT 1",
             (call.key, _whose(call)),
@@ -99,7 +136,14 @@ class StoreReceipts:
         return found == [(BEGUN,)]
 
     def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+        self,
+        tool: CognitiveTool,
+        call: Call,
+        result: ToolResult,
+        *,
+        decided: bool,
+        asked: bool = False,
+        logged: Logged | None = None,
     ) -> None:
         ran = result.audit["stage"] == "body" and result.status in ("ok", "error", "timeout", "cancelled")
         ended = result.ok or decided or (ran and result.status != "cancelled")
@@ -112,43 +156,51 @@ class StoreReceipts:
         if result.status == "pending" and reads:
             self._write(reads)
         stands = result.status == "pending" and result.audit["stage"] == "body"
-        if stands and self.begun(tool, call):  # where it stands is known; a question before it tells nothing
-            self._write([(tool, call, "", "", False, False)])
+        if stands and self._row_begun(call):  # where it stands is known; a question before it tells nothing
+            self._write([(tool, call, "", "", 0, False, False)])
+        event, told = (logged.event, "") if logged and _holds(result) else (0, _told(result) if ended else "")
         if call.parent is not None and ended and not answers and not changed:
             self._reads.setdefault(call.parent, []).append(
-                (tool, call, result.status, _told(result), False, changed)
+                (tool, call, result.status, told, event, False, changed)
             )
             return
         if not answers and not changed:
             return
-        data = _told(result) if answers else ""
-        unknown = result.status == "cancelled" and self.begun(tool, call)  # it may have done anything
+        unknown = result.status == "cancelled" and self._row_begun(call)  # it may have done anything
         status = result.status if answers else BEGUN if unknown else ""
-        self._write([(tool, call, status, data, repeats, changed)])
+        told, event = (told, event) if answers else ("", 0)
+        self._write([(tool, call, status, told, event, repeats, changed)])
 
     def _write(self, rows: Sequence[_Row]) -> None:
         with self._store().transaction() as run:
             now = self._clock()
-            for tool, call, status, data, repeats, changed in rows:
+            for tool, call, status, data, event, repeats, changed in rows:
                 ((seq,),) = run(
                     "INSERT INTO receipts (key, session, message, digest, version, call, at, repeats,"
-                    " changed, status, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+                    " changed, status, result, event)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
                     (
                         call.key or call.id,
                         call.session,
-                        _wish(call),
+                        _wish(call) if repeats else "",
                         _whose(call),
-                        tool.version,
+                        tool.version if repeats else "",
                         call.id,
                         now,
                         repeats,
                         changed,
                         status,
                         data,
+                        event,
                     ),
                 )
                 if seq % PRUNED_EVERY == 0:
                     run("DELETE FROM receipts WHERE at < ?", (now - KEPT_SECONDS,))
+
+
+def _holds(result: ToolResult) -> bool:
+    """Whether the event of a result holds all of it."""
+    return result.ok or (result.value is None and not result.follow_up)
 
 
 def _told(result: ToolResult) -> str:

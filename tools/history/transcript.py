@@ -36,6 +36,7 @@ from quoth.tools.history.event import (
     written_form,
 )
 from quoth.tools.history.outline import MARKED, Outline
+from quoth.tools.history.references import keep_texts
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -107,6 +108,20 @@ class Transcript:
     ) -> int:
         """Append an event and return its sequence number. It is on disk when this returns, or, inside an
         open transaction, when that commits."""
+        return self.append(session, kind, data, run=run, parent=parent, key=key, status=status).seq
+
+    def append(
+        self,
+        session: str,
+        kind: Kind,
+        data: Mapping[str, Any],
+        *,
+        run: str = "",
+        parent: int = 0,
+        key: str = "",
+        status: str = "",
+    ) -> Event:
+        """The same, and return the event."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         with self.together() as execute:
             known = self._store().known
@@ -123,7 +138,7 @@ class Transcript:
             known["event", session] = last + 1, digest
         if self.observer is not None:
             self.observer(session, last + 1, kind, data, run, parent, key)
-        return last + 1
+        return event
 
     def together(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
         """Within this context all events are written in one transaction, which is on disk at its end if it is
@@ -213,13 +228,13 @@ class Transcript:
                 execute("DELETE FROM checkpoints WHERE session = ? AND run = ?", (session, run))
 
     def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
-        """Remove the secrets from a receipt's result. If its call only reads, the receipt no longer
-        answers repetitions, so that the call runs again."""
+        """Remove the secrets from a receipt's result, where it is not that of the event. If its call only
+        reads, the receipt no longer answers repetitions, so that the call runs again."""
         said = event.said
         result = json.dumps({"value": said.get("value"), "message": said.get("message", "")})
         execute(
-            "UPDATE receipts SET result = ?, repeats = repeats AND changed"
-            " WHERE session = ? AND key IN (?, ?) AND result != ''",
+            "UPDATE receipts SET result = CASE result WHEN '' THEN '' ELSE ? END,"
+            " repeats = repeats AND changed WHERE session = ? AND key IN (?, ?) AND (result != '' OR event)",
             (result, session, event.key, f"{session}/{event.key}"),
         )
 
@@ -370,6 +385,7 @@ class Transcript:
                     "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)",
                     (session,),
                 )
+                keep_texts(execute, session)
                 for table in (
                     "events",
                     "receipts",

@@ -40,7 +40,13 @@ class CallForm:
 
     def __str__(self) -> str:
         """The form as it was written: named arguments in their own order, after the positional ones."""
-        return _print(self, list(self.args))
+        names = list(self.args)
+        return self.canonical if names == sorted(names) else _print(self, names)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The form with its named arguments in alphabetical order."""
+        return _print(self, sorted(self.args))
 
     @cached_property
     def digest(self) -> str:
@@ -68,7 +74,7 @@ def kebab(name: str) -> str:
 
 def canonical(form: CallForm) -> str:
     """The call form as text, with its named arguments in alphabetical order."""
-    return _print(form, sorted(form.args))
+    return form.canonical
 
 
 def _print(form: CallForm, names: Sequence[str]) -> str:

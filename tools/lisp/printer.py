@@ -5,9 +5,10 @@ Must not know calls or tools.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import hy.models as m
 
@@ -44,8 +45,19 @@ class DisplayText(Code):
     """Text shown to people in place of a value in a form; it is printed as it is and never read back."""
 
 
-@lru_cache(64)
+# A call of texts and whole numbers, as most are: it is read as a program whatever its names are.
+_SIMPLE_CALL: Final = re.compile(r'\([a-z][a-z0-9-]*(?: :[a-z][a-z0-9-]* (?:"[^"\\]*"|-?[0-9]{1,18}))*\)')
+_SIMPLE_LENGTH: Final = 10_000
+
+
 def _print_code(text: str) -> str:
+    if len(text) < _SIMPLE_LENGTH and text.isprintable() and _SIMPLE_CALL.fullmatch(text):
+        return text  # to read it would cost fifty times as much, and a transcript prints each call
+    return _print_read(text)
+
+
+@lru_cache(64)
+def _print_read(text: str) -> str:
     """A program as it stands in a form: bare where it is read as one argument that is a program, which a
     comment at its end must not swallow the rest of; else the text that it is, in quotes."""
     from quoth.tools.lisp.reader import ReadError, read_one

@@ -6,8 +6,10 @@ Knows the tables of events and of the audit; it must not know stores of memory, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from quoth.tools.history.references import EVENTS, row_texts
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.storage.database import Store
 
@@ -27,6 +29,17 @@ def names(text: str, label: str) -> bool:
     return re.search(word, text) is not None
 
 
+def _texts_in_events(store: Store, *words: str) -> Iterator[tuple[str, str]]:
+    """The texts of the audit's rows that stand in events with one of the words."""
+    sql = (
+        f"SELECT * FROM (SELECT {EVENTS[0]} AS result, {EVENTS[1]} AS called FROM audit WHERE said != '')"  # noqa: S608
+        " WHERE instr(result || called, ?) OR instr(result || called, ?)"
+    )
+    for result, call in store.execute(sql, words):
+        if (texts := row_texts(result, call)) is not None:
+            yield texts
+
+
 def traces(store: Store, label: str) -> Traces:
     """Where a label still stands as a word of its own, as it is or as Lisp writes it in a string."""
     written = print_string(label)[1:-1]
@@ -35,6 +48,7 @@ def traces(store: Store, label: str) -> Traces:
         " WHERE instr(form || message, ?) OR instr(form || message, ?)",
         (label, written),
     )
+    audit += [(f"{form} {message}",) for form, message in _texts_in_events(store, label, written)]
     # Requests say again what other events hold, and the examples of the tools.
     events = store.execute(
         "SELECT session, coalesce(shown, form) FROM events WHERE kind != 'request'"

@@ -71,8 +71,6 @@ def validate(
     """The typed arguments by canonical name, with defaults. Raises InvalidCallError that lists up to
     MAX_FAULTS errors. Arguments in ``later`` have no value yet and are not checked; if one is required, the
     result is empty."""
-    from pydantic_core import ValidationError
-
     by_name = {param.name: param for param in params}
     data = {
         name: plain_argument(value, by_name.get(name))
@@ -89,13 +87,13 @@ def validate(
         raise InvalidCallError(_sentence(tool, faults))
     try:
         made = check({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
-    except ValidationError as error:
-        found = error.errors(include_url=False)
+    except ToolError as error:
+        raise InvalidCallError(_sentence(tool, [str(error)])) from None
+    except ValueError as error:
+        found = _told(error)
         if said := _faults([one for one in found if kebab(str((*one["loc"], "")[0])) not in later], by_name):
             raise InvalidCallError(_sentence(tool, said)) from None
         return {}
-    except ToolError as error:
-        raise InvalidCallError(_sentence(tool, [str(error)])) from None
     values = {param.name: made[param.field] for param in params}
     for param in params:
         if values[param.name] is None:
@@ -105,13 +103,21 @@ def validate(
         if param.own is not None:
             try:
                 values[param.name] = param.own_type.validate_python(values[param.name])
-            except ValidationError as error:
-                details = error.errors(include_url=False)
-                told = [{**one, "loc": (param.name, *one["loc"])} for one in details]
+            except ValueError as error:
+                told = [{**one, "loc": (param.name, *one["loc"])} for one in _told(error)]
                 faults += _faults(told, by_name, own=True)
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     return values
+
+
+def _told(error: ValueError) -> list[Any]:
+    """What pydantic-core refused; any other error is raised again."""
+    from pydantic_core import ValidationError  # here: most arguments are right
+
+    if not isinstance(error, ValidationError):
+        raise error
+    return error.errors(include_url=False)
 
 
 def built(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> BaseModel:

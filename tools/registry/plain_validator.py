@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.lisp.printer import Code
@@ -16,6 +17,7 @@ from quoth.tools.registry.parameters import Param
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic_core import SchemaValidator
 
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]  # raises pydantic's ValidationError
 
@@ -30,6 +32,7 @@ _TYPES: dict[Any, dict[str, Any]] = {
     dict: {"type": "dict", "keys_schema": {"type": "any"}, "values_schema": {"type": "any"}},
     Any: {"type": "any"},
 }
+_EXACT = {str: str, Code: str, WorkspacePath: str, int: int, bool: bool}
 
 
 def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> Check:
@@ -39,11 +42,42 @@ def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> C
     if any(field is None for field in fields.values()):
         made = model()
         return lambda data: vars(made.model_validate(data))
-    from pydantic_core import SchemaValidator
 
-    schema: Any = {"type": "model-fields", "fields": fields, "extra_behavior": "forbid"}
-    validator = SchemaValidator(schema, {"strict": True, "extra_fields_behavior": "forbid"})
-    return lambda data: validator.validate_python(data)[0]
+    @cache
+    def strict() -> SchemaValidator:
+        from pydantic_core import SchemaValidator  # here: the arguments of most calls are plain
+
+        schema: Any = {"type": "model-fields", "fields": fields, "extra_behavior": "forbid"}
+        return SchemaValidator(schema, {"strict": True, "extra_fields_behavior": "forbid"})
+
+    def check(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        made = as_they_are(params, data)
+        return strict().validate_python(data)[0] if made is None else made
+
+    return check
+
+
+def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The values by the names of fields, where pydantic-core would take each of them as it is; else None."""
+    made: dict[str, Any] = {}
+    for param in params:
+        if param.name in data:
+            value: Any = data[param.name]
+            if param.choices or type(value) is not _EXACT.get(param.type):
+                return None
+            made[param.field] = value
+            if isinstance(value, str) and not value.isascii():  # it may hold half a character
+                return None
+            number: Any = data[param.name]  # only numbers have bounds
+            if (param.min is not None and number < param.min) or (
+                param.max is not None and number > param.max
+            ):
+                return None
+        elif param.required or isinstance(param.default, (list, dict)):
+            return None
+        else:
+            made[param.field] = param.default
+    return made if len(data) == sum(param.name in data for param in params) else None
 
 
 def _field(param: Param) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.call.call import Call, ToolResult
-from quoth.tools.call.ports import Receipt, Receipts
+from quoth.tools.call.ports import Logged, Receipt, Receipts
 from quoth.tools.catalog.connection import RedisUrl, told
 from quoth.tools.errors import QuothError, Status, StoreError
 from quoth.tools.policy.effects import changes_nothing
@@ -245,7 +245,7 @@ class SharedReceipts(Receipts):
         status: Status = ended.status  # type: ignore[assignment]  # checked when it was read
         return Receipt(call.id, status, ended.value, ended.message)
 
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
+    def begins(self, tool: CognitiveTool, call: Call, *, logged: bool = False) -> None:
         if not changes_nothing(tool):
             try:
                 self._records.begin(self._delivery, call)
@@ -258,6 +258,13 @@ class SharedReceipts(Receipts):
         return bool(self._begun) and not changes_nothing(tool)
 
     def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+        self,
+        tool: CognitiveTool,
+        call: Call,
+        result: ToolResult,
+        *,
+        decided: bool,
+        asked: bool = False,
+        logged: Logged | None = None,
     ) -> None:
         """The worker does so when the audit row is written."""

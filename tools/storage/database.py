@@ -179,7 +179,10 @@ class Store:
         if self._log is not None:
             self._log.pages = pages
             if pages >= 4 * LONG:
-                db.wal_checkpoint(name)
+                with contextlib.suppress(
+                    apsw.Error
+                ):  # what is committed stays so, even if another shortens it
+                    db.wal_checkpoint(name)
         return apsw.SQLITE_OK
 
     def _migrate(self) -> None:

@@ -391,4 +391,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         PRIMARY KEY (session, run, seq)
     ) STRICT;
     """,
+    """
+    ALTER TABLE audit ADD COLUMN event INTEGER;
+    ALTER TABLE audit ADD COLUMN event_digest TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN said TEXT NOT NULL DEFAULT '';
+    ALTER TABLE receipts ADD COLUMN event INTEGER NOT NULL DEFAULT 0;
+    """,
 )

@@ -575,7 +575,9 @@ def test_the_brakes_of_a_run_can_be_set_and_are_in_the_audit(
     said = quoth("run", "Do it.", "--model", "scripted:r.txt", *options, "--json", cwd=here)
     told = json.loads(said.out)
     assert [call["status"] for call in told["calls"]] == statuses
-    rows = Store(store_path(here)).execute("SELECT status, message FROM audit WHERE stage = 'host'")
+    store = Store(store_path(here))
+    trail = StoreAudit(lambda: store).rows()
+    rows = [(row["status"], row["message"]) for row in trail if row["stage"] == "host"]
     assert [status for status, _ in rows] == ["limited"] * brakes
     stopped = 'The run was stopped: the model made the call (echo :text "a") again and again.'
     assert (told["reply"] == stopped) is ("again" in "".join(message for _, message in rows))

@@ -3,11 +3,17 @@ command alone imports."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 from words import files, quoth
+
+from quoth.agent.cli.main import FILES
+from quoth.agent.cli.options import Commands
+from quoth.agent.cli.parser import Parser
 
 RUN = ["run", "Write.", "--model", "scripted:r.txt"]
 PLAN = "* PLAN one\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
@@ -99,3 +105,25 @@ def test_help_and_a_list_of_the_tools_import_nothing_that_only_calls_need(tmp_pa
     files(tmp_path, {"list.py": LIST})
     said = quoth("list.py", cwd=tmp_path, bare=True)
     assert said.out.splitlines()[-1] == "[]", said.err
+
+
+ONE = """
+import sys
+from quoth.agent.cli.main import FILES, main
+main(["call", '(echo :text "hi")'])
+print([name for name in FILES if f"quoth.agent.cli.{name}" in sys.modules])
+print("pydantic_core" in sys.modules)
+"""
+
+
+def test_a_call_imports_no_other_command_and_no_validator_of_pydantic(tmp_path: Path) -> None:
+    files(tmp_path, {"one.py": ONE})
+    said = quoth("one.py", cwd=tmp_path, bare=True)
+    assert said.out.splitlines() == ["hi", "['call']", "False"], said.err
+
+
+def test_each_file_adds_the_commands_that_it_is_said_to_add() -> None:
+    for file, names in FILES.items():
+        commands = Commands(argparse.ArgumentParser().add_subparsers(parser_class=Parser), Parser())
+        import_module(f"quoth.agent.cli.{file}").add(commands)
+        assert list(commands._parsers.choices) == names.split(), file

@@ -510,6 +510,111 @@ def test_a_step_may_use_another_model_only_when_it_was_approved(field: Field) ->
     ]
 
 
+# When the file is written
+
+
+@pytest.fixture
+def replaced(field: Field, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was written into the file; while nobody waits for it, an hour goes by in between."""
+    from quoth.agent.flight.plan_file import PlanFile
+
+    written: list[str] = []
+    replace = PlanFile._replace
+
+    def counted(self: PlanFile, new: bytes) -> bool:
+        written.append(new.decode())
+        return replace(self, new)
+
+    monkeypatch.setattr(PlanFile, "_replace", counted)
+    monkeypatch.setattr("quoth.agent.flight.engine.EVERY", 3600)
+    return written
+
+
+def test_many_quick_steps_are_written_into_the_file_together(field: Field, replaced: list[str]) -> None:
+    field.plan(*(step(f"s{n}", block(f"{n}")) for n in range(30)))
+    assert field.fly().ok
+    assert [tidy(text).count("* DONE") for text in replaced] == [0, 30]
+    assert results(field) == [str(n) for n in range(30)]
+
+
+def test_a_step_that_lasts_shows_what_was_done_before_it_within_a_second(
+    field: Field, replaced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.agent.flight.engine.EVERY", 0.001)
+
+    async def wait() -> str:
+        while field.words != {"a": "DONE", "b": "RUNNING"}:
+            await asyncio.sleep(0.001)
+        return "It is there."
+
+    field.plan(step("a", block("1")), step("b", block("(wait)")))
+    assert field.fly(tools=[*field.tools, tool("wait", wait)]).ok
+
+
+@pytest.mark.parametrize("how", ["a question", "a failure", "a model"])
+def test_whoever_waits_for_the_file_sees_all_that_has_been_done(
+    field: Field, replaced: list[str], how: str
+) -> None:
+    seen: list[dict[str, str]] = []
+
+    class Person:
+        async def request(self, *asked: Any) -> Decision:
+            seen.append(field.words)
+            return Decision("once", "ann")
+
+    def talk(messages: Messages) -> str:
+        seen.append(field.words)
+        return "Done."
+
+    def hear(event: Any) -> None:
+        if event.kind == "step" and event.data.status == "failed":
+            seen.append(field.words)
+
+    body = {"a question": block("(put 1)"), "a failure": block("(shaky)"), "a model": "Do it."}
+    field.plan(step("a", block("1")), step("b", body[how]), step("c", block("3")))
+    field.fails = 1
+    field.fly(model=TalkingFunction(talk), consent=Person(), on_event=hear)
+    assert seen[0] == {"a": "DONE", "b": "FAILED" if how == "a failure" else "RUNNING", "c": "PLAN"}
+
+
+def test_what_an_editor_makes_of_the_file_before_it_is_written_stays(
+    field: Field, replaced: list[str]
+) -> None:
+    def edit() -> str:
+        field.edit("* PLAN c", "A remark.\n* PLAN c")
+        field.path.write_text(field.text.replace("(+ 1 1)", "(+ 1 2)"))
+        return "edited"
+
+    field.plan(step("a", block("(+ 1 1)")), step("b", block("(edit)")), step("c", block("3")))
+    report = field.fly(tools=[*field.tools, tool("edit", edit)])
+    assert report.ok
+    assert "A remark." in field.text
+    assert field.words == {"a": "RUNNING", "b": "DONE", "c": "DONE"}
+    assert any("a is not what is flown, so DONE is not written there" in note for note in report.notes)
+
+
+def test_a_step_costs_as_many_statements_and_looks_in_a_long_plan_as_in_a_short_one(
+    field: Field, replaced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quoth.agent.flight.status import FlightState
+
+    counts: list[int] = []
+    for kind, name in ((Store, "execute"), (FlightState, "current")):
+        work: Callable[..., Any] = getattr(kind, name)
+
+        def counted(*args: Any, work: Callable[..., Any] = work) -> Any:
+            counts[-1] += 1
+            return work(*args)
+
+        monkeypatch.setattr(kind, name, counted)
+    for steps in (20, 40, 80):
+        counts.append(0)
+        field.plan(*(step(f"s{n} of {steps}", block(f"{n}")) for n in range(steps)))
+        assert field.fly().ok
+    first, second, third = counts
+    assert third - second <= 2 * (second - first) * 1.05
+
+
 # What asks
 
 

@@ -71,7 +71,7 @@ class Says:
     def begun(self, *_: Any) -> bool:
         return False
 
-    def begins(self, *_: Any) -> None:
+    def begins(self, *_: Any, **__: Any) -> None:
         """Nothing is kept."""
 
     def keep(self, *_: Any, **__: Any) -> None:

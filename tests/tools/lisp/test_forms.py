@@ -25,7 +25,17 @@ from quoth.tools.lisp.forms import (
     to_json,
     too_deep,
 )
-from quoth.tools.lisp.printer import Code, pretty, print_string, print_value, show, to_value
+from quoth.tools.lisp.printer import (
+    _SIMPLE_CALL,
+    Code,
+    _print_code,
+    _print_read,
+    pretty,
+    print_string,
+    print_value,
+    show,
+    to_value,
+)
 from quoth.tools.lisp.reader import Limits, ReadError, read_one
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,4})?", fullmatch=True)
@@ -50,6 +60,24 @@ def test_the_canonical_text_reads_back_as_the_same_form(call: CallForm, position
     again = form(canonical(whole))
     assert (again.tool, dict(again.args), again.positional) == (call.tool, dict(call.args), tuple(positional))
     assert canonical(again) == canonical(whole)
+
+
+@given(st.from_regex(_SIMPLE_CALL, fullmatch=True) | FORMS.map(canonical))
+def test_a_simple_call_is_printed_without_reading_it_as_if_it_were_read(text: str) -> None:
+    assert _print_code(text) == _print_read(text)
+
+
+@pytest.mark.parametrize("name", ["quote", "list", "nil", "unpack-iterable", "do"])
+@pytest.mark.parametrize("rest", ["", " :a 1", ' "x"', " x", ' :a "(" :b -5'])
+def test_a_call_is_printed_as_if_it_were_read_whatever_its_name(name: str, rest: str) -> None:
+    assert _print_code(f"({name}{rest})") == _print_read(f"({name}{rest})")
+
+
+@pytest.mark.parametrize("text", ['(f :a "x\\")', "(quote x)", '(f :a "\x00")', "(f :a 1", "(f) (g)"])
+def test_no_other_text_is_taken_for_a_simple_call(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("quoth.tools.lisp.printer._print_read", lambda read: f"read {read}")
+    assert _print_code(text) == f"read {text}"
+    assert _print_code("(f :a 1)") == "(f :a 1)"
 
 
 @given(FORMS)

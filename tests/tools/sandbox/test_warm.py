@@ -14,6 +14,7 @@ from quoth.tools.program.compiler import compile_program
 from quoth.tools.sandbox import runner
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
+from quoth.tools.sandbox.wall import raise_wall
 
 
 @pytest.fixture
@@ -35,11 +36,10 @@ async def test_the_wall_is_built_once_for_all_programs(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[None] = []
-    really = runner.raise_wall
 
     async def counted(session: Any) -> None:
         built.append(None)
-        await really(session)
+        await raise_wall(session)
 
     monkeypatch.setattr(runner, "raise_wall", counted)
     assert [await run(sandbox, '(echo :text "a")') for _ in range(3)] == ["a", "a", "a"]

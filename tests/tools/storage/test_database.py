@@ -423,3 +423,29 @@ def test_every_commit_is_synced_and_logged_ahead(notes: Store) -> None:
         notes.execute(f"PRAGMA {name}")[0][0] for name in ("journal_mode", "synchronous", "secure_delete")
     ]
     assert asked == ["wal", 2, 1]
+
+
+HOLD_CHECKPOINTS = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX, 1, 121)  # as SQLite does while it brings a log into its store
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_commit_stands_while_somebody_else_shortens_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "store.db")
+    monkeypatch.setattr("quoth.tools.storage.database.LONG", 0)
+    store.execute("INSERT INTO imported VALUES ('a', 1)")
+    held = [sys.executable, "-c", HOLD_CHECKPOINTS, str(tmp_path / "store.db-shm")]
+    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        store.execute("INSERT INTO imported VALUES ('b', 1)")
+        assert other.stdin is not None
+        other.stdin.close()
+    assert store.execute("SELECT count(*) FROM imported") == [(2,)]
+    store.close()

@@ -1,0 +1,185 @@
+"""The event of a call is its record: audit and receipts point to it, and lose nothing by that."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from words import scripted
+
+from quoth import Agent
+from quoth.tools.call.redaction import kept_text
+from quoth.tools.consent.requests import Decision
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.event import content_of, event_form, written_form
+from quoth.tools.history.references import texts_of
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.paths import store_path
+
+EARLIER = Path(__file__).parents[1] / "data" / "store-24.sql"
+RUN = ('(echo :text "Two pears.")', '(write-file :path "a.txt" :content "one")', "Done.")
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """A workspace with a run of two calls."""
+    with Agent(workspace=tmp_path, session="s", user="ann", model=scripted(*RUN), consent="yes") as agent:
+        assert agent.run("Count.").text == "Done."
+    return tmp_path
+
+
+@pytest.fixture
+def store(ran: Path) -> Iterator[Store]:
+    opened = Store(store_path(ran))
+    yield opened
+    opened.close()
+
+
+def told(store: Store) -> list[tuple[str, str]]:
+    return [(row["form"], row["message"]) for row in StoreAudit(lambda: store).select()]
+
+
+def faults(store: Store) -> list[str]:
+    said = StoreAudit(lambda: store).verify().faults
+    return [re.sub(r"call \w+", "call x", str(fault)) for fault in said]
+
+
+# The audit
+
+
+def test_texts_are_stored_once(store: Store) -> None:
+    texts = [form for form, _ in told(store)]
+    assert texts == ['(echo :text "Two pears.")', '(write-file :content "one" :path "a.txt")']
+    assert store.execute("SELECT count(*) FROM audit WHERE form != '' OR message != ''") == [(0,)]
+    assert store.execute("SELECT count(*) FROM receipts WHERE result != ''") == [(0,)]
+    assert store.execute("SELECT status, repeats, changed FROM receipts ORDER BY seq") == [
+        ("ok", 1, 0),
+        ("ok", 1, 1),
+    ]
+    assert faults(store) == []
+
+
+ALTERED = [
+    (
+        "UPDATE events SET form = replace(form, 'Two', 'Ten') WHERE kind = 'receipt'",
+        ["Event s.6 was changed after it was written."],
+    ),
+    (
+        "UPDATE events SET digest = 'x' WHERE seq = 6",
+        [
+            "Row 1 (call x) tells of event s.6, which was changed after it was written.",
+            "Event s.6 was changed after it was written.",
+            "Event s.7 was changed after it was written.",
+        ],
+    ),
+    ("DELETE FROM events WHERE seq > 10", ["Row 2 (call x) tells of event s.{last}, which is missing."]),
+    (
+        "DELETE FROM events WHERE seq = 6",
+        ["Row 1 (call x) tells of event s.6, which is missing.", "Event 6 of session s is missing."],
+    ),
+    ("UPDATE audit SET event = 5 WHERE seq = 1", ["Row 1 (call x) was changed after it was written."]),
+    (
+        "UPDATE audit SET form = '(echo 1)' WHERE seq = 1",
+        ["Row 1 (call x) was changed after it was written."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "found"), ALTERED)
+def test_the_audit_finds_what_was_done_to_a_transcript(store: Store, sql: str, found: list[str]) -> None:
+    ((last,),) = store.execute("SELECT event FROM audit WHERE seq = 2")
+    store.execute(sql)
+    assert faults(store) == [fault.format(last=last) for fault in found]
+
+
+def test_a_removed_session_leaves_its_texts_in_the_audit(store: Store) -> None:
+    before = list(StoreAudit(lambda: store).select())
+    Transcript(lambda: store).remove("s")
+    assert store.execute("SELECT count(*) FROM events") == [(0,)]
+    assert list(StoreAudit(lambda: store).select()) == before
+    assert faults(store) == []
+    store.execute("UPDATE audit SET message = 'Nothing was written.' WHERE seq = 2")
+    assert faults(store) == ["Row 2 (call x) was changed after it was written."]
+
+
+# Values and forms come back as they were
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(VALUES, TEXTS)
+def test_an_event_gives_a_value_back(value: object, message: str) -> None:
+    text = event_form("receipt", 1, "", "", 0, "", {"id": "a", "value": value, "message": message})
+    said = content_of(text)
+    assert (said["value"], said["message"]) == (value, message)
+    assert repr(said["value"]) == repr(value)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z-]{0,8}", fullmatch=True), VALUES, max_size=4), TEXTS)
+def test_the_texts_of_a_row_are_those_of_its_events(args: dict[str, object], message: str) -> None:
+    form = CallForm("probe", args)  # type: ignore[arg-type]
+    call = event_form("call", 1, "", "", 0, "", {"id": "a", "form": written_form(form)})
+    result = event_form("receipt", 2, "", "", 1, "", {"id": "a", "status": "ok", "message": message})
+    assert texts_of(result, call) == (kept_text(form.canonical), kept_text(message))
+
+
+# A store of the version before
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """A workspace in which a program waits, as the version wrote it whose receipts held results."""
+    path = store_path(tmp_path)
+    path.parent.mkdir(parents=True)
+    old = apsw.Connection(str(path))
+    old.execute(";".join(MIGRATIONS[:24]) + "; PRAGMA user_version = 24")
+    old.execute(EARLIER.read_text())
+    old.execute("UPDATE requests SET expires = ?", (time.time() + 3600,))
+    old.execute("UPDATE receipts SET at = ?", (time.time(),))
+    old.close()
+    (tmp_path / "note.txt").write_text("A note.\n")
+    (tmp_path / "a.txt").write_text("It was mine since.")
+    return tmp_path
+
+
+def test_an_earlier_store_is_whole_and_shows_its_texts(earlier: Path) -> None:
+    store = Store(store_path(earlier))
+    rows = list(StoreAudit(lambda: store).select())
+    assert [row["tool"] for row in rows if row["stage"] == "body"] == [
+        "read-file",
+        "eval",
+        "write-file",
+        "eval",
+    ]
+    assert rows[0]["form"] == '(read-file :path "note.txt")'
+    assert faults(store) == []
+    store.close()
+
+
+def test_what_the_version_before_had_done_is_not_done_again(earlier: Path) -> None:
+    replies = scripted(RUN[0], RUN[0], "Both are there.")
+    with Agent(workspace=earlier, session="pears", user="ann", model=replies) as agent:
+        (request,) = agent.broker.requests(session="pears")
+        agent.broker.decide(request.id, Decision())
+        (reply,) = agent.resume()
+    assert (earlier / "b.txt").read_text() == "two"
+    assert (earlier / "a.txt").read_text() == "It was mine since."
+    assert reply.calls[-1].result.status == "ok"
+    store = Store(store_path(earlier))
+    assert faults(store) == []
+    stages = [row["stage"] for row in StoreAudit(lambda: store).select() if row["tool"] == "write-file"]
+    assert stages[-2:] == ["receipt", "body"]  # a.txt, b.txt
+    store.close()
