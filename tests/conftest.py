@@ -80,10 +80,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=list(left))
 
 
+@pytest.fixture(scope="session")
+def _states(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the state folders lie. Among those of tests, each new one would be compared with them all."""
+    return tmp_path_factory.mktemp("states")
+
+
 @pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(_states: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder, and no policy, of the test's own, for commands it starts too."""
-    folder = tmp_path_factory.mktemp("state")
+    folder = _states / str(next(_PREFIXES))
+    folder.mkdir(0o700)
     monkeypatch.setenv("QUOTH_STATE", str(folder))
     monkeypatch.setenv("QUOTH_CONFIG", str(folder / "config"))
     return folder

@@ -359,7 +359,7 @@ class _Flight:
         contain them. Add to the notes what cannot be written."""
         shown = self.plan.parts if parts is None else parts
         edits = [edit for part in shown if (edit := self._edit(part, reset)) is not None]
-        self.notes |= dict.fromkeys(self.file.edit(edits))
+        self.notes |= dict.fromkeys([*self.file.edit(edits), *self.file.lost()])
         if parts is not None:
             self._groups |= {group.id: group for part in parts for group in part.around}
 
@@ -371,7 +371,7 @@ class _Flight:
         self._show(self._groups.values())
         self._groups = {}
         faults = self.file.save()
-        self.notes |= dict.fromkeys(faults)
+        self.notes |= dict.fromkeys([*self.file.lost(), *faults])
         self._next = 0.0 if faults else asyncio.get_running_loop().time() + EVERY
         return faults
 

@@ -125,17 +125,18 @@ class PlanFile:
     def write(self, edits: Sequence[FileEdit]) -> list[str]:
         """Write edits into the file, and return a sentence for each one that cannot be written. A plan in
         Markdown, or one that is write-protected, is left as it is."""
-        return list(dict.fromkeys([*self.edit(edits), *self.save()]))
+        return list(dict.fromkeys([*self.edit(edits), *self.save(), *self.lost()]))
 
     def edit(self, edits: Sequence[FileEdit]) -> list[str]:
-        """Make edits of the file as it is now, which ``save`` will write; else as ``write``."""
+        """Make edits of the file as it is now, which ``save`` will write; else as ``write``. What becomes
+        of earlier ones, ``lost`` tells."""
         try:
             self.reload()
         except UsageError as error:
             return [str(error)]
         if self._is_protected():
             self._drop()
-        return [*self._told(), *self._make(edits)]
+        return self._make(edits)
 
     def save(self) -> list[str]:
         """Write the edits that were made. Return a sentence for what cannot be written, and forget it."""
@@ -145,17 +146,17 @@ class PlanFile:
                 if self._is_protected():
                     self._drop()
                 if not self._due or self._org is None:
-                    return self._told()
+                    return []
                 new = self._org.dump()
                 if new == self._data or self._replace(new):
                     self._data, self._saved, self._due = new, self._org, []
-                    return self._told()
+                    return []
             except UsageError as error:
                 self._drop()
-                return [*self._told(), str(error)]
+                return [str(error)]
             except OSError as error:
                 self._drop()
-                return [*self._told(), f"{self.shown} cannot be written: {error.strerror}."]
+                return [f"{self.shown} cannot be written: {error.strerror}."]
         self._drop()
         return [f"{self.shown} is being written by another program all the time; nothing was written."]
 
@@ -185,7 +186,8 @@ class PlanFile:
         """Forget the edits that are not written yet."""
         self._org, self._due = self._saved, []
 
-    def _told(self) -> list[str]:
+    def lost(self) -> list[str]:
+        """Tell once of the edits for which an editor has left no place before they were written."""
         lost, self._lost = self._lost, []
         return lost
 

@@ -80,7 +80,7 @@ def wrong(found: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "every", "points"),
     [
-        ("kill", 23, 280),
+        ("kill", 31, 280),
         ("talk", 32, 150),
         ("power", 140, 500),
         ("full", 90, 450),
@@ -421,17 +421,17 @@ def stop_after(agent: Agent, kind: str) -> list[str]:
     """Let nothing of the agent's be written down after the first event of that kind, as if it had been
     killed."""
     transcript, seen = agent._agent.transcript, list[str]()
-    real: Callable[..., int] = transcript.add
+    real: Callable[..., Any] = transcript.append
 
-    def add(session: str, what: Any, data: Any, **marks: Any) -> int:
+    def append(session: str, what: Any, data: Any, **marks: Any) -> Any:
         if seen:
             raise KilledError("killed")
-        place = real(session, what, data, **marks)
+        written = real(session, what, data, **marks)
         if what == kind:
             seen.append(marks.get("key", ""))
-        return place
+        return written
 
-    transcript.add = add  # type: ignore[method-assign]
+    transcript.append = append  # type: ignore[method-assign]
     return seen
 
 

@@ -463,14 +463,14 @@ class Life:
 
 def live(places: list[Place], life: Life, first: bool) -> int:
     """One life of these sessions, in a process of its own; its exit code."""
-    return _ended(_begun(places, life, first))
+    return _ended(_born(places, life, first))
 
 
 def _ended(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _begun(places: list[Place], life: Life, first: bool) -> int:
+def _born(places: list[Place], life: Life, first: bool) -> int:
     if pid := os.fork():
         return pid
     code = 99
@@ -797,7 +797,7 @@ class Harness:
 
     def _lives(self, groups: list[list[Place]], life: Life) -> list[int]:
         """The first lives of all processes; only the first ends as it is told."""
-        others = [_begun(group, Life(how=self.how), True) for group in groups[1:]]
+        others = [_born(group, Life(how=self.how), True) for group in groups[1:]]
         return [live(groups[0], life, True), *map(_ended, others)]
 
     def case(self, point: int) -> Case:

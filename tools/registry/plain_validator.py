@@ -68,7 +68,10 @@ def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, A
             made[param.field] = value
             if isinstance(value, str) and not value.isascii():  # it may hold half a character
                 return None
-            if (param.min is not None and value < param.min) or (param.max is not None and value > param.max):
+            number: Any = data[param.name]  # only numbers have bounds
+            if (param.min is not None and number < param.min) or (
+                param.max is not None and number > param.max
+            ):
                 return None
         elif param.required or isinstance(param.default, (list, dict)):
             return None

@@ -18,6 +18,8 @@ from field import Field, approve, block, denied, statuses, step
 from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 from quoth import Agent, AsyncAgent, ModelOptions
+from quoth.agent.events import RunEvent
+from quoth.agent.flight.report import StepReport
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import DIALECTS
@@ -853,6 +855,19 @@ def test_a_step_that_was_changed_before_it_begins_is_not_begun(field: Field) -> 
     assert report.notes[-1] == "b was not begun."
     assert field.fly("Done.", consent="yes").ok
     assert field.puts == [2]
+
+
+def test_a_step_that_is_changed_just_after_it_was_flown_holds_up_no_other(field: Field) -> None:
+    def change(event: RunEvent) -> None:
+        if isinstance(event.data, StepReport) and (event.data.id, event.data.status) == ("b", "done"):
+            field.edit("(+ 1 1)", "(+ 2 2)")
+
+    field.plan(step("a", block("1")), step("b", block("(+ 1 1)")), step("c", block("3")))
+    report = field.fly(on_event=change)
+    assert (report.status, statuses(report)) == ("done", {"a": "done", "b": "done", "c": "done"})
+    assert field.words["c"] == "DONE"
+    assert report.notes
+    assert all("plan.org was changed meanwhile: b is not what is flown" in note for note in report.notes)
 
 
 def test_a_file_that_is_removed_meanwhile_is_not_made_again(field: Field) -> None:
