@@ -23,6 +23,7 @@ from quoth.tools.policy.predicates import ABSOLUTE, EvaluationContext
 HELD_SECONDS = 2.0  # what no folder tells, such as a mount, is seen after that
 TICK_NS = 100_000_000  # a folder that changed so lately may change again, and its times stay the same
 COARSE_TICK_NS = 3_000_000_000  # the same where the file system counts whole seconds
+MAX_PATH = 250  # characters: what is longer, or holds a NUL, may be refused before any part is looked for
 
 T = TypeVar("T")
 Stamp: TypeAlias = "tuple[int, int, int, int] | None"  # device, inode and times; None for what is not there
@@ -90,10 +91,13 @@ class PathIndex(Generic[T]):
         always: list[T] = []
         spelt: dict[str, list[T]] = {}
         there: dict[tuple[int, int], list[T]] = {}
+        at_root = seen[root]
+        room = 0 if at_root is not None and stat.S_ISLNK(at_root.st_mode) else MAX_PATH - len(root)
         for place, items in self._items.items():
             parts = [part for part in place.split("/") if part not in ("", ".")]
             path, found = root, seen[root]
             sure = place[:1] not in ABSOLUTE and ".." not in parts
+            sure = sure and len(place) < room and place.isprintable()
             for part in parts if sure else ():
                 if found is None or not stat.S_ISDIR(found.st_mode):
                     found = None  # there is nothing below, until its own folder changes

@@ -186,6 +186,30 @@ def test_what_changes_on_the_disk_counts_at_once(tmp_path: Path, change: Callabl
     assert verdict(rules, path, tmp_path) == "deny"
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["missing/no\0", "missing/" + "no/" * 2000, "./" * 3000 + "missing"],
+    ids=["a NUL", "too long", "much of nothing"],
+)
+def test_a_place_that_cannot_be_looked_up_whole_is_undecided(tmp_path: Path, name: str) -> None:
+    files(tmp_path, {"src/a": "1"})
+    settle()
+    assert verdict(policy(f'(deny (move :path "{name}"))'), "src/a", tmp_path) == "deny"
+
+
+def test_a_root_that_has_become_a_link_hides_no_other_name_of_a_file(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    files(root, {"secret/a": "1"})
+    (root / "twin").hardlink_to(root / "secret/a")
+    settle()
+    workspace, made = Workspace(root), TOOLS["move"]
+    root.rename(tmp_path / "elsewhere")
+    root.symlink_to("elsewhere")
+    call, context = new_call(CallForm("move", {"path": "twin"})), ToolContext(workspace)
+    rules = policy('(deny (move :path "secret/a"))')
+    assert rules.judge(made, call, {"path": WorkspacePath("twin")}, context).kind == "deny"
+
+
 def test_what_is_remembered_and_not_compared_would_be_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
