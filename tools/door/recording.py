@@ -98,13 +98,13 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
 
 
 def _reference(logged: Logged, row: Mapping[str, Any], call: Call, message: str) -> dict[str, Any]:
-    """What leads from an audit row to the event with the result. Texts that the two events of the call tell,
-    too, are not stored again."""
+    """What leads from an audit row to the event with the result, and the digest of its texts if the two events
+    of the call tell them, too."""
     there = {"event": logged.event, "event_digest": logged.digest}
     texts = str(row["form"]), str(row["message"])
     if not logged.plain or texts != (kept_text(call.form.canonical), kept_text(message)):
         return there
-    return there | {"form": "", "message": "", "said": digest_of_texts(*texts)}
+    return there | {"said": digest_of_texts(*texts)}
 
 
 def _unrecorded(

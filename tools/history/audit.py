@@ -122,6 +122,8 @@ class StoreAudit:
             name: row.get(name, none) for name, none in REFERENCE.items()
         }
         values["side_effects"] = json.dumps(list(row["side_effects"]))
+        if values["said"]:  # the events tell it, too
+            values |= {"form": "", "message": ""}
         with self._store().transaction() as run:
             known = self._store().known
             seq, prev = known.get(HEAD) or _head(run)
