@@ -98,13 +98,12 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
 
 
 def _reference(logged: Logged, row: Mapping[str, Any], call: Call, message: str) -> dict[str, Any]:
-    """What leads from an audit row to the event with the result, and the digest of its texts if the two events
-    of the call tell them, too."""
-    there = {"event": logged.event, "event_digest": logged.digest}
+    """What leads from an audit row to the event with the result, the digest of the row's texts, and whether
+    the two events of the call tell them, too."""
     texts = str(row["form"]), str(row["message"])
-    if not logged.plain or texts != (kept_text(call.form.canonical), kept_text(message)):
-        return there
-    return there | {"said": digest_of_texts(*texts)}
+    told = logged.plain and texts == (kept_text(call.form.canonical), kept_text(message))
+    there = {"event": logged.event, "event_digest": logged.digest, "said": digest_of_texts(*texts)}
+    return there | {"told_there": told}
 
 
 def _unrecorded(

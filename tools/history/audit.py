@@ -122,7 +122,7 @@ class StoreAudit:
             name: row.get(name, none) for name, none in REFERENCE.items()
         }
         values["side_effects"] = json.dumps(list(row["side_effects"]))
-        if values["said"]:  # the events tell it, too
+        if row.get("told_there"):  # the store has the events, too
             values |= {"form": "", "message": ""}
         with self._store().transaction() as run:
             known = self._store().known
@@ -224,9 +224,9 @@ class StoreAudit:
 
 
 def _wrong_event(row: Mapping[str, Any], there: str | None) -> str:
-    """What is wrong with the event of a row; ``there`` is its digest now. A row whose session was removed has
-    its texts instead."""
-    if row["said"] and row["form"]:
+    """What is wrong with the event of a row; ``there`` is its digest now. A row with its texts itself needs
+    no event: its session may have been removed, and another may have its name."""
+    if row["said"] and (row["form"] or row["message"]):
         texts = digest_of_texts(row["form"], row["message"])
         return "" if texts == row["said"] else "was changed after it was written"
     if there is None:

@@ -110,6 +110,24 @@ def test_a_removed_session_leaves_its_texts_in_the_audit(store: Store) -> None:
     assert faults(store) == ["Row 2 (call x) was changed after it was written."]
 
 
+def test_a_removed_session_with_a_secret_is_no_fault(tmp_path: Path) -> None:
+    """Its row holds its texts itself, for its events hide more; also where the name is used again."""
+    with Agent(workspace=tmp_path, session="s", user="ann") as agent:
+        agent.call('(echo :text "the password=hunter2-hunter2 of the house")')
+    store = Store(store_path(tmp_path))
+    assert store.execute("SELECT count(*) FROM audit WHERE event AND form != ''") == [(1,)]
+    Transcript(lambda: store).remove("s")
+    assert faults(store) == []
+    store.close()
+    with Agent(workspace=tmp_path, session="s", user="ann") as agent:
+        agent.call('(echo :text "again")')
+    store = Store(store_path(tmp_path))
+    assert faults(store) == []
+    store.execute("UPDATE audit SET message = 'Nothing.' WHERE seq = 1")
+    assert faults(store) == ["Row 1 (call x) was changed after it was written."]
+    store.close()
+
+
 # Values and forms come back as they were
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
