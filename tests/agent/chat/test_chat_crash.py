@@ -119,13 +119,15 @@ def test_it_is_killed_at_any_point(tmp_path: Path) -> None:
     assert lived(whole, 0) == 0
     points = json.loads((whole / "points").read_text())
     step = max(1, 10 * len(points) // many(1))  # three of them, or thirty
-    wrong = []
+    wrong, killed = [], 0
     for at in range(1, len(points) + 1, step):
         here = place(tmp_path / str(at))
-        assert lived(here, at) == -signal.SIGKILL
+        ended = lived(here, at)
+        assert ended in (-signal.SIGKILL, 0)  # how many points there are depends on who commits together
+        killed += ended != 0
         assert lived(here, 0) == 0
         wrong += [f"{points[at - 1]} ({at}): {what}" for what in differences(here, whole)]
-    assert wrong == []
+    assert (wrong, killed > 1) == ([], True)
 
 
 def differences(here: Path, whole: Path) -> list[str]:

@@ -160,7 +160,8 @@ def test_a_reader_that_has_enough_ends_it_quietly(here: Path) -> None:
 
 
 def test_rows_from_before_the_chain_are_counted(here: Path) -> None:
-    tamper(here, "UPDATE audit SET prev = '', hash = '', form = ''; UPDATE audit_head SET seq = 0, hash = ''")
+    older = "UPDATE audit SET prev = '', hash = '', form = '', event = NULL, event_digest = '', said = ''"
+    tamper(here, f"{older}; UPDATE audit_head SET seq = 0, hash = ''")
     said = quoth("audit", "verify", cwd=here)
     assert said == Said(
         0,
