@@ -120,9 +120,10 @@ class Transcript:
         parent: int = 0,
         key: str = "",
         status: str = "",
+        at: str = "",
     ) -> Event:
-        """The same, and return the event."""
-        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+        """The same, and return the event. ``at`` is what ``now`` said, if it was asked."""
+        now = at or self.now()
         with self.together() as execute:
             known = self._store().known
             last, before = known.get(("event", session)) or last_event(execute, session)
@@ -139,6 +140,10 @@ class Transcript:
         if self.observer is not None:
             self.observer(session, last + 1, kind, data, run, parent, key)
         return event
+
+    def now(self) -> str:
+        """The time, as events tell it."""
+        return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
 
     def together(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
         """Within this context all events are written in one transaction, which is on disk at its end if it is
@@ -407,7 +412,20 @@ class Transcript:
 
 # What an event says by itself, whatever words are secret.
 _PLAIN = frozenset(
-    {"role", "status", "stage", "id", "call_id", "kind", "finish", "raised", "dialect", "route"}
+    {
+        "role",
+        "status",
+        "stage",
+        "id",
+        "call_id",
+        "kind",
+        "finish",
+        "raised",
+        "dialect",
+        "route",
+        "schema",
+        "outer",
+    }
 )
 
 
