@@ -324,8 +324,16 @@ class Host(EventSource):
         """Use a store of the workspace that is already open; ``aclose`` closes it."""
         self._store = store
 
-    def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext:
-        """The context of a call of this agent: its user and session, and the services that a tool may use."""
+    def context(
+        self,
+        user_message: str = "",
+        *,
+        user: str = "",
+        knowledge: str = "",
+        services: Services | None = None,
+    ) -> ToolContext:
+        """The context of a call of this agent: its user and session, and the services that a tool may use, by
+        default those of a call that is part of no run."""
         return ToolContext(
             self.workspace,
             user=user or self.user,
@@ -336,7 +344,7 @@ class Host(EventSource):
             agent_id=self.agent_id,
             knowledge=knowledge or self.knowledge,
             confidence=self.confidence,
-            services=services_for(self),
+            services=services_for(self) if services is None else services,
             catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,

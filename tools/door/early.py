@@ -92,6 +92,7 @@ class EarlyBody:
             state.said += mine.said
             state.context.side_effects.extend(mine.context.side_effects)
             state.context.written.extend(mine.context.written)
+            mine.context = state.context  # its own knows this body
 
     async def drop(self) -> None:
         """Stop it and wait until it has ended."""
