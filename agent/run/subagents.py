@@ -189,6 +189,7 @@ class Team:
                 self._write_down(run, call)
                 with self._watched(run):
                     reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+                run.let_go()
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
             raise ToolFailure("limited", message) from None
