@@ -14,7 +14,7 @@ import hashlib
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
@@ -26,6 +26,7 @@ import hy.models as m
 from hy.compiler import hy_compile
 
 from quoth.tools.errors import ToolError
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.syntax import ProgramTooLarge
@@ -33,6 +34,7 @@ from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
 from quoth.tools.program.rewriter import rewrite
+from quoth.tools.program.single_call import as_python, single_call
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
 PURE_MACROS = frozenset(
@@ -101,11 +103,13 @@ class ProgramError(ToolError):
 @dataclass(frozen=True)
 class Program:
     """A compiled program: its text, the Python for the sandbox, and its global names, whose values the
-    session keeps."""
+    session keeps. ``call`` is the call that it comes to, where it is nothing but one with literal arguments:
+    it needs no sandbox."""
 
     text: str
     python: str
     globals: tuple[str, ...] = ()
+    call: CallForm | None = None
 
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
@@ -115,7 +119,10 @@ def compile_program(text: str, names: Iterable[str] = ()) -> Program:
 
 @lru_cache(maxsize=64)  # the same program again: carried on, dry and then in earnest, in a loop
 def _compiled(text: str, names: tuple[str, ...]) -> Program:
-    body, value = _trees(text, names)
+    forms = _checked(text, names)
+    if (single := _single(forms, names)) is not None:
+        return Program(text, f"\n{ANSWER}({as_python(single, alias(hy.mangle(single.tool)))})", (), single)
+    body, value = _trees(text, forms)
     uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
     try:
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
@@ -154,8 +161,9 @@ def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
     return ProgramError(TOO_DEEP)
 
 
-def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """The statements and the value of a checked program, as Python's syntax with the program's places."""
+@lru_cache(maxsize=2)  # a block of a plan is compiled, and then asked for its names
+def _checked(text: str, names: tuple[str, ...]) -> Sequence[Any]:
+    """The forms of a program, read, rewritten and checked: Hy may see them."""
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
@@ -177,6 +185,11 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     for form in forms:  # after the rewriting: nothing comes into a program that is not checked
         check(form, text)
     _check_numbers(forms, text)
+    return forms
+
+
+def _trees(text: str, forms: Sequence[Any]) -> tuple[Any, Any]:
+    """The statements and the value of a checked program, as Python's syntax with the program's places."""
     try:
         whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
@@ -193,6 +206,13 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     return body, value
 
 
+def _single(forms: Sequence[Any], names: Collection[str]) -> CallForm | None:
+    """The literal call that a checked program is, if it is nothing else and calls a tool by its own name."""
+    call = single_call(forms, names)
+    name = "" if call is None else hy.mangle(call.tool)
+    return None if name in PRELUDES or (name in _BUILTINS and name != "eval") else call
+
+
 @dataclass(frozen=True)
 class FreeName:
     """A use of a name that the program does not define, mangled, with its position."""
@@ -205,7 +225,12 @@ class FreeName:
 def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
     """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
     compiler resolves them. Raises ProgramError."""
-    body, value = _trees(text, tuple(names))
+    names = tuple(names)
+    forms = _checked(text, names)
+    if _single(forms, names) is not None:
+        head = forms[0][0]
+        return [FreeName(hy.mangle(head), head.start_line, head.start_column)]
+    body, value = _trees(text, forms)
     try:
         tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
     except RecursionError:
