@@ -65,6 +65,7 @@ FILTERS = {
     "since": "ts >= ?",
     "effect": "instr(side_effects, ?)",  # a part of the JSON that they are
 }
+SINCE = "SELECT min(seq) FROM audit INDEXED BY audit_day WHERE substr(ts, 1, 10) >= substr(?, 1, 10)"
 HEAD = ("audit", "head")
 PAGE = 500
 FIRST = -(2**63)
@@ -151,10 +152,15 @@ class StoreAudit:
         where = "".join(f" AND {FILTERS[name]}" for name in filters)
         values = list(filters.values())
         start = 0
+        if "since" in filters:  # the row of a long call is behind later ones, so that this is a day's first
+            ((first,),) = self._store().execute(SINCE, (filters["since"],))
+            if first is None:
+                return
+            start = first
         if last is not None:
-            sql = f"SELECT seq FROM audit WHERE seq > 0{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
-            found = self._store().execute(sql, [*values, last - 1])
-            start = found[0][0] if found else 0
+            sql = f"SELECT seq FROM audit WHERE seq >= ?{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
+            found = self._store().execute(sql, [max(start, 1), *values, last - 1])
+            start = found[0][0] if found else start
         for *stored, result, call in self._pages((*ALL, *EVENTS), where, values, start):
             row = dict(zip(ALL, stored, strict=True))
             if (texts := row_texts(result, call)) is not None:
