@@ -205,9 +205,11 @@ class Transcript:
             f"SELECT {COLUMNS} FROM {table} WHERE session = ? AND seq > ?{where}{few}"  # noqa: S608
             f" ORDER BY seq LIMIT {PAGE}"
         )
-        while page := self._store().execute(sql, (session, after, *values)):
-            yield from (_event(row) for row in page)
-            after = page[-1][1]
+        page = self._store().execute(sql, (session, after, *values))
+        yield from map(_event, page)
+        while len(page) == PAGE:
+            page = self._store().execute(sql, (session, page[-1][1], *values))
+            yield from map(_event, page)
 
     def forget_secrets(self, session: str, *, run: str = "", key: str = "", asked: bool = False) -> None:
         """Remove the secrets from the events of a run, or of a call without a run, that has ended, inner
