@@ -191,6 +191,19 @@ def test_events_from_before_tell_less_and_that_is_no_fault(store: Store) -> None
     assert faults(store) == []
 
 
+def test_an_event_that_is_as_it_would_be_written_of_its_row_is_not_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the events takes several times as long as all else that is verified of a row."""
+    here = at_desk(store, tool(guard=lambda: True))
+    for marks in ({"run": "r1", "route": "reply", "round": 2}, {"route": "call"}):
+        here.pass_through("(probe)", session="s", user="ann", **marks)
+    read = Spy(AssertionError)
+    monkeypatch.setattr("quoth.tools.history.references.content_of", read)
+    assert faults(store) == []
+    assert not read.ran
+
+
 # Any row
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
