@@ -68,7 +68,16 @@ def fail(text: str) -> float:
         ['(eval :program "(echo :text \\"a\\")")', "Done."],
         ['(cognitive-loop :task "Look.")', '(echo :text "below")', "Looked.", "Done."],
     ],
-    ids=["no call", "calls", "a read", "reads side by side", "errors", "mistakes", "a program", "a sub-agent"],
+    ids=[
+        "no call",
+        "calls",
+        "a read",
+        "reads side by side",
+        "errors",
+        "mistakes",
+        "a program",
+        "a sub-agent",
+    ],
 )
 async def test_a_run_leaves_nothing_to_be_searched_for(tmp_path: Path, replies: list[Any]) -> None:
     files(tmp_path, {"a.txt": "a\n", "b.txt": "b\n"})
