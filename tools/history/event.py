@@ -80,17 +80,17 @@ class Event:
     @property
     def data(self) -> dict[str, Any]:
         """The content, without the fields in MARKS. Raises TranscriptError if it cannot be parsed."""
-        if len(self.text) > LONGEST_KEPT:
-            args = _read(self.text, self.id).args
-        else:
-            args = _fresh(_read_once(self.text, self.id).args)
+        return self._content(self.text)
+
+    def _content(self, text: str) -> dict[str, Any]:
+        known = len(text) <= LONGEST_KEPT
+        args = _fresh(_read_once(text, self.id).args) if known else _read(text, self.id).args
         return {name: value for name, value in args.items() if name not in MARKS}
 
     @property
     def said(self) -> dict[str, Any]:
         """The content without secrets, for display."""
-        args = dict(_read(self.shown, self.id).args)
-        return {name: value for name, value in args.items() if name not in MARKS}
+        return self._content(self.shown)
 
     def says(self, data: Mapping[str, Any]) -> bool:
         """Whether its content would be written as this. If so, it need not be read."""

@@ -89,6 +89,7 @@ def pmap(function, *sequences):
         {FAILED}(__type(error).__name__, __str(error))
 """,
 }
+SHORT = 2_000  # characters of a program, many of which are remembered
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
 # Python's own, where Hy has put another in its place; from Python 3.13 on it need not.
 _unparse: Callable[[ast.AST], str] = getattr(hy.compat, "true_unparse", ast.unparse)
@@ -114,12 +115,13 @@ class Program:
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
     """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError with a caret."""
-    return _compiled(text, tuple(names))
+    return (_compiled if len(text) <= SHORT else _compiled_long)(text, tuple(names))
 
 
-@lru_cache(maxsize=64)  # the same program again: carried on, dry and then in earnest, in a loop
+# The same program again: carried on, dry and then in earnest, in a loop, or checked with a plan and then run.
+@lru_cache(maxsize=1024)
 def _compiled(text: str, names: tuple[str, ...]) -> Program:
-    forms = _checked(text, names)
+    forms = checked_forms(text, names)
     if (single := _single(forms, names)) is not None:
         return Program(text, f"\n{ANSWER}({as_python(single, alias(hy.mangle(single.tool)))})", (), single)
     body, value = _trees(text, forms)
@@ -137,6 +139,9 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
     return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+
+
+_compiled_long = lru_cache(maxsize=64)(_compiled.__wrapped__)
 
 
 def _written(tree: ast.AST) -> str:
@@ -162,7 +167,7 @@ def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
 
 
 @lru_cache(maxsize=2)  # a block of a plan is compiled, and then asked for its names
-def _checked(text: str, names: tuple[str, ...]) -> Sequence[Any]:
+def checked_forms(text: str, names: tuple[str, ...]) -> Sequence[Any]:
     """The forms of a program, read, rewritten and checked: Hy may see them."""
     try:
         forms = read_all(text, PROGRAM_LIMITS)
@@ -226,7 +231,7 @@ def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
     """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
     compiler resolves them. Raises ProgramError."""
     names = tuple(names)
-    forms = _checked(text, names)
+    forms = checked_forms(text, names)
     if _single(forms, names) is not None:
         head = forms[0][0]
         return [FreeName(hy.mangle(head), head.start_line, head.start_column)]

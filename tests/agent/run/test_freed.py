@@ -8,6 +8,7 @@ import gc
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 from words import async_agent, files, native, tool
@@ -119,6 +120,7 @@ async def test_a_context_that_is_kept_keeps_its_run_as_it_was(tmp_path: Path) ->
         assert context.seconds_left() > 0
         assert context.may_read("a.txt")
         assert reply.ok
+        runs = [ref(one) for one in gc.get_objects() if isinstance(one, Run) and one.session == agent.session]
+        assert len(runs) == 1
         del kept[:], context
-        await asyncio.sleep(0)
-        assert not [one for one in gc.get_objects() if isinstance(one, Run)]
+        assert runs[0]() is None
