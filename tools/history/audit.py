@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from quoth.tools.history.references import EVENTS, TOLD, differences, digest_of_texts, row_texts
@@ -272,8 +273,12 @@ def _hash(row: Mapping[str, Any]) -> str:
     """SHA-256 over the columns of a row except its hash. Empty columns are left out, so that a new column
     does not change the hashes of older rows. Texts that the events tell are there by the event's digest."""
     left = ("hash", "form", "message") if row.get("said") else ("hash",)
-    said = {name: value for name, value in row.items() if name not in left and value not in ("", None)}
-    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    said = [  # as JSON; json.dumps takes twice as long, and this is done for every row of a verification
+        f'"{name}":{encode_basestring_ascii(value) if isinstance(value, str) else value}'
+        for name in sorted(row)
+        if (value := row.get(name)) not in ("", None) and name not in left
+    ]
+    return hashlib.sha256(f"{{{','.join(said)}}}".encode()).hexdigest()
 
 
 def _missing(first: int, last: int, where: str = "") -> Fault:
