@@ -49,7 +49,7 @@ thousand turns use no more stack than ten."
       (setv turn (try
                    (with [_ (.traced-turn run)]
                      (setv came (await (cognitive-loop turn run)))
-                     (when (isinstance came Bounce)
+                     (when (and run.checkpoint (isinstance came Bounce))
                        (.checkpoint run came.messages))
                      came)
                    (except [error [StoreError NoMemoryError]]

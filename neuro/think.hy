@@ -3,6 +3,7 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (import
   dataclasses [dataclass replace]
+  functools [partial]
   quoth.neuro.backends.messages [Messages]
   quoth.neuro.backends.base [NO-OPTIONS ToolsRefusedError Usage]
   quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note without-tools]
@@ -50,6 +51,36 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
   "The rule of the grammar for JSON of the schema's type."
   (.get {"object" "jdict"  "array" "jlist"} (.get schema "type") "jvalue"))
 
+(defn fall-back [messages dialect table search reason]
+  "Go on in text: add a message that says how calls are written. The new dialect, and a note for the user."
+  (setv note (refusal-note dialect reason)
+        dialect (without-tools dialect))
+  (.append messages "user" (.opening dialect table :search search))
+  #(dialect note))
+
+(defn :async ask-in [messages backend table dialect * must-act must-answer without lead max-tokens on-text
+                     options schema]
+  "The model's completion in a dialect, which the server sees to as far as it can."
+  (setv tools (.tools dialect table backend.tool-view)
+        calls-in-text (and table.shown (not must-answer) (is tools None))
+        ; OpenAI takes no schema but that of an object.
+        by-schema (and schema (not calls-in-text)
+                       (or backend.takes-grammar (= (.get schema "type") "object"))))
+  (await (ask-neuro messages backend
+                    :grammar (when (and backend.takes-grammar (not by-schema))
+                               (.grammar dialect table :may-answer (not must-act)
+                                                       :may-call (not must-answer)
+                                                       :without without
+                                                       :lead lead
+                                                       :answer (if schema (json-rule schema) "")))
+                    :tools tools
+                    :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
+                    :max-tokens max-tokens
+                    :on-text on-text
+                    :options (if by-schema
+                               (replace (or options NO-OPTIONS) :schema schema)
+                               options))))
+
 (defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
                     [must-answer False] [without #()] [lead ""] [max-tokens 1024] [on-text None]
                     [options None] [schema None]]
@@ -62,39 +93,17 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
   SCHEMA is the JSON Schema of an answer. The server sees to it where no call can stand in the same text; a
   grammar for both only sees to it that an answer is JSON."
-  (setv note "")
-  (defn fall-back [reason]
-    "Go on in text: add a message that says how calls are written."
-    (nonlocal dialect note)
-    (setv note (refusal-note dialect reason)
-          dialect (without-tools dialect))
-    (.append messages "user" (.opening dialect table :search search)))
-  (defn :async ask []
-    (setv tools (.tools dialect table backend.tool-view)
-          calls-in-text (and table.shown (not must-answer) (is tools None))
-          ; OpenAI takes no schema but that of an object.
-          by-schema (and schema (not calls-in-text)
-                         (or backend.takes-grammar (= (.get schema "type") "object"))))
-    (await (ask-neuro messages backend
-                      :grammar (when (and backend.takes-grammar (not by-schema))
-                                 (.grammar dialect table :may-answer (not must-act)
-                                                         :may-call (not must-answer)
-                                                         :without without
-                                                         :lead lead
-                                                         :answer (if schema (json-rule schema) "")))
-                      :tools tools
-                      :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
-                      :max-tokens max-tokens
-                      :on-text on-text
-                      :options (if by-schema
-                                 (replace (or options NO-OPTIONS) :schema schema)
-                                 options))))
+  (setv note ""
+        ask (partial ask-in messages backend table :must-act must-act :must-answer must-answer
+                     :without without :lead lead :max-tokens max-tokens :on-text on-text
+                     :options options :schema schema))
   (when (and dialect.native (not backend.tool-view))
-    (fall-back f"{backend.name} takes no native tools."))
+    (setv #(dialect note)
+          (fall-back messages dialect table search f"{backend.name} takes no native tools.")))
   (try
-    (setv completion (await (ask)))
+    (setv completion (await (ask dialect)))
     (except [error ToolsRefusedError]
-      (fall-back (str error))
-      (setv completion (await (ask)))))
+      (setv #(dialect note) (fall-back messages dialect table search (str error))
+            completion (await (ask dialect)))))
   (.append messages "assistant" completion.text :calls completion.calls :kept completion.kept)
   (Thought completion.text (.read dialect completion table) completion.usage completion.finish dialect note))

@@ -139,7 +139,7 @@ def _known_limits(stimulus: Event) -> None:
 def _set_apart(agent: Conversations, session: str, events: Sequence[Event]) -> None:
     """Give the agent a store of its own, in memory, that holds this session alone."""
     store = Store(":memory:")
-    agent._store = store
+    agent.use_store(store)
     Transcript(lambda: store).copy(iter(events), session)
 
 

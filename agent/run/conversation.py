@@ -158,7 +158,7 @@ class Conversations(Driver):
     @property
     def waits(self) -> bool:
         """Whether a run or call of this session waits for a decision or was interrupted."""
-        return self._store is not None and any(
+        return self._opened_store.opened is not None and any(
             one.status in ("pending", "interrupted") for one in self._session.unfinished()
         )
 

@@ -26,6 +26,7 @@ from quoth.neuro.backends.base import RequestOptions
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, new_call
+from quoth.tools.call.services import NO_SERVICES
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.offer import ALL_SPEAKERS
@@ -161,7 +162,9 @@ class Driver(SideBySide):
         dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
         offers = partial(self._offered_in, dialect, told)
         table = offers(self.table_of(told)) if live else self.table_of(told)
-        context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
+        context = self.context(
+            told["text"], user=speaker, knowledge=told.get("data", ""), services=NO_SERVICES
+        )
         run = build_run(
             log,
             past,
@@ -222,6 +225,7 @@ class Driver(SideBySide):
             await send_follow_ups(run, reply, log)
         talk = self._session.talk_of(run.messages)
         talk.known, talk.table = run.known, run.whole
+        run.let_go()
         return reply, run.messages
 
     def _keep_checkpoints(self, run: Run, place: int) -> tuple[Any, ...]:

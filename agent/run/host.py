@@ -9,7 +9,6 @@ import contextlib
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -62,6 +61,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skill_folders import has_skills
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
+from quoth.tools.once import Once
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
@@ -70,7 +70,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from quoth.tools.storage.shared_store import shared_store
+from quoth.tools.storage.shared_store import WorkspaceStore
 
 
 class Host(EventSource):
@@ -146,7 +146,7 @@ class Host(EventSource):
         table = tooling.load(knowledge=given.gathers)
         table = table if given.sources is NO_SOURCES else with_shown(table, "sources")
         self.table = with_shown(table, "skill") if has_skills(self.workspace.root) else table
-        self._store: Store | None = None
+        self._opened_store = WorkspaceStore(self.workspace.root)
         self.audit = given.audit or StoreAudit(self._opened_store)
         self.hear(on_event)
         self.tracer = open_tracer(given.trace, content=given.trace_content)
@@ -205,9 +205,9 @@ class Host(EventSource):
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = SandboxAtFirstUse()
-        self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
+        self._embedder = Once(self._choose_embedder)
+        self.catalog = BeltCatalog(self.listed(), self._embedder)
         self._snapshots = StoreSnapshots(self._opened_store)
-        self._embedder = cache(self._choose_embedder)
         person = SayYes() if self._consent == "yes" else self._consent
         self.broker = Broker(
             self._opened_store,
@@ -262,7 +262,6 @@ class Host(EventSource):
         made.session = made.named = session or session_of_chat(chat)
         made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
         made.hear(None)
-        made._store = self._opened_store()
         made._open_session()
         return made
 
@@ -304,16 +303,11 @@ class Host(EventSource):
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
             versions=StoreVersions(self._opened_store, self.workspace.root),
-            together=lambda: self._opened_store().transaction(synced=False),
-            on_disk=lambda session: self._opened_store().on_disk(session),
+            together=self._opened_store.together,
+            on_disk=self._opened_store.on_disk,
             limits=limits,
             tracer=self.tracer,
         )
-
-    def _opened_store(self) -> Store:
-        if self._store is None:
-            self._store = shared_store(store_path(self.workspace.root))
-        return self._store
 
     @property
     def store(self) -> Store:
@@ -322,10 +316,18 @@ class Host(EventSource):
 
     def use_store(self, store: Store) -> None:
         """Use a store of the workspace that is already open; ``aclose`` closes it."""
-        self._store = store
+        self._opened_store.opened = store
 
-    def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext:
-        """The context of a call of this agent: its user and session, and the services that a tool may use."""
+    def context(
+        self,
+        user_message: str = "",
+        *,
+        user: str = "",
+        knowledge: str = "",
+        services: Services | None = None,
+    ) -> ToolContext:
+        """The context of a call of this agent: its user and session, and the services that a tool may use, by
+        default those of a call that is part of no run."""
         return ToolContext(
             self.workspace,
             user=user or self.user,
@@ -336,7 +338,7 @@ class Host(EventSource):
             agent_id=self.agent_id,
             knowledge=knowledge or self.knowledge,
             confidence=self.confidence,
-            services=services_for(self),
+            services=services_for(self) if services is None else services,
             catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
@@ -414,7 +416,7 @@ class Host(EventSource):
             return
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(threads.end_idle)
-            ending.callback(self._close_store)
+            ending.callback(self._opened_store.close)
             if self._shared is not None:
                 ending.callback(self._shared.close)
             ending.push_async_callback(self._memory.aclose)
@@ -422,11 +424,6 @@ class Host(EventSource):
             ending.push_async_callback(self._sandbox.aclose)
             if self._remote is not None:
                 ending.push_async_callback(self._remote.aclose)
-
-    def _close_store(self) -> None:
-        store, self._store = self._store, None
-        if store is not None:
-            store.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,7 +10,6 @@ import contextlib
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from quoth.agent.config.config import NO_CONFIG, Config
@@ -20,6 +19,7 @@ from quoth.neuro.backends.cascade import for_run, is_same
 from quoth.neuro.backends.settings import NO_SETTINGS, Settings
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
+from quoth.tools.once import Once
 from quoth.tools.registry.table import ToolTable
 
 
@@ -64,7 +64,10 @@ class Models:
 
     def for_run(self) -> Callable[[], Backend]:
         """The agent's own model as one run asks it, made at the first use."""
-        return cache(lambda: for_run(self.backend()))
+        return Once(self._for_run)
+
+    def _for_run(self) -> Backend:
+        return for_run(self.backend())
 
     def other(self, spec: str) -> Backend:
         """The model of another spec, opened only once. Raises UsageError."""

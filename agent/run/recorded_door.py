@@ -8,6 +8,8 @@ not know models (recorder.py).
 from __future__ import annotations
 
 import time
+import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +41,16 @@ class RecordedDoor:
         self._log = log
         self._live = live
         self._differs = differs
-        self.run: Run | None = None
+        self._run: Callable[[], Run | None] = lambda: None
+
+    @property
+    def run(self) -> Run | None:
+        """Its run, which holds it."""
+        return self._run()
+
+    @run.setter
+    def run(self, run: Run) -> None:
+        self._run = weakref.ref(run)
 
     @property
     def table(self) -> ToolTable:

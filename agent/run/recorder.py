@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -74,7 +75,16 @@ class RecordedBackend:
         self._recalls = bool(past.exchanges)
         self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
         self._measured: tuple[Messages | None, int] = None, 0  # the last request, and its tokens
-        self.run: Run | None = None
+        self._run: Callable[[], Run | None] = lambda: None
+
+    @property
+    def run(self) -> Run | None:
+        """Its run, which holds it."""
+        return self._run()
+
+    @run.setter
+    def run(self, run: Run) -> None:
+        self._run = weakref.ref(run)
 
     def _fact(self, name: str) -> Any:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""

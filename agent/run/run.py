@@ -197,11 +197,12 @@ class Run:
     given: Budget | None = None  # in place of one of its own
     funds: Funds = NO_FUNDS
     planning: PlanMode | None = None  # in plan mode: what keeps the calls that are not made
-    checkpoint: Callable[[tuple[Any, ...]], None] = lambda stimulus: None  # told of each next stimulus
+    checkpoint: Callable[[tuple[Any, ...]], None] | None = None  # told of each next stimulus
 
     def __post_init__(self) -> None:
         self.budget = self.given or Budget.of(self.limits, kept=1)
         self.early_calls = EarlyCalls(self.door, self.limits.parallel)
+        self._given_context = self.context
 
     @property
     def purse(self) -> Purse:
@@ -332,6 +333,11 @@ class Run:
                 await self.log.on_disk()
             except StoreError as error:
                 self.tell("note", f"{UNWRITTEN} {error}")
+
+    def let_go(self) -> None:
+        """Let go of what knows this run, now that it is over: else all that it holds lived on until Python
+        looks for garbage."""
+        self.context, self.checkpoint = self._given_context, None
 
     def _spent(self) -> dict[str, Any]:
         """What the Reply tells of the budget."""

@@ -53,7 +53,6 @@ class SideBySide(SingleCalls):
             return
         made = copy.copy(made)
         made._at_work, made._beside, made._running = 0, (), None
-        made._store = self._opened_store()
         if busy:
             made.session, made.named = new_session(), ""
             made._open_record()

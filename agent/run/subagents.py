@@ -189,6 +189,7 @@ class Team:
                 self._write_down(run, call)
                 with self._watched(run):
                     reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+                run.let_go()
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
             raise ToolFailure("limited", message) from None
@@ -296,12 +297,12 @@ class Team:
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
         call it works for."""
-        tell = self._agent.tell if self._run is None else self._run.pass_on
+        tell, past = self._agent.tell if self._run is None else self._run.pass_on, run.past
 
         def listen(event: RunEvent) -> None:
             if event.kind == "result" and not event.path:
                 context.side_effects.extend(event.data.result.side_effects)
-            if not run.recalling:
+            if past is None or not past.left:
                 tell(event.within(who))
 
         return listen

@@ -100,8 +100,12 @@ def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[l
         return [file for file in files if may_list(file)], folders
 
     def count(folder: Path) -> int:
-        files, folders = listable(folder)
-        return len(files) + sum(map(count, folders))
+        found, left_to_look = 0, [folder]
+        while left_to_look:
+            files, folders = listable(left_to_look.pop())
+            found += len(files)
+            left_to_look += reversed(folders)
+        return found
 
     files, folders = listable(workspace.root)
     below = []

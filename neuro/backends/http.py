@@ -36,6 +36,14 @@ MISFITS = (400, 404, 422, 500)  # perhaps there is something in the request that
 _OF_IMAGES = re.compile(r"image|vision|multi-?modal|content.{0,40}string", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
 
+_JOINED: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakKeyDictionary[HttpBackend, Pool]]
+_JOINED = WeakKeyDictionary()
+
+
+def _joined() -> WeakKeyDictionary[HttpBackend, Pool]:
+    """The pools of this event loop, by the back ends that have joined them."""
+    return _JOINED.setdefault(asyncio.get_running_loop(), WeakKeyDictionary())
+
 
 class HttpBackend(Server):
     """One model on one server. ``options`` are added to the request body; None as a value leaves the field
@@ -82,7 +90,6 @@ class HttpBackend(Server):
         server = f"{self._url.scheme}://{self._url.netloc.decode()}"
         self._breaker = Breaker(server) if transport else breaker_of(server)
         self._sleep = sleep
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 
     async def complete(
         self,
@@ -154,7 +161,7 @@ class HttpBackend(Server):
         on_wait(0.0, why)
 
     async def aclose(self) -> None:
-        if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
+        if (pool := _joined().pop(self, None)) is not None:
             await pool.leave()
 
     def _pieces(self, messages: Messages, writes: Wire) -> list[bytes]:
@@ -192,10 +199,10 @@ class HttpBackend(Server):
 
     def _pool(self) -> Pool:
         """The connections that it shares with others in this event loop."""
-        loop = asyncio.get_running_loop()
-        if (pool := self._pools.get(loop)) is None:
+        joined = _joined()
+        if (pool := joined.get(self)) is None:
             own = self._transport
-            pool = self._pools[loop] = join(self._url) if own is None else Pool(partial(_ready, own))
+            pool = joined[self] = join(self._url) if own is None else Pool(partial(_ready, own))
         return pool
 
     @cached_property

@@ -26,15 +26,23 @@ from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
+from quoth.tools.storage.paths import shared_path
 
 TURN_SECONDS = 25.0  # so long a writer waits for those before it
 TURNS = 64  # locks for all files together: their own files are never removed, so there must not be many
 REMEMBERED = 2000  # files that were read
 
+_THREAD = threading.local()  # the turns this thread has, by the workspace that took each
+
 
 def flight_lock(plan: Path) -> str:
     """The name of the lock that is held while a flight plan runs; ``plan`` is the real path of its file."""
     return f"flight of {plan}"
+
+
+def _shared(path: Path) -> Path:
+    """The real path, one object for all workspaces."""
+    return shared_path(str(path.resolve()))
 
 
 class Workspace:
@@ -47,13 +55,12 @@ class Workspace:
         self, root: Path | str = ".", protected: tuple[Path, ...] = (), secret: Iterable[Path] = ()
     ) -> None:
         try:
-            self.root = Path(root).resolve()
+            self.root = _shared(Path(root))
         except OSError as error:  # the present folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
-        self._secret = {file.expanduser().resolve() for file in secret}
-        self.protected = (*(folder.resolve() for folder in protected), *self._secret)
+        self._secret = {_shared(file.expanduser()) for file in secret}
+        self.protected = (*map(_shared, protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
-        self._mine = threading.local()  # the turns this thread has
 
     def locate(self, path: str) -> Path:
         """The real path of ``path``, which is relative to the root. Raises ToolError for an invalid path."""
@@ -188,16 +195,16 @@ class Workspace:
     @contextlib.contextmanager
     def _alone(self, path: str, real: Path) -> Iterator[None]:
         turn = int.from_bytes(hashlib.sha256(os.fsencode(real)).digest()[:4]) % TURNS
-        mine: set[int] = self._mine.__dict__.setdefault("turns", set())
+        mine: set[tuple[int, int]] = _THREAD.__dict__.setdefault("turns", set())
         with contextlib.ExitStack() as stack:
-            if turn not in mine:
+            if (id(self), turn) not in mine:
                 busy = f"{path} is being written by others all the time; try again."
                 try:
                     stack.enter_context(hold(f"turn {turn}", busy, TURN_SECONDS))
                 except UsageError as error:
                     raise ToolError(str(error)) from None
-                mine.add(turn)
-                stack.callback(mine.discard, turn)
+                mine.add((id(self), turn))
+                stack.callback(mine.discard, (id(self), turn))
             yield
 
     def write(

@@ -8,33 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from quoth.tools.call.call import Call, ToolResult, _inner, new_call
+from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.asking import Permission
 from quoth.tools.door.early import EarlyBody, may_begin_early
 from quoth.tools.door.execution import brief
+from quoth.tools.door.inner import Inner
 from quoth.tools.door.parts import Parts
-from quoth.tools.door.preview import preview_call
 from quoth.tools.door.recording import acknowledged, record_abandoned, record_end
 from quoth.tools.door.stages import STAGES
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
 from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json
-from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-
-if TYPE_CHECKING:
-    from quoth.tools.call.keeping import FileWrite
-    from quoth.tools.call.preview import CallPreview
-    from quoth.tools.policy.walking import Walk
-
-READER, LISTER = "read-file", "list-files"  # the tools whose rules hold for what others read and name
+from quoth.tools.registry.table import ToolTable
 
 
 class Door(Parts):
@@ -89,7 +80,10 @@ class Door(Parts):
                 with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
                     state.reservation.release()
                 result = record_end(self, state, stage, outcome)
-        return await acknowledged(self, state, result)
+        try:
+            return await acknowledged(self, state, result)
+        finally:
+            state.context = context  # its own knows this state
 
     def may_begin(self, call: Call) -> bool:
         """Whether ``begin`` is for such a call: its tool only reads, and nothing limits it."""
@@ -146,77 +140,27 @@ class Door(Parts):
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         """What the guard and the body of a call may use: ``given``, and this door for the calls they make."""
-        call = state.call
-
-        async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
-            """A call the body makes: through this door, and what it did counts as done by the body too."""
-            state.made[form.digest] += 1
-            inner = _inner(call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
-            if (
-                state.permitted or state.answers
-            ):  # the body runs again, and does not do twice what it had done
-                inner = inner.changed(resumed=True)
-            clocks = state.context.inner_clocks
-            around = given.changed(clocks=clocks, dry=dry or given.dry, written=[])
-            result = await self.dispatch(inner, around)
-            state.context.side_effects.extend(result.side_effects)
-            return result
-
-        async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
-            """What would become of such a call."""
-            return await preview_call(self, _inner(call, form, "look"), given, unknown, guards)
-
-        @lru_cache(maxsize=1)
-        def walk() -> Walk:
-            """What the rules say of the files that this call comes upon, once its arguments are known."""
-            from quoth.tools.policy.walking import Walk  # here: few calls walk
-
-            tool, reader, lister = state.known_tool, self._shipped(READER), self._shipped(LISTER)
-            seen = given.origins
-            return Walk(self.policy, tool, state.call, state.args, given.workspace, reader, lister, seen)
-
-        def reach(address: str) -> bool:
-            """Whether the rules name an address of the own network to which this call leads."""
-            from quoth.tools.policy.reach import may_reach  # here: few calls go there
-
-            tool, args, seen = state.known_tool, state.args, given.origins
-            return may_reach(self.policy, tool, state.call, args, given.workspace, address, seen)
-
-        versions = self.versions
-
-        def keep(write: FileWrite) -> str:
-            """What the body is about to write: kept, and remembered for the programs that go with it."""
-            if write.after is None:
-                state.files.pop(write.path, None)
-            elif write.root == given.workspace.root:
-                state.files.setdefault(write.path, None if write.before is None else write.before.data)
-            return "" if versions is None else versions.keep(state.call, write)
-
+        inner = Inner(self, state, given, self.dispatch)
         return given.changed(
-            side_effects=[],
-            keep=keep if versions is not None or self.after else None,
+            side_effects=inner.effects,
+            keep=inner.keep if self.versions is not None or self.after else None,
             said=state.said,
             written=[*given.written],
             tool_names=self.table.sorted_names,
             unnamed=self.table.hidden,
-            inner_clocks=(*given.clocks, state.clock),
-            tool=call.tool,
-            route=call.route,
-            confidence=call.confidence,
+            inner_clocks=inner.clocks,
+            tool=state.call.tool,
+            route=state.call.route,
+            confidence=state.call.confidence,
             shown=self._shown,
-            may_list=lambda path: walk().may_list(path),
-            may_read=lambda path: walk().may_read(path),
-            may_look=lambda path: walk().may_look(path),
-            may_reach=reach,
-            dispatch=nested,
-            look=look,
+            may_list=inner.may_list,
+            may_read=inner.may_read,
+            may_look=inner.may_look,
+            may_reach=inner.may_reach,
+            dispatch=inner.dispatch,
+            look=inner.look,
             permission=Permission(state.permitted, state.answers),
         )
-
-    def _shipped(self, name: str) -> CognitiveTool | None:
-        """The tool that reads, or lists, files; the rules about it hold where it is not offered, too."""
-        tables = (self.table, cognitive_tools)
-        return next((table.get(name) for table in tables if name in table), None)
 
     def _shown(self, form: CallForm) -> str:
         """A form without declared secrets."""

@@ -99,6 +99,15 @@ class EarlyBody:
         await asyncio.wait({self._task})
 
     async def _run(self, door: Parts) -> Any:
+        try:
+            return await self._value(door)
+        finally:  # what it has done is told in its turn; nothing of it knows this body
+            done = self.state.context
+            self.state.context = ToolContext(
+                done.workspace, side_effects=done.side_effects, written=done.written
+            )
+
+    async def _value(self, door: Parts) -> Any:
         state = self.state
         try:
             before = self._after is None or await asyncio.shield(self._after._allowed)

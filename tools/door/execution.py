@@ -73,7 +73,10 @@ async def run_function(
                     task.cancel()
     if task.cancelled():
         raise ToolError("It cancelled itself.")
-    return task.result()
+    try:
+        return task.result()
+    finally:
+        del task  # its error knows this frame
 
 
 class _Abandonable:
@@ -127,15 +130,12 @@ async def _in_thread(
 ) -> Any:
     """Run in a thread, which is told to stop past the deadline."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-    future.add_done_callback(forget)
+    ended: list[tuple[Any, Exception | None]] = []
 
     def settle(value: Any, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+        if not future.done():
+            ended.append((value, error))
+            future.set_result(None)
 
     def work() -> Callable[[], None]:
         value: Any = None
@@ -152,8 +152,10 @@ async def _in_thread(
             failed = RuntimeError(f"it raised {type(error).__name__}").with_traceback(error.__traceback__)
 
         def tell() -> None:
+            nonlocal failed
             with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
                 loop.call_soon_threadsafe(settle, value, failed)
+            failed = None  # it knows the frame of ``work``
 
         return tell
 
@@ -165,7 +167,12 @@ async def _in_thread(
         if not future.done():
             future.cancel()
             stop()
-    error = future.exception()
+    value, error = ended.pop()
     if isinstance(error, TimeoutError):  # the body's own, not our deadline
         raise ToolError(f"{brief(error)}.")
-    return future.result()
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # it knows this frame
+    return value

@@ -24,7 +24,7 @@ from quoth.tools.spelling import Spelling
 EVERYBODY = "*"
 
 _DERIVED = frozenset(
-    ("entries", "_hash", "spelling", "sorted_names", "secrets", "shown", "in_programs", "visible",
+    ("entries", "_hash", "spelling", "sorted_names", "secrets", "_shown", "_in_programs", "_visible",
      "repeat_allowed_tools")
 )  # fmt: skip
 
@@ -40,6 +40,7 @@ class ToolTable:
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
         self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each tool that is not everybody's
         self.hidden: frozenset[str] = frozenset()
+        self._whole: ToolTable | None = None  # that this one was made of by ``hiding``
         for tool in tools:
             self.register(tool)
 
@@ -89,24 +90,33 @@ class ToolTable:
             return self.whole
         made = copy.copy(self)
         made.hidden = frozenset(names)
-        made.whole = self.whole
+        made._whole = self.whole
         made._forget()
         return made
 
-    @cached_property
+    @property
     def whole(self) -> ToolTable:
         """The table that this one was made of by ``hiding``, or this one."""
-        return self
+        return self if self._whole is None else self._whole
 
-    @cached_property
+    @property
     def visible(self) -> ToolTable:
         """The table of the tools that are not hidden; this one if none is."""
-        return self.where(lambda tool: tool.name not in self.hidden) if self.hidden else self
+        return self if self._visible is None else self._visible
 
     def where(self, keep: Callable[[CognitiveTool], bool]) -> ToolTable:
         """The table of some of these tools, for the same users; this one if these are all."""
+        return self if (made := self._some(keep)) is None else made
+
+    def _some(self, keep: Callable[[CognitiveTool], bool]) -> ToolTable | None:
+        """The same, and None if these are all: a table that kept itself would live until Python looks for
+        garbage."""
         kept = tuple(tool for tool in self if keep(tool))
-        return self if len(kept) == len(self) else self._of(kept)
+        return None if len(kept) == len(self) else self._of(kept)
+
+    @cached_property
+    def _visible(self) -> ToolTable | None:
+        return self._some(lambda tool: tool.name not in self.hidden) if self.hidden else None
 
     def _of(self, tools: Collection[CognitiveTool]) -> ToolTable:
         """The table of some of these tools, which are sorted and go together already."""
@@ -168,16 +178,24 @@ class ToolTable:
         """The names of all secret parameters of all tools."""
         return frozenset(param.name for tool in self for param in tool.params if param.secret)
 
-    @cached_property
+    @property
     def shown(self) -> ToolTable:
         """The table of the tools that models are shown in full; this one if it has no others."""
-        return self.visible.where(lambda tool: tool.shown)
+        return self.visible if self._shown is None else self._shown
 
     @cached_property
+    def _shown(self) -> ToolTable | None:
+        return self.visible._some(lambda tool: tool.shown)
+
+    @property
     def in_programs(self) -> ToolTable:
         """The table of the tools that a model is shown which writes programs: all but those for tests, where
         nobody chose them."""
-        return self.visible.where(lambda tool: tool.shown or tool.name not in FOR_TESTS)
+        return self.visible if self._in_programs is None else self._in_programs
+
+    @cached_property
+    def _in_programs(self) -> ToolTable | None:
+        return self.visible._some(lambda tool: tool.shown or tool.name not in FOR_TESTS)
 
     @cached_property
     def repeat_allowed_tools(self) -> frozenset[str]:

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
+
+
+@lru_cache(maxsize=256)
+def shared_path(path: str) -> Path:
+    """This path, one object for all who keep it: hundreds of agents keep the same few."""
+    return Path(path)
 
 
 def state_dir() -> Path:
@@ -33,7 +40,8 @@ def keys_path() -> Path:
 def store_path(workspace: Path) -> Path:
     """The path of a workspace's store; each real path has its own."""
     key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
-    return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
+    name = f"{workspace.resolve().name or 'root'}-{key}.sqlite"
+    return shared_path(str(state_dir() / "workspaces" / name))
 
 
 def _folder(variable: str, kind: str) -> Path:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from quoth.tools.storage.database import Store
+from quoth.tools.storage.database import Statement, Store
+from quoth.tools.storage.paths import store_path
 
 _Place = tuple[int, str, int]  # the process, the path and the file that is there
 _OPEN: dict[_Place, SharedStore] = {}
@@ -49,3 +52,31 @@ def shared_store(path: Path) -> Store:
 
 def _place(path: Path) -> _Place:
     return os.getpid(), str(path), path.stat().st_ino
+
+
+class WorkspaceStore:
+    """The store of a workspace, open from the first use on: calling this gives it. All parts of an agent have
+    one of these."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self.opened: Store | None = None
+
+    def __call__(self) -> Store:
+        if self.opened is None:
+            self.opened = shared_store(store_path(self._workspace))
+        return self.opened
+
+    def together(self) -> AbstractContextManager[Statement]:
+        """A transaction that waits for no disk."""
+        return self().transaction(synced=False)
+
+    def on_disk(self, session: str) -> Awaitable[None]:
+        """Waits until what was written for a session is on disk."""
+        return self().on_disk(session)
+
+    def close(self) -> None:
+        """Close the store; the next use opens it again."""
+        store, self.opened = self.opened, None
+        if store is not None:
+            store.close()

@@ -215,7 +215,7 @@ class Gateway:
             for who in ("", *(f", {who}" for who, _ in DECISIONS.get(number, ()))):
                 lines = self.heard.get(f"{number}{who}" if who else number, ())
                 parts += [f"{MARKS[line['kind']]} {line['text']}".rstrip() for line in lines]
-        told = re.sub(r"in \d+ (hours|minutes|seconds)\b", "in a while", "\n".join(parts))
+        told = re.sub(r"in \d+ (hours|minutes|seconds|s)\b", "in a while", "\n".join(parts))
         told = re.sub(r"next at \d\d:\d\d:\d\d", "next at 12:00:00", told)
         return re.sub(r"\b(?=[a-z]*[2-9])[2-9a-z]{5}\b", "ID", told)
 

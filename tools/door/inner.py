@@ -1,0 +1,112 @@
+"""What a call may do through the door while it runs: make and preview calls, ask which files and addresses
+the rules leave it, and have kept what it is about to write.
+
+It knows the state of that call and the door's parts; it must not know the stages, nor the context that it is
+a part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.call.call import Call, ToolResult, _inner
+from quoth.tools.call.context import ToolContext
+from quoth.tools.door.parts import Parts
+from quoth.tools.door.preview import preview_call
+from quoth.tools.door.state import CallState
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+
+if TYPE_CHECKING:
+    from quoth.tools.call.keeping import FileWrite
+    from quoth.tools.call.preview import CallPreview
+    from quoth.tools.policy.walking import Walk
+
+READER, LISTER = "read-file", "list-files"  # the tools whose rules hold for what others read and name
+
+
+class Inner:
+    """The door as the guard and the body of one call see it; ``given`` is the context that the call came
+    with, ``dispatch`` takes its calls through the whole door."""
+
+    def __init__(
+        self,
+        door: Parts,
+        state: CallState,
+        given: ToolContext,
+        dispatch: Callable[[Call, ToolContext], Awaitable[ToolResult]],
+    ) -> None:
+        self._door, self._state, self._given, self._dispatch = door, state, given, dispatch
+        self._call = state.call
+        self.effects: list[str] = []
+        self.clocks = (*given.clocks, state.clock)
+
+    async def dispatch(self, form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
+        """A call the body makes: through this door, and what it did counts as done by the body too."""
+        state, given = self._state, self._given
+        state.made[form.digest] += 1
+        inner = _inner(self._call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
+        if state.permitted or state.answers:  # the body runs again, and does not do twice what it had done
+            inner = inner.changed(resumed=True)
+        around = given.changed(clocks=self.clocks, dry=dry or given.dry, written=[])
+        result = await self._dispatch(inner, around)
+        self.effects.extend(result.side_effects)
+        return result
+
+    async def look(self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
+        """What would become of such a call."""
+        inner = _inner(self._call, form, "look")
+        return await preview_call(self._door, inner, self._given, unknown, guards)
+
+    @cached_property
+    def walk(self) -> Walk:
+        """What the rules say of the files that this call comes upon, once its arguments are known."""
+        from quoth.tools.policy.walking import Walk  # here: few calls walk
+
+        state, given, tables = self._state, self._given, (self._door.table, cognitive_tools)
+        reader, lister = (_shipped(name, tables) for name in (READER, LISTER))
+        return Walk(
+            self._door.policy,
+            state.known_tool,
+            state.call,
+            state.args,
+            given.workspace,
+            reader,
+            lister,
+            given.origins,
+        )
+
+    def may_list(self, path: str) -> bool:
+        return self.walk.may_list(path)
+
+    def may_read(self, path: str) -> bool:
+        return self.walk.may_read(path)
+
+    def may_look(self, path: str) -> bool:
+        return self.walk.may_look(path)
+
+    def may_reach(self, address: str) -> bool:
+        """Whether the rules name an address of the own network to which this call leads."""
+        from quoth.tools.policy.reach import may_reach  # here: few calls go there
+
+        state, given = self._state, self._given
+        seen = given.origins
+        return may_reach(
+            self._door.policy, state.known_tool, state.call, state.args, given.workspace, address, seen
+        )
+
+    def keep(self, write: FileWrite) -> str:
+        """What the body is about to write: kept, and remembered for the programs that go with it."""
+        state, versions = self._state, self._door.versions
+        if write.after is None:
+            state.files.pop(write.path, None)
+        elif write.root == self._given.workspace.root:
+            state.files.setdefault(write.path, None if write.before is None else write.before.data)
+        return "" if versions is None else versions.keep(state.call, write)
+
+
+def _shipped(name: str, tables: tuple[Any, ...]) -> CognitiveTool | None:
+    """The tool that reads, or lists, files; the rules about it hold where it is not offered, too."""
+    return next((table.get(name) for table in tables if name in table), None)
