@@ -86,6 +86,16 @@ _LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
 _HINTS = sorted({hint for *_, hints in _LOOKS for hint in hints})
 
 
+def may_hold_secrets(text: str) -> bool:
+    """Whether ``redact`` may find something in a text, or in any that it was made of, or a name in it may
+    sound secret."""
+    lower = text.lower()
+    for hint in _HINTS:  # noqa: SIM110  any() costs twice as much, at each event
+        if hint in lower:
+            return True
+    return False
+
+
 _USER_INFO = re.compile(r"(\A|[/\\]{2})[^/\\?#\s]*@")
 
 

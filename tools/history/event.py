@@ -117,10 +117,19 @@ class Event:
 
 def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, data: Mapping[str, Any]) -> str:
     """The text of an event. Fields of MARKS that are empty are left out."""
+    return with_marks(kind, seq, at, run, parent, key, written_data(data))
+
+
+def written_data(data: Mapping[str, Any]) -> str:
+    """The content of an event as it stands in its text."""
+    return "".join([f" :{name} {print_value(value)}" for name, value in data.items()])
+
+
+def with_marks(kind: str, seq: int, at: str, run: str, parent: int, key: str, written: str) -> str:
+    """The text of an event whose content is written."""
     marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
-    parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
-    parts += [f":{name} {print_value(value)}" for name, value in data.items()]
-    text = f"({kind} {' '.join(parts)})"
+    said = "".join([f" :{name} {print_value(value)}" for name, value in marks.items() if value])
+    text = f"({kind}{said}{written})"
     return _HALF.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text else text
 
 

@@ -21,7 +21,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
-from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
+from quoth.tools.call.redaction import (
+    SECRET,
+    map_texts,
+    may_hold_secrets,
+    redact,
+    redact_url,
+    sounds_secret,
+)
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
 from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import (
@@ -33,6 +40,8 @@ from quoth.tools.history.event import (
     digest_of,
     event_form,
     read_event,
+    with_marks,
+    written_data,
     written_form,
 )
 from quoth.tools.history.outline import MARKED, Outline
@@ -127,12 +136,11 @@ class Transcript:
         with self.together() as execute:
             known = self._store().known
             last, before = known.get(("event", session)) or last_event(execute, session)
-            text = event_form(kind, last + 1, now, run, parent, key, data)
-            bare = without_secrets(data, lambda said: self.hidden(session, said))
-            if "value" in data and self._secrets.get(session):
-                value = map_texts(bare["value"], lambda said: self.hidden(session, said))
-                bare = bare if value == bare["value"] else {**bare, "value": value}
-            shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
+            written = written_data(data)
+            bare = self._bare(session, data, written)
+            text = shown = with_marks(kind, last + 1, now, run, parent, key, written)
+            if bare is not data:
+                shown = event_form(kind, last + 1, now, run, parent, key, bare)
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
             _insert(execute, session, event)
@@ -140,6 +148,17 @@ class Transcript:
         if self.observer is not None:
             self.observer(session, last + 1, kind, data, run, parent, key)
         return event
+
+    def _bare(self, session: str, data: Mapping[str, Any], written: str) -> Mapping[str, Any]:
+        """Content of an event without secrets; itself if it holds none."""
+        secrets = self._secrets.get(session)
+        if not (secrets or "base-url" in written or may_hold_secrets(written)):
+            return data
+        bare: Mapping[str, Any] = without_secrets(data, lambda said: self.hidden(session, said))
+        if "value" in data and secrets:
+            value = map_texts(bare["value"], lambda said: self.hidden(session, said))
+            bare = bare if value == bare["value"] else {**bare, "value": value}
+        return bare
 
     def now(self) -> str:
         """The time, as events tell it."""

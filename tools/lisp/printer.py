@@ -99,6 +99,8 @@ def print_value(value: Value, depth: int = 0) -> str:
     if type(value) is dict:
         pairs = [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
         return "{" + "  ".join(pairs) + "}"
+    if type(value) is list:
+        return "[" + " ".join([print_value(item, depth + 1) for item in value]) + "]"
     if isinstance(value, Code):
         return str(value) if isinstance(value, DisplayText) else _print_code(str(value))
     if value is None or isinstance(value, bool):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from words import Agent, PausableClock, complaint, form, scripted
 
-from quoth.tools.call.redaction import SECRET
+from quoth.tools.call.redaction import SECRET, may_hold_secrets, redact
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.event import (
@@ -23,10 +23,11 @@ from quoth.tools.history.event import (
     one_field,
     read_event,
     read_form,
+    written_data,
     written_form,
 )
 from quoth.tools.history.receipts import BEGUN, bound_to
-from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.transcript import Transcript, without_secrets
 from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
@@ -545,3 +546,47 @@ def test_a_store_of_the_first_version_opens_and_takes_a_session(tmp_path: Path) 
     assert (after.ok, after.rows, after.older) == (True, 4, 0)
     Transcript(lambda: again).verify("s")
     again.close()
+
+
+SAID_SECRETLY = [
+    "sk-proj-abcDEF123456",
+    "OPENAI_API_KEY=abc",
+    "Password: 'hunter2'",
+    "postgres://ann:pa55@db.example/x",
+    "ghp_0123456789abcdefABCDEF",
+    "AKIAIOSFODNN7EXAMPLE",
+    "Bearer abc.def-123",
+    "-----BEGIN A PRIVATE KEY-----\nx",
+    'a "quoted"\ttext\\ \x00\ud800é',
+    "hunter2",
+]
+NAMED_SECRETLY = ["text", "Password", "api-key", "access_token", "db.secret", "clientSecret", "base"]
+SAID = st.recursive(
+    st.sampled_from(SAID_SECRETLY) | st.text(max_size=6) | st.integers() | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMED_SECRETLY), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMED_SECRETLY), SAID, max_size=3))
+def test_what_is_hidden_in_an_event_can_be_seen_in_its_text(data: dict[str, Any]) -> None:
+    if without_secrets(data, redact) is not data:
+        assert may_hold_secrets(written_data(data))
+
+
+def test_most_events_hold_nothing_to_hide() -> None:
+    assert not may_hold_secrets(written_data({"id": "c1", "form": '(echo :text "hello")', "route": "loop"}))
+
+
+@pytest.mark.parametrize("at", [("base-url",), ("to", "base-url")])
+def test_the_address_of_a_server_is_shown_without_its_query(
+    transcript: Transcript, at: tuple[str, ...]
+) -> None:
+    said: Any = "h.example/v1?sig=abc"
+    for name in reversed(at):
+        said = {name: said}
+    written = transcript.append("s", "tools", said)
+    assert "abc" in written.text
+    assert "abc" not in written.shown
