@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 EventKind = Literal[
     "turn",  # int: the model is asked for the so-manieth reply
@@ -32,16 +32,14 @@ EventKind = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class SubAgent:
+class SubAgent(NamedTuple):
     """Names a sub-agent, or a step of a flight: the id of the call that started it, and its task."""
 
     call: str
     task: str
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """How many seconds are still waited before a request is tried again, and why; 0 when it is over."""
 
     seconds: float

@@ -12,9 +12,9 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from quoth.tools.call.services import USER
@@ -31,8 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NEXT = re.compile(rf"\n|,(?=\s*{_NAME.pattern}=)")  # an address may hold commas
 
 
-@dataclass(frozen=True)
-class Channel:
+class Channel(NamedTuple):
     """A named way to people: ``where`` is the absolute path of a file, or an address."""
 
     name: str

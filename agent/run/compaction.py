@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from quoth.agent.run.observation import LINE, cleared, cleared_head
 from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, Usage
@@ -54,8 +53,7 @@ class _Thought(Protocol):
 T = TypeVar("T", bound=_Thought)
 
 
-@dataclass(frozen=True)
-class Compaction:
+class Compaction(NamedTuple):
     """What was done to a conversation, for a listener: results were ``cleared``, or messages were replaced by
     a ``summary``; with an empty ``text`` they were left out."""
 

@@ -7,8 +7,7 @@ Knows doors and calls; it must not know how calls are found in a reply, or make 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
@@ -25,8 +24,7 @@ class EarlyDoor(Protocol):
     async def abandon(self, early: EarlyBody) -> None: ...
 
 
-@dataclass(frozen=True)
-class EarlyCall:
+class EarlyCall(NamedTuple):
     """A call that was begun before its turn."""
 
     call: Call

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.prices import cost_of
@@ -87,8 +87,7 @@ class Funds:
 NO_FUNDS = Funds()
 
 
-@dataclass(frozen=True)
-class Purse:
+class Purse(NamedTuple):
     """The budget of a run, and what its user may spend on models in a day."""
 
     budget: Budget

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
@@ -130,7 +130,7 @@ class Turn:
     cut: str = ""  # how its reply was cut off, if it was
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Run:
     """The state that one run carries from turn to turn. ``backend`` and ``door`` may be those of
     agent/run/recorder.py, which answer from the transcript what has happened before."""
@@ -341,7 +341,7 @@ class Run:
 
     def _spent(self) -> dict[str, Any]:
         """What the Reply tells of the budget."""
-        purse = self.purse if self.log is not None else replace(self.purse, funds=NO_FUNDS)
+        purse = self.purse if self.log is not None else self.purse._replace(funds=NO_FUNDS)
         return {"spent": purse.spent(), "left": purse.left()}
 
     def _stops_otherwise(self) -> bool:

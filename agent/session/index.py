@@ -10,16 +10,14 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from quoth.agent.session.session import Session, is_driven
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
 from quoth.tools.history.outline import Outline, Row
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.text import number_of
@@ -28,8 +26,7 @@ PLACE_DIGITS = 18
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off`` if
     that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
     first task."""
@@ -71,6 +68,7 @@ class Readable(Transcript):
     def _is_read(self, event: Event) -> bool:
         """Whether an event can be read; what is wrong with one is noted."""
         from quoth.agent.session.render import fault_of  # here: an agent that makes one call shows no session
+        from quoth.tools.history.transfer import NEEDED
 
         fault = fault_of(event, NEEDED.get(event.kind, ()))
         if fault:
@@ -180,6 +178,8 @@ def last_session(store: Store | None) -> str:
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
     """Copy the first ``at`` events of a session, or all, to a new one; its id and their number."""
+    from quoth.tools.history.transfer import copy_session, copy_texts  # here: few agents copy a session
+
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))
@@ -210,12 +210,14 @@ def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -
     """The values that the programs of a session have left for the next ones."""
     with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
         if (kept := snapshots.values(session, user)) is not None:
-            snapshots.keep_values(new, user, replace(kept, generation=""))()
+            snapshots.keep_values(new, user, kept._replace(generation=""))()
 
 
 def import_session(store: Store, session: str, events: Sequence[Event]) -> bool:
     """Store a session that was read from a file; False if it is stored already. Raises UsageError if another
     session has its id."""
+    from quoth.tools.history.transfer import copy_session  # here: few agents copy a session
+
     transcript = Transcript(lambda: store)
     known = [event.digest for event in transcript.events(session)]
     if known and known == [event.digest for event in events]:

@@ -6,8 +6,8 @@ Knows events; it must not know doors, models or terminals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Message, Messages, NativeCall
@@ -16,8 +16,7 @@ from quoth.tools.history.event import GOING_ON, Event, tool_of
 from quoth.tools.registry.table import ToolTable
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """A message that a call of a run has sent. ``key`` is that of the loop's own call in which it was sent;
     ``told`` says that a Reply of the run has told of it before."""
 
@@ -95,7 +94,7 @@ class PastCall:
         return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit, told)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Past:
     """The recorded past of a run: the model's replies, and the outcome of its calls by key. ``place`` and
     ``unused`` count what has not yet been used to answer the loop."""
@@ -146,7 +145,7 @@ class Past:
                     past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
                 case "end":
                     past.end = event
-                    past.sent = [replace(one, told=True) for one in past.sent]
+                    past.sent = [one._replace(told=True) for one in past.sent]
         past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
         return past
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from quoth.agent.session.past import Past, Talk, _native, remember
 from quoth.agent.session.quotation import Sources
@@ -42,8 +41,7 @@ def _lock(store: Path, session: str) -> str:
 # What is unfinished
 
 
-@dataclass(frozen=True)
-class Unfinished:
+class Unfinished(NamedTuple):
     """A run without an end, or a person's call without a result. ``name`` is the run, or the key of the call;
     ``status`` is ``pending``, ``interrupted``, ``failed``, or empty if it was broken off."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from quoth.neuro.backends.base import Backend
 from quoth.neuro.backends.messages import Message, Messages, to_json
@@ -19,8 +18,7 @@ LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and 
 EMBEDDED_REPLY = 2_048  # a small model may repeat itself for ever
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """How many tokens a request and its reply may take together. ``known`` is false for a guess; only a known
     window may end a run."""
 

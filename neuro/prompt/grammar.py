@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from quoth.neuro.reading.tag_lines import prefix_of, takes_line
 from quoth.tools.lisp.printer import Code, print_string, print_value
@@ -54,8 +53,7 @@ PROGRAM_DEPTH = 12
 FREE_ORDER = 4
 
 
-@dataclass(frozen=True)
-class Spelling:
+class Spelling(NamedTuple):
     """How a dialect writes a call: the text that opens it, that precedes the first argument, separates two,
     names an argument, and closes the call. ``json`` says whether values are JSON."""
 

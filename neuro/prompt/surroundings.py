@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -27,8 +27,7 @@ SKILLS = (
 MOST_SKILLS, SKILL = 30, 300  # lines, and characters of one
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(NamedTuple):
     """A file for agents that a person trusts, or its beginning."""
 
     file: str

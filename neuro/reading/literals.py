@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
@@ -42,8 +41,7 @@ class NotRead(QuothError):
         self.incomplete = incomplete
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(NamedTuple):
     """A value, the offset of its end, the repairs that were made, and, for a list, the spans of its items."""
 
     value: Any

@@ -7,8 +7,7 @@ missing end. Runs nothing and must not know tools. A form that could mean two th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import hy.models as m
 
@@ -70,8 +69,7 @@ _TOP, _PLIST, _ARGS, _DATA, _CODE = range(
 )  # a call, the plist of one, its :args, data in these, anything else
 
 
-@dataclass(frozen=True)
-class Mended:
+class Mended(NamedTuple):
     """The repaired form as Lisp text, the offset of its end in the original text, and the repairs."""
 
     text: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from quoth.tools.call.record import Record
 from quoth.tools.errors import Status
@@ -69,8 +69,7 @@ class FailedOpen(Verdict):
     """The gate failed and the tool is declared to run without it; ``reason`` is the gate's error."""
 
 
-@dataclass(frozen=True)
-class EditedCall:
+class EditedCall(NamedTuple):
     """A person asked for another call of the same tool instead of this one. ``by`` names the person, for
     the audit; ``call`` is the id of the new call."""
 

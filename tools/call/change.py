@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 COMPARED = 2000  # lines of each text; what is longer is told as taken away and put there
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One file that a call would change. ``before`` is None where there is no file, ``after`` is None where
     it would be removed. ``binary`` is the size of a file that is no text, which would be replaced."""
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.record import Record
@@ -137,7 +137,7 @@ def _nothing(address: str) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ToolContext(Record):
     """What a body or guard may know and use; the host sets all of it.
 
@@ -247,8 +247,7 @@ class ToolContext(Record):
         self.said.append(text)
 
 
-@dataclass(frozen=True)
-class SavedValues:
+class SavedValues(NamedTuple):
     """The saved values of a session: the sandbox's state, and name, type and length of each value.
     ``generation`` identifies the stored version, or the version that the new values are based on."""
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MAX_FILE = 20_000_000  # bytes of one file that are kept
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What a file holds: the digest and size, and the bytes of one that is not larger than MAX_FILE."""
 
     digest: bytes
@@ -24,8 +23,7 @@ class Held:
     data: bytes | None
 
 
-@dataclass(frozen=True)
-class FileWrite:
+class FileWrite(NamedTuple):
     """One file that is about to change. ``path`` is its canonical spelling below ``root``. ``before`` is None
     where there is no file, ``after`` is the digest of what is to be there, None where it is removed; ``mode``
     is that of the old file, and ``folders`` how many of those around it were made for it."""

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 OriginKind = Literal["task", "field", "text", "model"]
 KINDS: tuple[OriginKind, ...] = get_args(OriginKind)  # the strongest first
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """Where one value comes from. ``fields`` are the tools in whose results it is the whole value of a field;
     ``text`` names the text in which it stands, ``read-file mail.txt``, and is looked for only where the value
     is neither in the person's words nor in a field."""
@@ -44,8 +42,7 @@ class Origin:
 MODEL = Origin()  # of a value that stands nowhere
 
 
-@dataclass(frozen=True)
-class ArgumentOrigin:
+class ArgumentOrigin(NamedTuple):
     """Where an argument comes from, in a few ``words``; or, if there are ``values``, where these in it do,
     and so many ``more``. Nothing in it is a secret."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
@@ -38,8 +37,7 @@ class Policy(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a person said to a question, and a sentence for the audit that names the person."""
 
     text: str
@@ -50,8 +48,7 @@ BEGUN_BEFORE = "it was begun before, and how that ended is not known"
 QUOTED = "these words stand in"
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The call is over a limit; ``reason`` says which one, and when calls are possible again, which is also
     ``room_at``, in seconds since 1970 (None: unknown, or never)."""
 
@@ -146,8 +143,7 @@ class NobodyToAsk(Consent):
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The result of an earlier call, and the id of that call."""
 
     call: str
@@ -157,8 +153,7 @@ class Receipt:
     follow_up: str | None = None
 
 
-@dataclass(frozen=True)
-class Logged:
+class Logged(NamedTuple):
     """Where the call log holds the result of a call: the event's sequence number and digest. ``plain`` says
     that nothing had to be hidden in it, nor in the event of the call."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.change import Changes
@@ -50,8 +50,7 @@ LONGEST_SECONDS = 30 * 86400.0
 ENOUGH = 3  # equal approvals after which a rule is offered
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A call that waits for a decision, for display: its tool, what shows it without its secrets, and what it
     would change."""
 

@@ -192,7 +192,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
     call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="", edited=True)
-    state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
+    state.verdicts["consent"] = instead._replace(call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)
     state.said += [result.follow_up] if result.follow_up else []

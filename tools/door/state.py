@@ -42,7 +42,7 @@ class Begun(Protocol):
     async def drop(self) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CallState:
     """The state of one call while it passes the stages."""
 

@@ -7,7 +7,6 @@ other, nor the end of the process: its thread is never waited for, and never use
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -51,6 +50,8 @@ class _Thread(threading.Thread):
         return goes_on
 
     def stop(self, job: Job) -> None:
+        import ctypes  # here: few functions have to be stopped
+
         with self._lock:
             if self._job is job and self.ident is not None:
                 self._stopped = True

@@ -11,9 +11,8 @@ import hashlib
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.keeping import MAX_FILE, FileWrite
@@ -25,8 +24,7 @@ LEVEL: Final = 1  # of zlib: a call waits for it
 COLUMNS: Final = "seq, event, key, tool, path, before, after, mode, folders, act, back"
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """One recorded write. ``event`` is the last event of its session then, ``key`` that of its call.
     ``before`` and ``after`` are digests, None where there was no file or is to be none. With an ``act`` it
     was no call's: it put back what ``path`` held before the write ``back``."""

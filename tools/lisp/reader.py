@@ -6,8 +6,7 @@ It gives the same models as ``hy.read_many`` or refuses. It must not run anythin
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hy.models import (
     Complex,
@@ -53,8 +52,7 @@ from quoth.tools.lisp.unclosed import form_after
 from quoth.tools.text import excerpt, short
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     max_chars: int = 5_000_000
     max_depth: int = 200
     max_forms: int = 100_000  # every node counts, not only those at the top

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from quoth.tools.lisp.reader import ReadError
 
@@ -29,8 +30,7 @@ class Source:
         return f"{self.name}:{place.line}:{place.column}: {message}\n{shown}"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A position in a file; line and column count from 1."""
 
     source: Source

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -204,7 +203,7 @@ class BlockMemory(ABC):
                 return await self._atomically(lambda blocks: work(Operations(blocks, given)))  # noqa: B023
             except NeedsConsent as needed:
                 asked = await _consented(needed)
-            writer = replace(writer, granted={*writer.granted, asked})
+            writer = writer._replace(granted={*writer.granted, asked})
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")

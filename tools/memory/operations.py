@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion
 from quoth.tools.errors import ToolError, ToolFailure
@@ -21,8 +20,7 @@ from quoth.tools.memory.versions import delta, unrolled
 KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the first are the most in view
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A stored block, and what this agent may do with it."""
 
     block: Block
@@ -38,8 +36,7 @@ class Found:
         return _with(self.block, limit=checks.limit_of(self.block), permission=self.permission)
 
 
-@dataclass(frozen=True)
-class Writer:
+class Writer(NamedTuple):
     """Who changes blocks, and when. The ACL does not bind a ``person``."""
 
     by: str = ""

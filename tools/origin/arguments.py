@@ -7,7 +7,6 @@ secret stands in what it returns. Of a huge argument only so much is looked up a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -65,7 +64,7 @@ def origins_of_plan(
         args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
         inner = _inner(call, CallForm(shape["tool"], args), "plan")
         for one in origins_of_arguments(table.get(shape["tool"]), inner, args, origins):
-            told.append(replace(one, argument=f"{shape['tool']} {one.argument}"))
+            told.append(one._replace(argument=f"{shape['tool']} {one.argument}"))
     return tuple(told)
 
 

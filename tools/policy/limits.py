@@ -28,8 +28,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Refusal, Reservation
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Statement, Store
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """What a rule found: how many uses count, and the time of the one that must leave its window before there
     is room (None: there is room)."""
 
@@ -53,8 +51,7 @@ class Seen:
     leaves: float | None = None
 
 
-@dataclass(frozen=True)
-class Counted:
+class Counted(NamedTuple):
     """What was counted at one moment: what each rule found, and the slot, if one was reserved. ``held`` says
     that the call has a slot from before."""
 
@@ -64,8 +61,7 @@ class Counted:
     held: bool = False
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """The result of one limit: when a call is possible again (None: now; infinity: never), and a text."""
 
     room_at: float | None

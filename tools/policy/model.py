@@ -132,8 +132,7 @@ class Limit:
         return self.counts.tool
 
 
-@dataclass(frozen=True)
-class PolicyFile:
+class PolicyFile(NamedTuple):
     """The parsed content of one policy file."""
 
     rules: tuple[Rule, ...] = ()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -36,8 +36,7 @@ UNSURE = ", and whether that fits cannot be decided"
 LayerKind = Literal["user", "workspace", "given", "shipped"]
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """One policy file: whose it is, its name in messages, and its content."""
 
     kind: LayerKind
@@ -66,8 +65,7 @@ class Match(NamedTuple):
         return self.rule.counts(self.truth) and not self.layer.ignores(self.rule)
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """Why a call gets its verdict: the matching rules, the one that decides (None: the default, or a limit
     that cannot be counted), and the default verdict."""
 
