@@ -22,9 +22,15 @@ CONSTANTS = {
 
 
 @lru_cache(4096)
+def mangle(name: str) -> str:
+    """The Python name of a Lisp one. Raises what Hy raises where it is no name."""
+    return str(hy.mangle(name))
+
+
+@lru_cache(4096)
 def mangled(name: str) -> str:
     try:
-        return str(hy.mangle(name))
+        return mangle(name)
     except Exception:  # no name at all: the check says so
         return name
 

@@ -29,7 +29,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
-from quoth.tools.lisp.syntax import ProgramTooLarge
+from quoth.tools.lisp.syntax import ProgramTooLarge, mangle
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
@@ -125,17 +125,16 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
     if (single := _single(forms, names)) is not None:
         return Program(text, f"\n{ANSWER}({as_python(single, alias(hy.mangle(single.tool)))})", (), single)
     body, value = _trees(text, forms)
-    uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
+    used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     try:
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
-        used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
         given = tuple(dict.fromkeys(_globals(body.body)))
         statements, answer = map(_written, fitted)
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     except ValueError:
         raise _unwritable(fitted, text) from None
-    if uses_hy:
+    if "hy" in used:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
     return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
@@ -387,14 +386,14 @@ def _check_symbol(node: Any, text: str) -> None:
     """No name leads to Hy's own module or to Python's internals, however it is spelt."""
     for part in str(node).split("."):
         try:
-            name = hy.mangle(part) if part else ""
+            name = mangle(part) if part else ""
         except Exception:
             raise _refusal(node, text, f"{part} is no name") from None
         if name == "hy":
             raise _refusal(node, text, "the module hy cannot be reached from a program")
         if name.startswith(("__", "_hy")):
             raise _refusal(node, text, f"{part} is internal and cannot be used in a program")
-    if hy.mangle(str(node).partition(".")[0] or "_") in _PAST_THE_CHECK:
+    if mangle(str(node).partition(".")[0] or "_") in _PAST_THE_CHECK:
         raise _refusal(node, text, f"{node} cannot be used in a program", "write the forms themselves")
 
 
@@ -415,10 +414,10 @@ def _check_head(node: Any, text: str) -> None:
 def _expanded_name(head: Any) -> str | None:
     """The name under which Hy's macroexpand looks for a macro at this head, if it does."""
     if isinstance(head, m.Symbol):
-        return str(hy.mangle(head))
+        return mangle(str(head))
     dotted = isinstance(head, m.Expression) and head and head[0] == m.Symbol(".")
     if dotted and all(isinstance(part, m.Symbol) for part in head):
-        return ".".join(map(hy.mangle, head[1:]))
+        return ".".join(map(mangle, map(str, head[1:])))
     return None
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-import hy
 import hy.models as m
 
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.lisp.syntax import head_of, is_core, symbols_in
+from quoth.tools.lisp.syntax import head_of, is_core, mangle, symbols_in
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
 from quoth.tools.program.hint import Lesson, NodeText, advice
 from quoth.tools.program.idioms import IDIOMS, RULES
@@ -91,9 +91,14 @@ def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson |
     if python and (len(forms) > 1 or python.startswith("(")):
         return Lesson(forms[0].start_line, forms[0].start_column, advice("this is Python", python))
     tools = frozenset(names)
-    seen = _Spotter(source, tools, _said(forms) | {str(hy.mangle(tool)) for tool in tools})
+    seen = _Spotter(source, tools, _said(forms) | _mangled(tools))
     found = seen.first(forms)
     return Lesson(found[0].start_line, found[0].start_column, found[1]) if found else None
+
+
+@lru_cache(maxsize=16)
+def _mangled(tools: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(mangle, tools))
 
 
 def _said(forms: Sequence[Any]) -> frozenset[str]:
@@ -149,7 +154,7 @@ class _Spotter:
 
     def free(self, name: str) -> bool:
         try:
-            return hy.mangle(name) not in self.bound
+            return mangle(name) not in self.bound
         except Exception:
             return True
 
