@@ -76,6 +76,8 @@ class _Flight:
         self._has_lost = True  # a part may be lost for which others wait
         self._groups: dict[str, Part] = {}  # whose words are to be written
         self._read: tuple[int, StepAttempt] | None = None  # the last attempt that was read, once it was over
+        self._shown: dict[str, tuple[int, FileEdit]] = {}  # what the file shows of a part that is over
+        self._values: dict[int, str] = {}  # what a step came to, by the event that says it is done
         self._timer: asyncio.TimerHandle | None = None
         self._next = 0.0  # when the file may be written again
         self.log = self._log()
@@ -339,6 +341,8 @@ class _Flight:
         if last is None or (last.status, last.attempt, last.text) != ("waits", one.attempt, one.text):
             self._note(part, one)
         self._show([part])
+        if one.status == "done":  # for the report, as long as it is at hand
+            self._value_of(part, self.log.history[part.id][-1])
         self._save_soon(at_once=bool(part.objective) or one.status not in ("done", "skipped"))
         self._tell("step", lambda: self.report_of(part))
 
@@ -385,6 +389,9 @@ class _Flight:
 
     def _edit(self, part: Part, reset: bool) -> FileEdit | None:
         history = self.log.history.get(part.id, ())
+        seq, edit = self._shown.get(part.id, (0, None))
+        if history and seq == history[-1].seq and self.state.current(part) is history[-1]:
+            return edit
         log = [self._line(one) for one in history if one.status != "begun"]
         if part.inside:
             word = self._word_of(part) or ("PLAN" if reset else "")
@@ -394,8 +401,11 @@ class _Flight:
         one = self.state.current(part)
         if one is None:
             return FileEdit(part.id, self._first_word(part)) if reset or history else None
-        results = results_of(part, self._attempt(one))
-        return FileEdit(part.id, WORDS[self.state.status(part)], one.digest, log, results)
+        made = self._attempt(one)
+        edit = FileEdit(part.id, WORDS[self.state.status(part)], one.digest, log, results_of(part, made))
+        if one.over:
+            self._shown[part.id] = one.seq, edit
+        return edit
 
     def _first_word(self, step: Part) -> str:
         return "APPROVED" if approves(self.context.approval(step)) else "PLAN"
@@ -431,11 +441,17 @@ class _Flight:
             return StepReport(part.id, part.title, self.file.place(part), status)
         text = one.text
         if one.status == "done":
-            text = show_value(result_of(part, self._attempt(one)))
+            text = self._value_of(part, one)
         usage = self.usage.get(part.id, Usage())
         return StepReport(
             part.id, part.title, self.file.place(part), one.status, text, one.seconds, one.attempt, usage
         )
+
+    def _value_of(self, part: Part, one: StepStatus) -> str:
+        """What a step came to, which is done."""
+        if one.seq not in self._values:
+            self._values[one.seq] = show_value(result_of(part, self._attempt(one)))
+        return self._values[one.seq]
 
     def report(self, status: FlightStatus, seconds: float) -> FlightReport:
         steps = tuple(self.report_of(part) for part in self.plan.parts if part.is_step or part.expect)

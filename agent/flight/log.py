@@ -78,15 +78,13 @@ class FlightLog:
         transcript, session = self.session.transcript, self.session.id
         run, key = self.run_of(one.id, one.attempt), f"{self.key}/{one.id}"
         with transcript.together(synced=synced):
-            seq = transcript.add(
+            event = transcript.append(
                 session, "step", data, run=run, parent=self.begun, key=key, status=one.status
             )
-            event = transcript.at(session, seq)
-            assert event is not None, "it was just written"
             text = event.said["text"] if one.text else ""  # without secrets
             if one.over:
                 self.session.forget_secrets(run)
-        self._note(replace(one, text=text, seconds=round(one.seconds, 3), seq=seq, at=event.at))
+        self._note(replace(one, text=text, seconds=round(one.seconds, 3), seq=event.seq, at=event.at))
 
     def end(self, status: str) -> None:
         """Append the status with which this flight ends or pauses."""

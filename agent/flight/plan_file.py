@@ -61,6 +61,7 @@ class PlanFile:
         self._saved: OrgParts | None = None  # what ``_data`` holds
         self._org: OrgParts | None = None  # and what it is with the edits that are to be written
         self._due: list[FileEdit] = []
+        self._made: dict[str, FileEdit] = {}  # the last edit of each part that is in ``_org``
         self._lost: list[str] = []  # what is to be told of edits that an editor left no place for
         self.plan = self._taken(self._bytes())
 
@@ -84,7 +85,7 @@ class PlanFile:
             raise UsageError(f"{self.shown} cannot be read: {error.strerror}.") from None
 
     def _taken(self, data: bytes) -> Plan:
-        self._data = data
+        self._data, self._made = data, {}
         if not self.is_org:
             return read_markdown(data, self.shown)
         org, plan = read_plan(data, self.shown)
@@ -175,7 +176,8 @@ class PlanFile:
         for edit in edits:
             try:
                 part = self._part(edit)
-                if org is not None:
+                if org is not None and self._made.get(edit.id) is not edit:
+                    self._made[edit.id] = edit
                     org = self._org = _edited(org, part, edit)
                     self._due.append(edit)
             except QuothError as error:
@@ -184,7 +186,7 @@ class PlanFile:
 
     def _drop(self) -> None:
         """Forget the edits that are not written yet."""
-        self._org, self._due = self._saved, []
+        self._org, self._due, self._made = self._saved, [], {}
 
     def lost(self) -> list[str]:
         """Tell once of the edits for which an editor has left no place before they were written."""

@@ -296,7 +296,7 @@ class _Attempt:
         """Create the run of this attempt, with ``backend`` for an objective, without it for forms."""
         agent, session = self.agent, self.session
         name = name or self.name
-        past = session.past(name)
+        past = self.past if backend is None and name == self.name else session.past(name)
         log = RunLog(session, name)
         log.reply = self.context.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 import hy
@@ -26,11 +27,11 @@ from quoth.tools.program.compiler import (
     PROGRAM_LIMITS,
     FreeName,
     ProgramError,
+    checked_forms,
     compile_program,
     free_names,
 )
 from quoth.tools.program.from_python import BUILTINS
-from quoth.tools.program.rewriter import rewrite
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -64,21 +65,25 @@ def form_faults(
     names = list(names)
     whole, above = _whole(text, names)
     try:
-        compile_program(whole, table.names())
-        free = free_names(whole, table.names())
+        compile_program(whole, table.sorted_names)
+        free = free_names(whole, table.sorted_names)
     except ProgramError as error:
         return [_placed(str(error), above)]
     forms = _read(whole, table)
     heads = _heads(forms)
     tools = _tools(table)
-    near = [*table.names(), *names, *sorted(map(hy.unmangle, {*bound_in(forms), *PRELUDES}))]
+
+    @cache
+    def near() -> list[str]:
+        return [*table.names(), *names, *sorted(map(hy.unmangle, {*bound_in(forms), *PRELUDES}))]
+
     found: list[FormFault] = []
     for use in free:
         node, written = heads.get((use.line, use.column)), _written(whole, use)
         if use.name in tools:
-            found += _call_faults(node, tools[use.name], above) if node is not None else []
+            found += _call_faults(node, table.get(tools[use.name]), above) if node is not None else []
         elif use.name not in _GIVEN:
-            close = did_you_mean(written, near)
+            close = did_you_mean(written, near())
             if node is not None and head_of(node) == written:
                 close = close or did_you_mean(written, filter(str.islower, _GIVEN))
                 what = f"There is no tool or function {written}.{close}"
@@ -102,7 +107,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
     """Return the undefined names of a program; none if it does not compile."""
     whole, _ = _whole(text, list(names))
     try:
-        free = free_names(whole, table.names())
+        free = free_names(whole, table.sorted_names)
     except ProgramError:
         return []
     known = {*_tools(table), *_GIVEN}
@@ -114,10 +119,10 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
     whole, above = _whole(text, list(names))
     heads = _heads(_read(whole, table))
     tools = _tools(table)
-    for use in free_names(whole, table.names()):
+    for use in free_names(whole, table.sorted_names):
         if use.name not in tools:
             continue
-        tool, node, line = tools[use.name], heads.get((use.line, use.column)), use.line - above
+        tool, node, line = table.get(tools[use.name]), heads.get((use.line, use.column)), use.line - above
         yield ToolUse(tool, line, use.column)
         if tool.name == PROGRAMS and node is not None and isinstance(inner := node[-1], m.String):
             try:
@@ -136,9 +141,14 @@ def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
     return (f"(let [{' '.join(f'{name} None' for name in names)}]\n{text}\n)", 1) if readable else (text, 0)
 
 
-def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
-    """Return the tools by their mangled names."""
-    return {mangled(name): table.get(name) for name in table.names()}
+def _tools(table: ToolTable) -> Mapping[str, str]:
+    """Return the tools' names by their mangled names."""
+    return _by_mangled(table.sorted_names)
+
+
+@lru_cache(maxsize=16)
+def _by_mangled(names: tuple[str, ...]) -> Mapping[str, str]:
+    return {mangled(name): name for name in names}
 
 
 def _written(text: str, use: FreeName, dots: bool = False) -> str:
@@ -169,7 +179,7 @@ def reading_of(text: str, table: ToolTable) -> str:
 
 
 def _read(text: str, table: ToolTable) -> Sequence[Any]:
-    return rewrite(read_all(text, PROGRAM_LIMITS), table.names())
+    return checked_forms(text, table.sorted_names)
 
 
 def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:

@@ -8,12 +8,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from quoth.agent.session.index import Readable
 from quoth.neuro.backends.base import Usage
+from quoth.tools.history.event import TranscriptError, one_field
+from quoth.tools.history.outline import MARKED
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 
+PAGE: Final = 500
+CALLS: Final = (  # SQLite looks at the time of a row only on the first day
+    "SELECT substr(ts, 1, 10) AS day, tool, status, count(*), sum(duration_ms)"
+    " FROM audit INDEXED BY audit_day WHERE day >= substr(?1, 1, 10)"
+    " AND (day > substr(?1, 1, 10) OR ts >= ?1) AND tool != ''"
+    " GROUP BY day, tool, status"
+)
+REPLIES: Final = (  # found in the index alone, before one is looked up
+    "SELECT e.session, e.run, e.seq, e.at, coalesce(shown, form)"  # noqa: S608
+    f" FROM (SELECT session, run, seq FROM {MARKED} WHERE (session, run, seq) > (?, ?, ?)"
+    " AND kind = 'reply' AND at >= ? ORDER BY session, run, seq LIMIT ?) AS found"
+    " CROSS JOIN events AS e ON e.session = found.session AND e.seq = found.seq ORDER BY 1, 2, 3"
+)
 Price = Callable[[str, Usage], float | None]  # of a model, "openai:gpt-5", in US dollars; None: unknown
 
 
@@ -73,26 +88,39 @@ def stats(store: Store, since: str, price: Price) -> Stats:
     """The amounts since a time (UTC, ISO 8601; empty for all). What a session has from another, by import or
     fork, is counted there alone."""
     found = Stats()
-    sql = (
-        "SELECT substr(ts, 1, 10), tool, status, count(*), sum(duration_ms) FROM audit"
-        " WHERE tool != '' AND ts >= ? GROUP BY 1, 2, 3"
-    )
-    for day, tool, status, calls, ms in store.execute(sql, (since,)):
+    for day, tool, status, calls, ms in store.execute(CALLS, (since,)):
         for amounts in (found.days[day], found.tools[tool]):
             amounts.count(status, calls, ms)
-    transcript = Readable(lambda: store)
-    for session, _, _, last in transcript.sessions():
-        if last >= since:
-            _count_replies(found, transcript, session, since, price)
+    _count_replies(found, store, since, price)
     return found
 
 
-def _count_replies(found: Stats, transcript: Readable, session: str, since: str, price: Price) -> None:
-    forked = [one.seq for one in transcript.events(session, kind="session") if one.said.get("from")]
-    foreign = max(transcript.imported(session), *forked, 0)  # so many events stood elsewhere before
-    models = {one.run: str(one.said.get("model", "")) for one in transcript.events(session, kind="stimulus")}
-    for event in transcript.events(session, kind="reply"):
-        usage = event.said.get("usage")
-        if event.seq > foreign and event.at >= since and usage:
-            used = Usage(**usage)
-            found.days[event.at[:10]].pay(used, price(models.get(event.run, ""), used))
+def _count_replies(found: Stats, store: Store, since: str, price: Price) -> None:
+    transcript = Transcript(lambda: store)
+    last, elsewhere, model = ("", "", 0), 0, ""
+    while page := store.execute(REPLIES, (*last, since, PAGE)):
+        for session, run, seq, at, text in page:
+            if session != last[0]:
+                elsewhere = _written_elsewhere(transcript, session)
+            if (session, run) != last[:2]:
+                begun = transcript.last(session, "stimulus", run=run)
+                model = str(_said(begun.shown, "model") or "") if begun else ""
+            last = session, run, seq
+            if seq > elsewhere and (usage := _said(text, "usage")):
+                used = Usage(**usage)
+                found.days[at[:10]].pay(used, price(model, used))
+
+
+def _written_elsewhere(transcript: Transcript, session: str) -> int:
+    """How many events of a session are another's, which it was imported as or forked from."""
+    opened = transcript.events(session, kind="session")
+    forked = [one.seq for one in opened if ":from" in one.shown and _said(one.shown, "from")]
+    return max(transcript.imported(session), *forked, 0)
+
+
+def _said(text: str, field: str) -> Any:
+    """A field of an event, None where it is not there or the event cannot be read."""
+    try:
+        return one_field(text, field)
+    except TranscriptError:
+        return None

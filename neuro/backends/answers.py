@@ -117,4 +117,5 @@ async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
 
 
 def _inflated(response: httpx.Response) -> AsyncGenerator[bytes]:
-    return inflated(response.aiter_raw(), response.headers.get("content-encoding", ""))
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    return inflated(response.stream, response.headers.get("content-encoding", ""))

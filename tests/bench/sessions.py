@@ -3,8 +3,8 @@ Prints an Org table of the CPU time of each command.
 
 python tests/bench/sessions.py [--sessions 10000] [--rows 1000000] [--steps 200 1000 5000] [--rounds 3]
 The store is made once: one real run, copied with other names and times, and one long run for each length.
-The audit is filled by one statement, without its chain, with rows of 200 tools. ``resume cut5000`` goes on
-with a copy that lacks what came after its last receipt, as after a kill. The floor is ``quoth read`` of a
+The audit has rows of 200 tools, in a whole chain, about a hundred for each session. ``resume cut5000`` goes
+on with a copy that lacks what came after its last receipt, as after a kill. The floor is ``quoth read`` of a
 text without a call: a process that is started, imports the command and prints.
 """
 
@@ -18,8 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quoth.tools.storage.database import Store
 
 COPIED = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
 QUOTH = [sys.executable, "-m", "quoth"]
@@ -27,11 +32,12 @@ QUOTH = [sys.executable, "-m", "quoth"]
 
 def scripted(steps: int) -> Any:
     """A model that calls echo so many times and then says that it is done."""
+    from quoth.neuro.backends.base import Completion, Usage
     from quoth.neuro.backends.scripted import ScriptedBackend
 
-    return ScriptedBackend(
-        [*(f'(echo :text "This is line {n}.")' for n in range(steps)), "All lines are said."]
-    )
+    used = Usage(input_tokens=900, output_tokens=20)
+    said = [*(f'(echo :text "This is line {n}.")' for n in range(steps)), "All lines are said."]
+    return ScriptedBackend([Completion(text, usage=used) for text in said])
 
 
 def run(work: Path, session: str, steps: int) -> None:
@@ -49,43 +55,68 @@ def fill(work: Path, sessions: int, rows: int, steps: list[int]) -> None:
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
-    store = Store(store_path(work))
+    (model := work.parent / "model").mkdir()
+    run(model, "short", 2)
+    with Agent(workspace=model, session="single", user="ann") as agent:
+        agent.call('(echo :text "one")')
+    first, store = Store(store_path(model)), Store(store_path(work))
     store.execute("CREATE TABLE kept AS SELECT * FROM checkpoints WHERE false")
     store.execute(  # a run that has ended needs none; one that is cut off has them
         "CREATE TRIGGER keep BEFORE DELETE ON checkpoints BEGIN INSERT INTO kept"
         " VALUES (old.session, old.run, old.seq, old.digest, old.format, old.data); END"
     )
+    with store.transaction():
+        said = {one: copied(first, store, one, sessions) for one in range(sessions)}
+        fill_audit(first, store, said, rows)
+    first.close()
     store.close()
+    run(work, "short", 2)
     for total in steps:
         run(work, f"long{total}", total)
-    run(work, "short", 2)
-    with Agent(workspace=work, session="single", user="ann") as agent:
-        agent.call('(echo :text "one")')
-    store = Store(store_path(work))
-    with store.transaction() as execute:
-        execute(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-            f" INSERT INTO events ({COPIED}) SELECT printf('s%07x', i * 2654435761 % 268435456), seq,"
-            " printf('2026-%02d-%02dT%02d:%02d:00.000+00:00',"
-            " 1 + i / 2880 % 12, 1 + i / 120 % 24, i / 60 % 24, i % 60),"
-            " run, kind, parent, key, form, shown, digest, status FROM n, events"
-            " WHERE session = CASE i % 10 WHEN 0 THEN 'single' ELSE 'short' END",
-            (sessions,),
-        )
-        names = [str(name) for _, name, *_ in execute("PRAGMA table_info(audit)")]
-        own = {
-            "seq": "(SELECT max(seq) FROM audit) + i",
-            "id": "printf('a%09x', i)",
-            "tool": "printf('tool-%d', i % 200)",
-        }
-        execute(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
-            f" INSERT INTO audit ({', '.join(names)})"
-            f" SELECT {', '.join(own.get(name, name) for name in names)}"
-            " FROM n, (SELECT * FROM audit ORDER BY seq LIMIT 1)",
-            (rows,),
-        )
-    store.close()
+
+
+def copied(first: Store, store: Store, one: int, of: int) -> str:
+    """Copy a session with the name and time of this number; the digest of its last receipt."""
+    from quoth.tools.history.event import digest_of
+
+    before, receipt, now = "", "", at(one, of)
+    events = first.execute(f"SELECT {COPIED} FROM events WHERE session = ?", (kind(one),))
+    for _, seq, then, run, what, parent, key, form, _, _, status in events:
+        form = form.replace(then, now, 1)
+        before = digest_of(before, form)
+        receipt = before if what == "receipt" else receipt
+        values = (name(one), seq, now, run, what, parent, key, form, None, before, status)
+        store.execute(f"INSERT INTO events ({COPIED}) VALUES ({', '.join('?' * len(values))})", values)
+    return receipt
+
+
+def kind(one: int) -> str:
+    """The session of which the one with this number is a copy."""
+    return "short" if one % 10 else "single"
+
+
+def name(one: int) -> str:
+    return f"s{one * 2654435761 % 2**32:08x}"
+
+
+def at(one: int, of: int) -> str:
+    """A time in the last three hundred days, the later the higher the number."""
+    ago = timedelta(days=300) * (of - one) / of
+    return (datetime.now(UTC) - ago).isoformat(timespec="milliseconds")
+
+
+def fill_audit(first: Store, store: Store, said: dict[int, str], rows: int) -> None:
+    """Rows in a whole chain, each with the last receipt of a session, those of a session together."""
+    from quoth.tools.history.audit import STORED, StoreAudit
+
+    found = first.execute(f"SELECT {', '.join(STORED)} FROM audit ORDER BY seq")
+    last = {row["session"]: row for row in (dict(zip(STORED, values, strict=True)) for values in found)}
+    audit = StoreAudit(lambda: store)
+    for row in range(rows):
+        one = row * len(said) // rows
+        own = {"id": f"a{row:09x}", "ts": at(row, rows), "session": name(one), "told_there": True}
+        own |= {"tool": f"tool-{row % 200}", "side_effects": (), "event_digest": said[one]}
+        audit.write(last[kind(one)] | own)
 
 
 def cut(work: Path, long: str, name: str) -> None:
@@ -106,8 +137,8 @@ def cut(work: Path, long: str, name: str) -> None:
     store.close()
 
 
-def cost(words: list[str], work: Path, said: str = "") -> tuple[float, float, int]:
-    """Seconds of CPU and of wall time and the lines of one command."""
+def cost(words: list[str], work: Path, said: str = "") -> tuple[float, float, float, int]:
+    """Seconds of CPU and of wall time, MB of memory at most, and the lines of one command."""
     started = time.perf_counter()
     with subprocess.Popen([*QUOTH, *words], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
@@ -118,10 +149,10 @@ def cost(words: list[str], work: Path, said: str = "") -> tuple[float, float, in
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode in (0, 1, 2), (words, child.returncode)
-    return used.ru_utime + used.ru_stime, time.perf_counter() - started, lines
+    return used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss / 1024, lines
 
 
-def spread(values: list[float]) -> str:
+def spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
@@ -131,6 +162,7 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--steps", type=int, nargs="+", default=[200, 1000, 5000])
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--gc", action="store_true", help="at the end remove half of the sessions")
     options.add_argument("--only", nargs="+", help="only commands that have one of these words")
     options.add_argument("--keep", help="a folder for the store, which is made there unless it is there")
     given = options.parse_args()
@@ -148,32 +180,42 @@ def main() -> None:
             ["log", "shor"],
             ["log", "--last", "--json"],
             ["resume"],
-            ["stats", "--since", "1h"],
+            ["stats"],
+            ["stats", "--since", "52w"],
+            ["gc", "--dry-run"],
         ]
         rows += [
             ["audit", "--tool", "tool-7", "--last", "20"],
             ["audit", "--tool", "nothing"],
+            ["audit", "--session", name(given.sessions // 2)],
             ["audit", "--last", "20"],
+            ["audit", "--since", "1h"],
+            ["audit", "--status", "denied"],
+            ["audit", "verify"],
         ]
         for total in given.steps:
             rows += [["replay", f"long{total}"], ["resume", f"cut{total}", "--model", "scripted:said.hy"]]
         if given.only:
             rows = [row for row in rows if set(row) & set(given.only)] or rows
         (work / "said.hy").write_text('(defn reply [messages] "All lines are said.")')
-        found: dict[str, list[tuple[float, float, int]]] = {}
-        for _ in range(given.rounds):
+        found: dict[str, list[tuple[float, float, float, int]]] = {}
+        for turn in range(given.rounds):
             for words in rows:  # interleaved, so that a busy moment hits all alike
                 if words[1:] and words[1].startswith("cut"):
-                    name = f"cut{secrets.token_hex(4)}"
-                    cut(work, words[1].replace("cut", "long"), name)
+                    new = f"cut{secrets.token_hex(4)}"
+                    cut(work, words[1].replace("cut", "long"), new)
                     spoken = " ".join(words[:2])
-                    found.setdefault(spoken, []).append(cost([words[0], name, *words[2:]], work))
+                    found.setdefault(spoken, []).append(cost([words[0], new, *words[2:]], work))
                     continue
                 found.setdefault(" ".join(words), []).append(cost(words, work, "Nothing.\n"))
-        print("| quoth | s CPU | s wall | lines |\n|-")
-        for name, costs in found.items():
-            cpu, wall = spread([one[0] for one in costs]), spread([one[1] for one in costs])
-            print(f"| {name} | {cpu} | {wall} | {costs[-1][2]} |")
+            removed = name(given.sessions // 3 + turn)
+            found.setdefault("rm, a session", []).append(cost(["rm", removed, "--yes"], work))
+        if given.gc:
+            found["gc --days 150"] = [cost(["gc", "--days", "150", "--yes"], work)]
+        print("| quoth | s CPU | s wall | MB | lines |\n|-")
+        for what, costs in found.items():
+            cpu, wall, memory, lines = zip(*costs, strict=True)
+            print(f"| {what} | {spread(cpu)} | {spread(wall)} | {max(memory):.0f} | {lines[-1]} |")
 
 
 if __name__ == "__main__":

@@ -213,9 +213,14 @@ class CallLog(Protocol):
         return False
 
     def ends(
-        self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
+        self,
+        tool: CognitiveTool | None,
+        call: Call,
+        result: ToolResult,
+        consent: Decided | None,
+        row: Mapping[str, Any],
     ) -> Logged | None:
-        """Called with the result, before anybody sees it; where it is written."""
+        """Called with the result and its audit row, before anybody sees them; where it is written."""
         return None
 
     def settled(self, call: Call, result: ToolResult, consent: Decided | None) -> None:

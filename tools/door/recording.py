@@ -26,9 +26,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from quoth.tools.call.call import Call, ToolResult, Verdict, verdict_columns
+from quoth.tools.call.call import ToolResult, Verdict, verdict_columns
 from quoth.tools.call.ports import Logged
-from quoth.tools.call.redaction import Redactor, kept_text, redact
+from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
@@ -71,7 +71,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             door.consent.waits(call)
     effects = tuple(state.context.side_effects)
     name = str(row["tool"])
-    record, consent = "receipt", state.verdicts.get("consent")
+    record, consent = "audit row", state.verdicts.get("consent")
     try:
         with door.together():
             state.notes += [said for write in state.context.written if (said := write())]
@@ -81,7 +81,10 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             result = ToolResult(
                 call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
             )
-            logged = door.log.ends(state.tool, call, result, consent)
+            evidence = _evidence(door, state, outcome.note or message, effects)
+            row_told = row | evidence | ({"form": redact(unread[:2000])} if unread else {})
+            record = "receipt"
+            logged = door.log.ends(state.tool, call, result, consent, row_told)
             if state.tool is not None and stage != "receipt":
                 asked = isinstance(consent, Verdict) and consent.kind == "allow"
                 door.receipts.keep(
@@ -89,21 +92,18 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
                 )
             door.log.settled(call, result, consent)
             record = "audit row"
-            evidence = _evidence(door, state, outcome.note or message, effects)
-            row_told = row | evidence | ({"form": redact(unread[:2000])} if unread else {})
-            door.audit.write(row_told | (_reference(logged, row_told, call, message) if logged else {}))
+            door.audit.write(row_told | (_reference(logged, row_told) if logged else {}))
     except Exception as error:
         return _unrecorded(row, state, outcome.status, record, error, effects)
     return result
 
 
-def _reference(logged: Logged, row: Mapping[str, Any], call: Call, message: str) -> dict[str, Any]:
+def _reference(logged: Logged, row: Mapping[str, Any]) -> dict[str, Any]:
     """What leads from an audit row to the event with the result, the digest of the row's texts, and whether
     the two events of the call tell them, too."""
-    texts = str(row["form"]), str(row["message"])
-    told = logged.plain and texts == (kept_text(call.form.canonical), kept_text(message))
-    there = {"event": logged.event, "event_digest": logged.digest, "said": digest_of_texts(*texts)}
-    return there | {"told_there": told}
+    said = digest_of_texts(str(row["form"]), str(row["message"]))
+    there = {"event": logged.event, "event_digest": logged.digest, "said": said}
+    return there | {"told_there": logged.plain}
 
 
 def _unrecorded(

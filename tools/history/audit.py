@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from quoth.tools.history.references import EVENTS, digest_of_texts, row_texts
+from quoth.tools.history.references import EVENTS, TOLD, differences, digest_of_texts, row_texts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Statement, Store
 
@@ -65,6 +65,7 @@ FILTERS = {
     "since": "ts >= ?",
     "effect": "instr(side_effects, ?)",  # a part of the JSON that they are
 }
+SINCE = "SELECT min(seq) FROM audit INDEXED BY audit_day WHERE substr(ts, 1, 10) >= substr(?, 1, 10)"
 HEAD = ("audit", "head")
 PAGE = 500
 FIRST = -(2**63)
@@ -151,10 +152,15 @@ class StoreAudit:
         where = "".join(f" AND {FILTERS[name]}" for name in filters)
         values = list(filters.values())
         start = 0
+        if "since" in filters:  # the row of a long call is behind later ones, so that this is a day's first
+            ((first,),) = self._store().execute(SINCE, (filters["since"],))
+            if first is None:
+                return
+            start = first
         if last is not None:
-            sql = f"SELECT seq FROM audit WHERE seq > 0{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
-            found = self._store().execute(sql, [*values, last - 1])
-            start = found[0][0] if found else 0
+            sql = f"SELECT seq FROM audit WHERE seq >= ?{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
+            found = self._store().execute(sql, [max(start, 1), *values, last - 1])
+            start = found[0][0] if found else start
         for *stored, result, call in self._pages((*ALL, *EVENTS), where, values, start):
             row = dict(zip(ALL, stored, strict=True))
             if (texts := row_texts(result, call)) is not None:
@@ -180,7 +186,7 @@ class StoreAudit:
         )
         faults: list[Fault] = []
         count, older, before, link, noted = 0, 0, 0, "", not head
-        for *stored, there in self._pages((*STORED, DIGEST), start=FIRST):
+        for *stored, there, result, call in self._pages((*STORED, DIGEST, *TOLD), start=FIRST):
             row = dict(zip(STORED, stored, strict=True))
             if row["seq"] > (top or 0):  # written while we read
                 break
@@ -198,7 +204,7 @@ class StoreAudit:
                     faults.append(Fault(seq, row["id"], f"does not continue row {before}"))
                 elif last_seq is not None and seq > last_seq:
                     faults.append(Fault(seq, row["id"], "was put in after the last row the audit wrote"))
-                elif row["event"] is not None and (wrong := _wrong_event(row, there)):
+                elif row["event"] is not None and (wrong := _wrong_event(row, there, result, call)):
                     faults.append(Fault(seq, row["id"], wrong))
                 link = row["hash"]
                 noted = noted or link.startswith(head)
@@ -223,16 +229,21 @@ class StoreAudit:
                 yield Fault(0, "", fault.rstrip("."))
 
 
-def _wrong_event(row: Mapping[str, Any], there: str | None) -> str:
-    """What is wrong with the event of a row; ``there`` is its digest now. A row with its texts itself needs
-    no event: its session may have been removed, and another may have its name."""
+def _wrong_event(row: Mapping[str, Any], there: str | None, result: str | None, call: str | None) -> str:
+    """What is wrong with the event of a row; ``there`` is its digest now, ``result`` its text, ``call`` the
+    text of the call's. A row with its texts itself needs no event: its session may have been removed, and
+    another may have its name."""
     if row["said"] and (row["form"] or row["message"]):
-        texts = digest_of_texts(row["form"], row["message"])
-        return "" if texts == row["said"] else "was changed after it was written"
+        if digest_of_texts(row["form"], row["message"]) != row["said"]:
+            return "was changed after it was written"
+        if there != row["event_digest"]:
+            return ""
     if there is None:
         return f"tells of event {row['session']}.{row['event']}, which is missing"
     if there != row["event_digest"]:
         return f"tells of event {row['session']}.{row['event']}, which was changed after it was written"
+    if result and (others := differences({**row, "side_effects": _list(row["side_effects"])}, result, call)):
+        return f"differs from event {row['session']}.{row['event']}: {', '.join(others)}"
     return ""
 
 

@@ -5,7 +5,7 @@ It knows the transcript; it must not know the door.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from quoth.tools.call.call import Call, Decided, EditedCall, ToolResult, verdict
 from quoth.tools.call.ports import Logged
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.event import written_form
+from quoth.tools.history.references import usual_row, words_of
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import HARMLESS, CognitiveTool
@@ -74,7 +75,12 @@ class StoreCallLog:
         return found.seq
 
     def ends(
-        self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
+        self,
+        tool: CognitiveTool | None,
+        call: Call,
+        result: ToolResult,
+        consent: Decided | None,
+        row: Mapping[str, Any],
     ) -> Logged | None:
         if not call.session:
             return None
@@ -84,7 +90,7 @@ class StoreCallLog:
         else:
             seq, plain = self._called(tool, call, consent)
         self._open.pop(call.id, None)
-        stage = str(result.audit.get("stage", ""))
+        stage, at = str(row["stage"]), self._transcript.now()
         data: dict[str, Any] = {"id": call.id, "status": result.status}
         if result.ok:
             data["value"] = result.value
@@ -92,10 +98,9 @@ class StoreCallLog:
             data["message"] = result.message
         if result.ok and result.follow_up:
             data["follow-up"] = result.follow_up
-        if result.side_effects:
-            data["effects"] = list(result.side_effects)
-        if stage != "body":
-            data["stage"] = stage
+        own = {"user": call.user, "route": call.route} if call.tool and not call.run else {}
+        usual = usual_row(call.form, result.message, stage) | own
+        data |= words_of({**row, "side_effects": list(result.side_effects)}, at, usual)
         written = self._transcript.append(
             call.session,
             "fault" if stage == "reader" else "receipt",
@@ -104,6 +109,7 @@ class StoreCallLog:
             parent=seq,
             key=key_in(call),
             status=result.status,
+            at=at,
         )
         return Logged(written.seq, written.digest, plain and written.shown is written.text)
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.lisp.printer import Code, print_value, to_value
 from quoth.tools.lisp.reader import Limits, ReadError, read_one
 
 Kind = Literal[
@@ -80,17 +80,17 @@ class Event:
     @property
     def data(self) -> dict[str, Any]:
         """The content, without the fields in MARKS. Raises TranscriptError if it cannot be parsed."""
-        if len(self.text) > LONGEST_KEPT:
-            args = _read(self.text, self.id).args
-        else:
-            args = _fresh(_read_once(self.text, self.id).args)
+        return self._content(self.text)
+
+    def _content(self, text: str) -> dict[str, Any]:
+        known = len(text) <= LONGEST_KEPT
+        args = _fresh(_read_once(text, self.id).args) if known else _read(text, self.id).args
         return {name: value for name, value in args.items() if name not in MARKS}
 
     @property
     def said(self) -> dict[str, Any]:
         """The content without secrets, for display."""
-        args = dict(_read(self.shown, self.id).args)
-        return {name: value for name, value in args.items() if name not in MARKS}
+        return self._content(self.shown)
 
     def says(self, data: Mapping[str, Any]) -> bool:
         """Whether its content would be written as this. If so, it need not be read."""
@@ -199,6 +199,25 @@ def _spelt(value: Any) -> Any:
 def content_of(text: str) -> Mapping[str, Any]:
     """What an event says, its marks included. Raises TranscriptError."""
     return _read(text).args
+
+
+def one_field(text: str, name: str) -> Any:
+    """A field of an event; None if it is not there. The others are not read where those before it are plain:
+    texts, numbers and dictionaries of such. Raises TranscriptError."""
+    if found := _plain(name)(text):
+        try:
+            return to_value(read_one(found[1], LIMITS))
+        except ReadError as error:
+            raise TranscriptError(f"An event of the transcript cannot be read: {error}") from None
+    return content_of(text).get(name)
+
+
+@lru_cache(maxsize=16)
+def _plain(name: str) -> Callable[[str], re.Match[str] | None]:
+    text, atom = r'"(?:[^"\\]++|\\.)*+"', r"[\w.+-]++"
+    value = rf"(?:{text}|{atom}|\{{(?:{text}|{atom}|[ ]++)*+\}})"
+    before = rf"\([a-z-]++(?: :(?!{name} )[\w-]++ {value})*+ :{name} "
+    return re.compile(rf"{before}({value})[ )]", re.DOTALL | re.ASCII).match
 
 
 def read_form(data: Any) -> CallForm:

@@ -1,29 +1,140 @@
-"""What an audit row does not repeat: the form of a call and what it was told stand in its two events.
+"""An audit row and the two events of its call, which tell all of it: ``row_of`` makes the row from them.
 
-It knows rows and the texts of events; it must not know doors, tools or terminals. When the events of a
-session are removed, the rows are given their texts first; their digest, which is part of the audit's chain,
-shows whether those are still the same.
+It knows rows and the texts of events; it must not know doors, tools or terminals. The event of the result has
+a word for each column that is not as usual; the form of the call and what it was told stand in the events
+alone. When the events of a session are removed, the rows are given these texts first; their digest, which is
+part of the audit's chain, shows whether they are still the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from quoth.tools.call.redaction import kept_text
+from quoth.tools.call.redaction import SECRET, kept_text
+from quoth.tools.call.values import encodable
 from quoth.tools.history.event import TranscriptError, content_of, read_form
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import print_value
 from quoth.tools.storage.database import Statement
 
-# The events with the result and the call of an audit row, without secrets; none if the row holds its texts.
-EVENTS: Final = (
-    "(SELECT coalesce(shown, events.form) FROM events WHERE audit.said != '' AND audit.form = ''"
-    " AND events.session = audit.session AND events.seq = audit.event)",
+# The column of a row, its word in the event of the result, and what it is where the event has no such word.
+WORDS: Final[Mapping[str, tuple[str, Any]]] = {
+    "side_effects": ("effects", []),
+    "stage": ("stage", "body"),
+    "user": ("user", ""),
+    "route": ("route", "reply"),
+    "parent": ("outer", None),
+    "depth": ("depth", 0),
+    "round": ("round", 0),
+    "place": ("place", 0),
+    "tool": ("tool", ""),  # or that of the call
+    "policy": ("policy", ""),  # or allow, where the body was reached
+    "rule": ("rule", ""),
+    "guard": ("guard", ""),
+    "gate": ("gate", ""),
+    "consent": ("consent", ""),
+    "repairs": ("repairs", ""),
+    "confidence": ("confidence", None),
+    "schema_hash": ("schema", ""),
+    "form": ("shown", ""),  # or that of the call
+    "message": ("note", ""),  # or what was told
+}
+USUAL: Final = {column: usual for column, (_, usual) in WORDS.items()}
+SAID: Final = ("route", "user")  # by the event of a call that no run has made
+# Columns that may hold something that is hidden in the events, or less of it than they.
+HIDES: Final = frozenset(
+    ("side_effects", "digest", "user", "tool", "policy", "rule", "guard", "gate", "consent", "repairs")
+)
+_MS: Final = timedelta(milliseconds=1)
+# The events with the result and the call of an audit row, without secrets;
+TOLD: Final = (
+    "(SELECT coalesce(shown, form) FROM events WHERE events.session = audit.session AND seq = audit.event)",
     "(SELECT coalesce(called.shown, called.form) FROM events JOIN events AS called"
     " ON called.session = events.session AND called.seq = events.parent AND called.kind = 'call'"
-    " WHERE audit.said != '' AND audit.form = ''"
-    " AND events.session = audit.session AND events.seq = audit.event)",
+    " WHERE events.session = audit.session AND events.seq = audit.event)",
 )
+# the same, but none if the row holds its texts.
+EVENTS: Final = tuple(f"CASE WHEN audit.said != '' AND audit.form = '' THEN {told} END" for told in TOLD)
+
+
+def usual_row(form: CallForm, message: str, stage: str) -> dict[str, Any]:
+    """The columns that have a word, as they are where the events of a call have none of these words."""
+    return USUAL | {
+        "tool": encodable(form.tool)[:200],
+        "policy": "allow" if stage == "body" else "",
+        "form": kept_text(form.canonical),
+        "message": kept_text(message),
+    }
+
+
+def words_of(row: Mapping[str, Any], at: str, usual: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event that is written ``at`` this time says of a row, beside what is as usual."""
+    words = {"ms": row["duration_ms"]}
+    began = (datetime.fromisoformat(at) - datetime.fromisoformat(row["ts"])) // _MS
+    if began != words["ms"]:  # the two are measured by different clocks
+        words["began"] = began
+    return words | {word: row[name] for name, (word, _) in WORDS.items() if row[name] != usual[name]}
+
+
+def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None:
+    """The audit row that the two events of a call tell of; one that could not be read has no ``call``. None
+    where they were written before they told all of it. Raises TranscriptError."""
+    said, called = content_of(result), content_of(call) if call else {}
+    if "ms" not in said:
+        return None
+    form = read_form(called["form"]) if called else CallForm("")
+    usual = usual_row(form, str(said.get("message", "")), said.get("stage", "body"))
+    usual |= {name: called[name] for name in SAID if name in called}
+    row = {name: said.get(word, usual[name]) for name, (word, _) in WORDS.items()}
+    began = datetime.fromisoformat(said["at"]) - said.get("began", said["ms"]) * _MS
+    return row | {
+        "id": said["id"],
+        "ts": began.isoformat(timespec="milliseconds"),
+        "session": session,
+        "digest": form.digest,
+        "status": said["status"],
+        "side_effects": [kept_text(effect) for effect in row["side_effects"]],
+        "duration_ms": said["ms"],
+    }
+
+
+def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[str]:
+    """The columns of a row that are not what its events say; texts that its digest ``said`` covers aside."""
+    if _says(row, result, call):
+        return []
+    try:
+        made = row_of(row["session"], result, call)
+    except (TranscriptError, KeyError, TypeError, ValueError):
+        return ["form"]
+    if made is None:
+        return []
+    hidden = any(SECRET in text for text in (result, call or "", row["form"], row["message"]))
+    left = {"form", "message"} | (HIDES if hidden else set())
+    return [name for name, value in made.items() if name not in left and row[name] != value]
+
+
+def _says(row: Mapping[str, Any], result: str, call: str | None) -> bool:
+    """Whether the texts of the events are, letter by letter, what would be written of this row; if so, they
+    need not be read, which takes ten times as long."""
+    at = result.partition(' :at "')[2][:29]
+    usual = USUAL | {name: row[name] for name in ("tool", "form", "message")}
+    usual["policy"] = "allow" if row["stage"] == "body" else ""
+    try:
+        words = words_of(row, at, usual)
+    except ValueError:
+        return False
+    tail = " ".join(f":{name} {print_value(value)}" for name, value in words.items())
+    begin = f" :id {print_value(row['id'])} :"
+    form = (call or "").partition(f"{begin}form ")[2].rpartition(' :version "')[0]
+    return (
+        result.endswith(f" {tail})")
+        and result[result.find(" :id ") :].startswith(f"{begin}status {print_value(row['status'])} ")
+        and form.startswith(f"({row['tool']} ")
+        and hashlib.sha256(form.encode("utf-8", "surrogatepass")).hexdigest() == row["digest"]
+    )
 
 
 def digest_of_texts(form: str, message: str) -> str:
@@ -33,8 +144,9 @@ def digest_of_texts(form: str, message: str) -> str:
 
 def texts_of(result: str, call: str) -> tuple[str, str]:
     """The form and the message of an audit row from its two events. Raises TranscriptError."""
-    form = kept_text(read_form(content_of(call)["form"]).canonical)
-    return form, kept_text(str(content_of(result).get("message", "")))
+    said = content_of(result)
+    form = said["shown"] if "shown" in said else kept_text(read_form(content_of(call)["form"]).canonical)
+    return str(form), str(said["note"]) if "note" in said else kept_text(str(said.get("message", "")))
 
 
 def row_texts(result: str | None, call: str | None) -> tuple[str, str] | None:

@@ -120,9 +120,10 @@ class Transcript:
         parent: int = 0,
         key: str = "",
         status: str = "",
+        at: str = "",
     ) -> Event:
-        """The same, and return the event."""
-        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+        """The same, and return the event. ``at`` is what ``now`` said, if it was asked."""
+        now = at or self.now()
         with self.together() as execute:
             known = self._store().known
             last, before = known.get(("event", session)) or last_event(execute, session)
@@ -139,6 +140,10 @@ class Transcript:
         if self.observer is not None:
             self.observer(session, last + 1, kind, data, run, parent, key)
         return event
+
+    def now(self) -> str:
+        """The time, as events tell it."""
+        return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
 
     def together(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
         """Within this context all events are written in one transaction, which is on disk at its end if it is
@@ -200,9 +205,11 @@ class Transcript:
             f"SELECT {COLUMNS} FROM {table} WHERE session = ? AND seq > ?{where}{few}"  # noqa: S608
             f" ORDER BY seq LIMIT {PAGE}"
         )
-        while page := self._store().execute(sql, (session, after, *values)):
-            yield from (_event(row) for row in page)
-            after = page[-1][1]
+        page = self._store().execute(sql, (session, after, *values))
+        yield from map(_event, page)
+        while len(page) == PAGE:
+            page = self._store().execute(sql, (session, page[-1][1], *values))
+            yield from map(_event, page)
 
     def forget_secrets(self, session: str, *, run: str = "", key: str = "", asked: bool = False) -> None:
         """Remove the secrets from the events of a run, or of a call without a run, that has ended, inner
@@ -407,7 +414,20 @@ class Transcript:
 
 # What an event says by itself, whatever words are secret.
 _PLAIN = frozenset(
-    {"role", "status", "stage", "id", "call_id", "kind", "finish", "raised", "dialect", "route"}
+    {
+        "role",
+        "status",
+        "stage",
+        "id",
+        "call_id",
+        "kind",
+        "finish",
+        "raised",
+        "dialect",
+        "route",
+        "schema",
+        "outer",
+    }
 )
 
 

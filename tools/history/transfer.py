@@ -20,6 +20,7 @@ from typing import (
 
 from typing_extensions import TypedDict
 
+from quoth.tools.call.call import VOICES
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import Event, Kind, TranscriptError, read_event, read_form
@@ -222,7 +223,13 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     },
     "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},
-    "receipt": {"stage": str, "message": str, "effects": list[str]},
+    "receipt": {
+        **dict.fromkeys(("stage", "message", "user", "route", "outer", "tool", "schema", "repairs"), str),
+        **dict.fromkeys((*VOICES, "rule", "shown", "note"), str),
+        **dict.fromkeys(("ms", "began", "depth", "round", "place"), int),
+        "effects": list[str],
+        "confidence": float,
+    },
     "end": {"talk": int, "from": int, "messages": list[_Message]},
 }
 

@@ -14,7 +14,7 @@ import hashlib
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
@@ -26,6 +26,7 @@ import hy.models as m
 from hy.compiler import hy_compile
 
 from quoth.tools.errors import ToolError
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.syntax import ProgramTooLarge
@@ -33,6 +34,7 @@ from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
 from quoth.tools.program.rewriter import rewrite
+from quoth.tools.program.single_call import as_python, single_call
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
 PURE_MACROS = frozenset(
@@ -87,6 +89,7 @@ def pmap(function, *sequences):
         {FAILED}(__type(error).__name__, __str(error))
 """,
 }
+SHORT = 2_000  # characters of a program, many of which are remembered
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
 # Python's own, where Hy has put another in its place; from Python 3.13 on it need not.
 _unparse: Callable[[ast.AST], str] = getattr(hy.compat, "true_unparse", ast.unparse)
@@ -101,21 +104,27 @@ class ProgramError(ToolError):
 @dataclass(frozen=True)
 class Program:
     """A compiled program: its text, the Python for the sandbox, and its global names, whose values the
-    session keeps."""
+    session keeps. ``call`` is the call that it comes to, where it is nothing but one with literal arguments:
+    it needs no sandbox."""
 
     text: str
     python: str
     globals: tuple[str, ...] = ()
+    call: CallForm | None = None
 
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
     """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError with a caret."""
-    return _compiled(text, tuple(names))
+    return (_compiled if len(text) <= SHORT else _compiled_long)(text, tuple(names))
 
 
-@lru_cache(maxsize=64)  # the same program again: carried on, dry and then in earnest, in a loop
+# The same program again: carried on, dry and then in earnest, in a loop, or checked with a plan and then run.
+@lru_cache(maxsize=1024)
 def _compiled(text: str, names: tuple[str, ...]) -> Program:
-    body, value = _trees(text, names)
+    forms = checked_forms(text, names)
+    if (single := _single(forms, names)) is not None:
+        return Program(text, f"\n{ANSWER}({as_python(single, alias(hy.mangle(single.tool)))})", (), single)
+    body, value = _trees(text, forms)
     uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
     try:
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
@@ -130,6 +139,9 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
     return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+
+
+_compiled_long = lru_cache(maxsize=64)(_compiled.__wrapped__)
 
 
 def _written(tree: ast.AST) -> str:
@@ -154,8 +166,9 @@ def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
     return ProgramError(TOO_DEEP)
 
 
-def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """The statements and the value of a checked program, as Python's syntax with the program's places."""
+@lru_cache(maxsize=2)  # a block of a plan is compiled, and then asked for its names
+def checked_forms(text: str, names: tuple[str, ...]) -> Sequence[Any]:
+    """The forms of a program, read, rewritten and checked: Hy may see them."""
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
@@ -177,6 +190,11 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     for form in forms:  # after the rewriting: nothing comes into a program that is not checked
         check(form, text)
     _check_numbers(forms, text)
+    return forms
+
+
+def _trees(text: str, forms: Sequence[Any]) -> tuple[Any, Any]:
+    """The statements and the value of a checked program, as Python's syntax with the program's places."""
     try:
         whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
@@ -193,6 +211,13 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     return body, value
 
 
+def _single(forms: Sequence[Any], names: Collection[str]) -> CallForm | None:
+    """The literal call that a checked program is, if it is nothing else and calls a tool by its own name."""
+    call = single_call(forms, names)
+    name = "" if call is None else hy.mangle(call.tool)
+    return None if name in PRELUDES or (name in _BUILTINS and name != "eval") else call
+
+
 @dataclass(frozen=True)
 class FreeName:
     """A use of a name that the program does not define, mangled, with its position."""
@@ -205,7 +230,12 @@ class FreeName:
 def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
     """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
     compiler resolves them. Raises ProgramError."""
-    body, value = _trees(text, tuple(names))
+    names = tuple(names)
+    forms = checked_forms(text, names)
+    if _single(forms, names) is not None:
+        head = forms[0][0]
+        return [FreeName(hy.mangle(head), head.start_line, head.start_column)]
+    body, value = _trees(text, forms)
     try:
         tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
     except RecursionError:

@@ -397,4 +397,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE audit ADD COLUMN said TEXT NOT NULL DEFAULT '';
     ALTER TABLE receipts ADD COLUMN event INTEGER NOT NULL DEFAULT 0;
     """,
+    """
+    CREATE INDEX audit_day ON audit (substr(ts, 1, 10), tool, status, duration_ms);
+    """,
 )

@@ -108,18 +108,25 @@ def test_help_and_a_list_of_the_tools_import_nothing_that_only_calls_need(tmp_pa
 
 
 ONE = """
-import sys
-from quoth.agent.cli.main import FILES, main
-main(["call", '(echo :text "hi")'])
+import gc, sys
+from quoth.agent.entry import main
+from quoth.agent.cli.main import FILES
+frozen = gc.get_freeze_count()
+looks = sum(one["collections"] for one in gc.get_stats())
+sys.argv = ["quoth", "call", '(echo :text "hi")']
+main()
+print(sum(one["collections"] for one in gc.get_stats()) - looks, gc.get_freeze_count() > frozen + 10_000)
 print([name for name in FILES if f"quoth.agent.cli.{name}" in sys.modules])
 print("pydantic_core" in sys.modules)
 """
 
 
-def test_a_call_imports_no_other_command_and_no_validator_of_pydantic(tmp_path: Path) -> None:
+def test_a_call_imports_no_other_command_and_no_validator_of_pydantic_and_looks_for_no_garbage(
+    tmp_path: Path,
+) -> None:
     files(tmp_path, {"one.py": ONE})
     said = quoth("one.py", cwd=tmp_path, bare=True)
-    assert said.out.splitlines() == ["hi", "['call']", "False"], said.err
+    assert said.out.splitlines() == ["hi", "0 True", "['call']", "False"], said.err
 
 
 def test_each_file_adds_the_commands_that_it_is_said_to_add() -> None:

@@ -578,7 +578,7 @@ def test_the_state_of_one_call_is_not_that_of_another(desk: Desk) -> None:
 def test_no_file_tool_can_read_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTH_STATE", str(tmp_path / "state"))
     here = Desk(files(tmp_path, {"a.txt": "a"}))
-    here.eval("(send 1)")
+    here.eval("[(send 1)]")
     assert (tmp_path / "state" / "snapshots.key").stat().st_mode & 0o777 == 0o600
     result = here.eval('(read-file "state/snapshots.key")')
     assert result.status in ("denied", "error")
@@ -586,7 +586,7 @@ def test_no_file_tool_can_read_the_key(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_damaged_key_is_a_sentence(desk: Desk) -> None:
-    desk.eval("(send 1)")
+    desk.eval("[(send 1)]")
     (state_dir() / "snapshots.key").write_bytes(b"short")
     desk.decide()
     ended = desk.resume()
@@ -595,7 +595,7 @@ def test_a_damaged_key_is_a_sentence(desk: Desk) -> None:
 
 
 def test_what_has_ended_leaves_nothing_behind(desk: Desk) -> None:
-    desk.eval('[(eval "(send 1)")]')
+    desk.eval('[(eval "[(send 1)]")]')
     assert len(desk.store("SELECT name FROM snapshots")) == 2
     desk.decide()
     desk.resume()

@@ -51,6 +51,27 @@ def test_calls_denials_tokens_and_cost_of_a_day(folder: Path) -> None:
     assert not used(folder, since="2999-01-01").days
 
 
+def test_replies_of_many_pages_and_runs_are_counted_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        model = scripted(Completion('Say ":usage {\\"input_tokens\\" 5}".', Usage(10, 1)))
+        with Agent(workspace=folder, session="t", user="ann", model=model) as agent:
+            agent.run("Do it.")
+    before = used(folder).to_json()
+    assert sum(day["input_tokens"] for day in before["days"]) == 3320
+    monkeypatch.setattr("quoth.agent.session.stats.PAGE", 2)
+    assert used(folder).to_json() == before
+
+
+def test_a_time_on_a_day_leaves_out_what_was_before(folder: Path) -> None:
+    store = Store(store_path(folder))
+    store.execute("UPDATE audit SET ts = substr(ts, 1, 11) || '0' || seq || substr(ts, 14)")  # by the hour
+    (_, (second,), _) = store.execute("SELECT ts FROM audit ORDER BY ts")
+    store.close()
+    assert sum(day.calls for day in used(folder, since=second).days.values()) == 2
+
+
 def test_a_copy_of_a_session_is_not_counted_again(folder: Path) -> None:
     before = used(folder).to_json()
     quoth("export", "s", "s.hy", cwd=folder)

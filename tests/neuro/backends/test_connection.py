@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ from loopback import Server, Sleeps, loopback, said
 from server_speech import OPENAI
 
 from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.connection import _Stream
+from quoth.neuro.backends.connection import _Line
 from quoth.neuro.backends.messages import PIECE, Messages
 from quoth.neuro.backends.pool import join
 from quoth.tools.storage import addresses
@@ -31,13 +32,19 @@ def server() -> Iterator[Server]:
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of each write."""
     found: list[int] = []
-    send = _Stream._send
+    opened = _Line.connection_made
 
-    async def counted(to: _Stream, more: bytes) -> None:
-        found.append(len(to._unsent) + len(more))
-        await send(to, more)
+    def watched(line: _Line, transport: asyncio.Transport) -> None:
+        opened(line, transport)
+        write = transport.write
 
-    monkeypatch.setattr(_Stream, "_send", counted)
+        def counted(data: bytes) -> None:
+            found.append(len(data))
+            write(data)
+
+        transport.write = counted  # type: ignore[method-assign,assignment]
+
+    monkeypatch.setattr(_Line, "connection_made", watched)
     return found
 
 
@@ -120,6 +127,66 @@ async def test_a_reset_while_a_reply_is_read_is_a_reply_cut_off() -> None:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     with raw(reset) as port, pytest.raises(ModelError, match="was cut off in the middle"):
+        await asked(f"http://127.0.0.1:{port}/v1", said("hi"), retries=0)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+WHOLE = json.dumps(OPENAI.whole("hello")).encode()
+LENGTH = b"content-length: %d\r\n" % len(WHOLE)
+CHUNKS = b"%x\r\n%b\r\n%x;why=none\r\n%b\r\n0\r\n" % (9, WHOLE[:9], len(WHOLE[9:]), WHOLE[9:])
+
+WELL_SAID = {
+    "a length": HEAD + LENGTH + b"\r\n" + WHOLE,
+    "an end": HEAD + b"connection: close\r\n\r\n" + WHOLE,
+    "an old version": b"HTTP/1.0 200 OK\r\n\r\n" + WHOLE,
+    "chunks": HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS + b"\r\n",
+    "chunks and a length": HEAD + LENGTH + b"transfer-encoding: chunked\r\n\r\n" + CHUNKS + b"\r\n",
+    "trailers": HEAD + b"transfer-encoding: chunked\r\n\r\n" + CHUNKS + b"content-encoding: br\r\n\r\n",
+    "news before it": b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + HEAD + LENGTH + b"\r\n" + WHOLE,
+    "no returns": (HEAD + LENGTH).replace(b"\r", b"") + b"\n" + WHOLE,
+    "no reason": b"HTTP/1.1 200\r\n" + LENGTH + b"\r\n" + WHOLE,
+    "more than was asked": (HEAD + LENGTH + b"\r\n" + WHOLE) * 2,
+}
+
+
+@pytest.mark.parametrize("how", WELL_SAID)
+@pytest.mark.parametrize("size", [1, 100_000])
+async def test_a_reply_is_read_however_its_end_is_told(how: str, size: int) -> None:
+    whole = WELL_SAID[how]
+
+    def answer(caller: socket.socket) -> None:
+        caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        caller.recv(65536)
+        for place in range(0, len(whole), size):
+            caller.sendall(whole[place : place + size])
+
+    with raw(answer, 2) as port:
+        backend = OPENAI.backend(f"http://127.0.0.1:{port}/v1", retries=0)
+        for _ in range(2):  # the second on another connection, whatever was left of the first
+            assert (await backend.complete(said("hi"))).text == "hello"
+        await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("answered", "why"),
+    [
+        (HEAD + LENGTH + b"\r\n" + WHOLE[:-1], "was cut off in the middle"),
+        (HEAD + b"transfer-encoding: chunked\r\n\r\n" + CHUNKS[:-3], "was cut off in the middle"),
+        (HEAD + b"transfer-encoding: chunked\r\n\r\nhello\r\n", "was cut off in the middle"),
+        (HEAD + LENGTH, "closed the connection without an answer"),
+        (HEAD + b"x: " + b"y" * 200_000 + b"\r\n\r\n", "closed the connection without an answer"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", "closed the"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "closed the connection without an answer"),
+        (b"", "closed the connection without an answer"),
+    ],
+)
+async def test_half_a_reply_is_none(answered: bytes, why: str) -> None:
+    def answer(caller: socket.socket) -> None:
+        caller.recv(65536)
+        with suppress(OSError):  # who heard enough does not read on
+            caller.sendall(answered)
+
+    with raw(answer) as port, pytest.raises(ModelError, match=why):
         await asked(f"http://127.0.0.1:{port}/v1", said("hi"), retries=0)
 
 

@@ -475,6 +475,12 @@ def test_rows_are_filtered_and_the_last_of_them_come_in_their_order(trail: Store
     assert places(tool="x", last=2) == [5, 6]
     assert places(status="denied") == places(user="ann") == places(session="s2") == [7]
     assert places(since="2026-03-10T12:00:06.000+00:00") == [6, 7, 8]
+    assert places(since="2026-03-10T12:00:06.000+00:00", last=2) == [7, 8]
+    assert places(since="2026-03-11T00:00:00.000+00:00") == []
+    trail.write(row(9, ts="2026-03-12T08:00:00.000+00:00"))
+    trail.write(row(10, ts="2026-03-10T23:00:00.000+00:00"))  # of a call that took long
+    assert places(since="2026-03-11T00:00:00.000+00:00") == [9]
+    assert places(since="2026-03-10T12:00:08.000+00:00") == [8, 9, 10]
     assert places(user="nobody") == places(user="nobody", last=1) == []
 
 

@@ -20,6 +20,7 @@ from quoth.tools.history.event import (
     Event,
     TranscriptError,
     digest_of,
+    one_field,
     read_event,
     read_form,
     written_form,
@@ -225,8 +226,30 @@ def test_an_event_reads_back_as_it_was(kind: Any, value: Any, call: CallForm, ru
     assert reread([event.shown for event in kept]) == kept
     assert kept[1].data["value"] == value
     assert str(read_form(kept[1].data["form"])) == str(call)
+    for name in ("value", "form", "status", "other"):
+        assert one_field(kept[1].shown, name) == kept[1].said.get(name)
     if kind not in NEEDED:
         assert read_written("\n".join(written(kept, "s", len(kept), "1"))) == ("s", kept)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"text": ' :usage {"input_tokens" 1}', "usage": {"input_tokens": 2}},
+        {"text": 'a \\" :usage ', "usage": {"input_tokens": 2}},
+        {"text": ":usage", "calls": [{"usage": {"input_tokens": 1}}], "usage": {"input_tokens": 2}},
+        {"kept": {"a": {"usage": 1}}, "form": Code("(f :usage 1)"), "usage": {"input_tokens": 2}},
+        {"usage-of": {"input_tokens": 1}, "usage": {"input_tokens": 2}},
+        {"usage": {"input_tokens": 2}, "text": ":usage"},
+    ],
+)
+def test_a_field_is_found_whatever_stands_around_it(transcript: Transcript, said: dict[str, Any]) -> None:
+    transcript.add("s", "reply", said)
+    (event,) = events(transcript)
+    assert one_field(event.shown, "usage") == {"input_tokens": 2}
+    assert one_field(event.shown, "nothing") is None
+    with pytest.raises(TranscriptError):
+        one_field(event.shown[:-3], "nothing")
 
 
 def test_half_a_character_is_kept_as_its_escape(transcript: Transcript) -> None:

@@ -42,7 +42,7 @@ async def test_the_wall_is_built_once_for_all_programs(
         await raise_wall(session)
 
     monkeypatch.setattr(runner, "raise_wall", counted)
-    assert [await run(sandbox, '(echo :text "a")') for _ in range(3)] == ["a", "a", "a"]
+    assert [await run(sandbox, '[(echo :text "a")]') for _ in range(3)] == [["a"]] * 3
     assert len(built) == 1
 
 
@@ -71,7 +71,7 @@ async def test_a_call_that_waits_gives_its_worker_to_a_path_that_wants_one(sandb
 
     holder = asyncio.create_task(hold())
     await asyncio.sleep(0)
-    assert await asyncio.wait_for(run(sandbox, '(echo :text "b")'), 60) == "b"
+    assert await asyncio.wait_for(run(sandbox, '[(echo :text "b")]'), 60) == ["b"]
     await holder
     assert sandbox._waiting == 0
     assert sandbox._told == set()
