@@ -11,7 +11,7 @@ change much; fair is the first end divided by the last one. Where the processor 
 end one after the other in the last turn: fair is then about 1 - 1/TURNS.
 
 What the host does about Python's search for garbage: ``plain`` nothing, ``frozen`` gc.freeze() once its first
-agents have run, ``seldom`` that and a full search a hundred times as seldom, ``without`` none at all, which
+agents have run, ``seldom`` that and a full search ten times as seldom, ``without`` none at all, which
 tells what of the lag it is. ``raw`` is the floor: as many tasks that post the same requests with one httpx
 client. Rounds are interleaved; medians, and in brackets the least and the most.
 """
@@ -110,7 +110,7 @@ async def measured(base: str, count: int, turns: int, host: str) -> list[float]:
         if host in ("frozen", "seldom"):
             gc.freeze()
         if host == "seldom":
-            gc.set_threshold(*gc.get_threshold()[:2], 100 * gc.get_threshold()[2])
+            gc.set_threshold(*gc.get_threshold()[:2], 10 * gc.get_threshold()[2])
         if host == "without":
             gc.disable()
         before, times, cpu, seconds = resident(), max(1, TIMES // count), 0.0, 0.0
