@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from quoth.agent.cli import values
-from quoth.agent.cli.common import with_agent
+from quoth.agent.cli.common import begin_to_serve, with_agent
 from quoth.agent.cli.options import (
     DONE,
     FAILED,
@@ -83,6 +83,7 @@ def _serve(options: ChatOptions) -> int:
 
     async def work(agent: AsyncAgent) -> int:
         agent.dialect()  # a model that cannot be used is said now
+        begin_to_serve()
         waiting = {} if options.waiting is None else {"waiting": options.waiting}
         gateway = Gateway(agent, lambda: agent.store, approvers=approvers, **waiting)
         how = await (gateway.listen(path) if path else gateway.stdio())

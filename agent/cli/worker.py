@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli import values
-from quoth.agent.cli.common import policy_options
+from quoth.agent.cli.common import begin_to_serve, policy_options
 from quoth.agent.cli.options import (
     DONE,
     INTERRUPTED,
@@ -105,6 +105,7 @@ def worker(options: WorkerOptions) -> int:
             takeover=float(options.takeover),
             health=options.health,
         )
+        begin_to_serve()
         try:
             return DONE if asyncio.run(service.run()) else INTERRUPTED
         except ForeignCatalog as error:

@@ -4,6 +4,7 @@ end of the process, however that comes."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import signal
 from collections.abc import Iterator
@@ -145,6 +146,14 @@ def test_lines_in_and_lines_out(here: Path) -> None:
         ("ben", "chat-7", "chat"),
         ("cleo", "chat-8", "chat"),
     ]
+
+
+def test_a_gateway_seldom_searches_for_garbage(here: Path) -> None:
+    """Each search through everything holds up all chats."""
+    told = 'f"Done: {(get (hy.I.gc.get-threshold) 2)}"'
+    files(here, {"bot.hy": BOT.replace('f"Done: {text}"', told)})
+    ended = quoth(*STDIO, cwd=here, stdin=lines(said("press one")))
+    assert heard(ended.out)[1] == (1, "followup", f"Done: {10 * gc.get_threshold()[2]}")
 
 
 def test_an_approver_decides_and_nobody_else(here: Path) -> None:
