@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import shutil
 import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import apsw
+import new_stores
 import pytest
 from examples import many
 from hypothesis import settings
 from servers import PostgresServer, postgres_server, redis_server
 
 from quoth.neuro.backends.providers import ROWS
-from quoth.tools.storage import database as store_module
-from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
     from quoth.tools.shared.server import SharedRedis
@@ -61,6 +58,14 @@ for variable in (
     os.environ.pop(variable, None)
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"  # nobody's own keys
 os.environ["QUOTH_EMBEDDER"] = "none"  # a model takes a second to load; tests that search by meaning name one
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """With ``-n auto`` half more processes than cores: each waits a quarter of its time, for commands it has
+    started and for clocks."""
+    cores = yield
+    return cores * 3 // 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -105,21 +110,10 @@ def every_server_is_asked() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _new_stores_are_copied() -> Iterator[None]:
-    """A new store is a copy of one that all migrations have made: they cost five times as much."""
     real = Store._migrate
-    made, one_at_a_time = Store(":memory:"), threading.Lock()
-
-    def migrate(self: Store) -> None:
-        usual = type(self._db) is apsw.Connection and store_module.MIGRATIONS is MIGRATIONS
-        with one_at_a_time, contextlib.suppress(apsw.BusyError):  # another process makes it just now
-            if usual and not self._looking and not self.execute("SELECT 1 FROM sqlite_schema"):
-                with self._db.backup("main", made._db, "main") as copy:
-                    copy.step()
-        real(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "_migrate", migrate)
-        yield
+    made = new_stores.copied()
+    yield
+    Store._migrate = real  # type: ignore[method-assign]
     made.close()
 
 

@@ -153,6 +153,9 @@ def prepare() -> None:
         sys.stdout = nowhere
         tools = Path(place, "t.hy")
         tools.write_text('(require quoth [def-cognitive-tool])\n(def-cognitive-tool t "It." :body 1)\n')
+        import new_stores
+
+        new_stores.copied()
         main(["call", "(t)", "--tools", str(tools), "--workspace", place])  # a program would start threads
     asyncio.set_event_loop(None)
 
