@@ -150,7 +150,7 @@ def _append(to: Channel, data: Mapping[str, str]) -> None:
 
 async def _post(to: Channel, data: Mapping[str, str]) -> None:
     """Post a message to the channel's address, within POST_SECONDS."""
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
     try:
         verify = await certificates(urlsplit(to.where).scheme)

@@ -12,11 +12,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import httpx
-
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import NativeCall, sendable
 from quoth.tools.storage.inflate import inflated
+from quoth.tools.storage.lean_httpx import httpx
 
 LONGEST = 8_000_000  # bytes of a reply, decompressed
 # Around each few characters of a stream stand some hundred bytes that are no part of the reply; what is

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httptools
-import httpx
 
 from quoth.neuro.backends.messages import PIECE
+from quoth.tools.storage.lean_httpx import httpx
 
 EAGER = 0.25  # seconds until the next address of a name is tried too
 LONGEST_HEAD = 100_000  # bytes that a server may send before its body

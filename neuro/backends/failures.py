@@ -15,12 +15,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 
-import httpx
-
 from quoth.neuro.backends.answers import LONGEST
 from quoth.neuro.backends.base import ContextFullError, ModelError, ToolsRefusedError, Why
 from quoth.neuro.backends.context_window import overflow
 from quoth.neuro.backends.pool import PLACES
+from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import printable, short
 
 LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not waited for

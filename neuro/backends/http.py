@@ -15,8 +15,6 @@ from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import httpx
-
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
@@ -28,6 +26,7 @@ from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.tools.storage.inflate import UnknownEncodingError
+from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.storage.turns import own_turn
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")

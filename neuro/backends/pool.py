@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
-import httpx
-
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.storage.addresses import trusted
+from quoth.tools.storage.lean_httpx import httpx
 
 if TYPE_CHECKING:
     from ssl import SSLContext

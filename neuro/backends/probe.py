@@ -10,12 +10,11 @@ import re
 from contextlib import aclosing
 from typing import Any
 
-import httpx
-
 from quoth.neuro.backends.answers import whole_of
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import TransientError
 from quoth.neuro.backends.http import HttpBackend
+from quoth.tools.storage.lean_httpx import httpx
 
 SECONDS = 3.0
 _ENDPOINT = re.compile(r"/(chat/completions|messages|responses)$")

@@ -12,11 +12,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from quoth.neuro.backends.base import RequestOptions
 from quoth.neuro.backends.messages import PIECE, Messages
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.lean_httpx import httpx
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
-import httpx
-
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import secrets_of
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import basic
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import excerpt
 
 OPENAI: Final = "https://api.openai.com/v1"

@@ -83,7 +83,7 @@ async def http_request(
     """The JSON or text of one response. Raises ToolError for a failed connection, a status of 300 and
     above, or a body over MAX_OUTPUT bytes, and ToolFailure ``timeout`` after ``timeout`` seconds.
     ``query`` is escaped; a value put into ``url`` is not."""
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
     headers = {"accept-encoding": "gzip"} | {name.lower(): value for name, value in (headers or {}).items()}
     try:

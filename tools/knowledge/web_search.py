@@ -75,9 +75,8 @@ class ServerSearch:
         """The body of the server's answer. Raises ToolError."""
         import zlib
 
-        import httpx
-
         from quoth.tools.storage.inflate import UnknownEncodingError
+        from quoth.tools.storage.lean_httpx import httpx
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
         try:

@@ -52,7 +52,7 @@ async def trusted() -> SSLContext:
     """The certificates that the environment names, or those of all authorities. Raises OSError."""
     import asyncio  # here: most commands send nothing
 
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
     named = tuple((path, _changed(path)) for path in map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
     if named not in _trusted:

@@ -17,7 +17,7 @@ from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 from quoth.tools.text import excerpt
 
 if TYPE_CHECKING:
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
 
 async def body_of(response: httpx.Response, place: str, limit: int) -> bytes:
@@ -36,7 +36,7 @@ async def body_of(response: httpx.Response, place: str, limit: int) -> bytes:
 @contextlib.contextmanager
 def explained(place: str, seconds: float) -> Iterator[None]:
     """Say in a sentence what went wrong on the way to ``place``, an address without its query."""
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
     try:
         yield

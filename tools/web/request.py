@@ -22,7 +22,7 @@ from quoth.tools.text import excerpt, one_line
 from quoth.tools.web.answer import body_of, certificate_fault, explained
 
 if TYPE_CHECKING:
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
 SECONDS = 20.0  # for one page, names looked up and all
 MAX_BYTES = 5_000_000  # of a page, decompressed
@@ -92,7 +92,7 @@ async def addresses_of(url: WebUrl, may_reach: Callable[[str], bool]) -> list[st
 
 async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Response:
     """The answer of the server. Raises ToolError, and ToolFailure ``timeout`` or ``denied``."""
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
     with explained(url.place, SECONDS):
         async with asyncio.timeout(SECONDS):
@@ -114,7 +114,7 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
 
 async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: str) -> Response:
     """One GET at one address, for the server of the name that stands in ``url``."""
-    import httpx
+    from quoth.tools.storage.lean_httpx import httpx
 
     target = httpx.URL(
         scheme=url.scheme, host=address, port=url.port, raw_path=f"{url.path}{url.query}".encode()
