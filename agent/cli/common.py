@@ -43,12 +43,12 @@ EXIT_OF = {"ok": DONE, "invalid": USAGE, "unknown": USAGE, "pending": PENDING, "
 
 def begin_to_serve() -> None:
     """Search less for garbage, in a process of quoth's own that serves many at once: not in what is loaded by
-    now, and seldom in all that comes later. A search holds up everybody, and runs leave nothing for it."""
+    now, in what is new often enough for each search to be short, and seldom in all that comes later. A search
+    holds up everybody, and runs leave nothing for it."""
     import gc
 
     gc.freeze()
-    young, middle, old = gc.get_threshold()
-    gc.set_threshold(young, middle, 10 * old)
+    gc.set_threshold(700, 10, 100)  # Python's own: 700, 10, 10; that of short commands: agent/entry.py
 
 
 def interrupted(as_json: bool) -> int:
