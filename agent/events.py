@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 EventKind = Literal[
     "turn",  # int: the model is asked for the so-manieth reply
@@ -32,14 +32,16 @@ EventKind = Literal[
 ]
 
 
-class SubAgent(NamedTuple):
+@dataclass(frozen=True)
+class SubAgent:
     """Names a sub-agent, or a step of a flight: the id of the call that started it, and its task."""
 
     call: str
     task: str
 
 
-class Waiting(NamedTuple):
+@dataclass(frozen=True)
+class Waiting:
     """How many seconds are still waited before a request is tried again, and why; 0 when it is over."""
 
     seconds: float

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from quoth.agent.run.compaction import gauge_of
@@ -41,17 +42,20 @@ from quoth.tools.history.call_log import secrets_in
 from quoth.tools.history.event import Event
 from quoth.tools.text import short
 
+_FACTS: dict[str, Callable[[Backend], Any]] = {
+    "model": attrgetter("name"),
+    "takes-grammar": attrgetter("takes_grammar"),
+    "tool-view": attrgetter("tool_view"),
+    "context": attrgetter("context"),
+    "takes-images": takes_images,
+    "roomier": lambda backend: getattr(backend, "roomier", False),
+}
+
 
 def facts_of(backend: Backend) -> dict[str, Any]:
     """The facts about its model in a run's stimulus, from which a RecordedBackend can stand in for it."""
-    return {
-        "model": backend.name,
-        "takes-grammar": backend.takes_grammar,
-        "tool-view": backend.tool_view,
-        "context": backend.context,
-        **({"takes-images": True} if takes_images(backend) else {}),
-        **({"roomier": True} if getattr(backend, "roomier", False) else {}),
-    }
+    facts = {name: told(backend) for name, told in _FACTS.items()}
+    return {name: fact for name, fact in facts.items() if fact or name not in ("takes-images", "roomier")}
 
 
 class RecordedBackend:
@@ -90,7 +94,7 @@ class RecordedBackend:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
-        return facts_of(self._live()).get(name)
+        return _FACTS[name](self._live())
 
     @property
     def name(self) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from quoth.agent.session.index import unfinished_sessions
+from quoth.agent.session.index import read_leniently, unfinished_sessions, waiting
 from quoth.agent.session.session import alone
 from quoth.tools.errors import BusyError
 from quoth.tools.history.outline import Row
@@ -32,6 +33,12 @@ def old_sessions(store: Store, before: str) -> list[Row]:
     return [row for row in transcript.outline.sessions() if row.last < before and row.session not in kept]
 
 
+def _is_old(store: Store, session: str, before: str) -> bool:
+    """Whether a session still has only old events, and nothing in it waits."""
+    ((last,),) = store.execute("SELECT max(at) FROM events WHERE session = ?", (session,))
+    return bool(last) and last < before and not read_leniently(store, partial(waiting, session=session))
+
+
 def remove_sessions(store: Store, names: Sequence[str], before: str) -> list[str]:
     """Remove sessions, and what was left of others; returns those that are gone. One that is driven now, or
     was gone on with since, stays."""
@@ -47,8 +54,8 @@ def remove_sessions(store: Store, names: Sequence[str], before: str) -> list[str
                     continue
                 mine.append(name)
             with store.transaction():
-                old = {row.session for row in old_sessions(store, before)}
-                mine = [name for name in mine if name in old]
+                kept = transcript.outline.awaited()
+                mine = [one for one in mine if one not in kept and _is_old(store, one, before)]
                 transcript.remove(*mine)
             gone += mine
     return gone

@@ -44,7 +44,7 @@ class Summary(NamedTuple):
     waits: int  # requests, calls and runs that are unfinished
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "users": list(self.users)}
+        return {**self._asdict(), "users": list(self.users)}
 
 
 class Readable(Transcript):

@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +33,8 @@ class WordLlama:
 
     @cached_property
     def name(self) -> str:
+        from importlib.metadata import PackageNotFoundError, version  # here: it imports the whole of email
+
         try:
             return f"{PACKAGE}-{version(PACKAGE)}"
         except PackageNotFoundError:

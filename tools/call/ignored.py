@@ -173,7 +173,9 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _read(file: Path, folder: str) -> tuple[_File, ...]:
     """The patterns of a file; none where there is no regular file."""
-    data = beginning_of(file, MAX_BYTES) or b""
+    data = beginning_of(file, MAX_BYTES)
+    if not data:
+        return ()
     lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")[:MAX_LINES]
     patterns = list(_patterns(line.removesuffix("\r") for line in lines))
     return (_File(f"{folder}/" if folder else "", patterns),) if patterns else ()

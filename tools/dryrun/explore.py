@@ -9,6 +9,7 @@ must not know the door, the store or who asks.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import secrets
 from collections import Counter
@@ -32,8 +33,8 @@ from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
 from quoth.tools.sandbox.failures import runtime_error
-from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES
-from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, require_readable
+from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, not_called
+from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, crosses, require_readable
 from quoth.tools.sandbox.wall import host_name, placeholders, with_guards
 from quoth.tools.text import short
 
@@ -76,6 +77,7 @@ class _Walk:
     path: _Path
     way: Callable[[bytes, int], Begin]
     todo: list[tuple[Begin, _Path]]
+    known: Any = None  # the answer to its one call
     answers: list[Any] = field(default_factory=list)
 
 
@@ -119,6 +121,20 @@ class _DryRun:
 
     async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
         """Take all paths of a program, and return the values they end with."""
+        known: Any = None  # what the one call of the program comes to
+        if program.call is not None and self.paths < MAX_PATHS:
+            if values is not None:
+                self._known_functions(program, start)
+            self.paths += 1
+            try:
+                known = await self._planned_call(program.call, start)
+            except _Cut as cut:
+                start.add("cut", str(cut))
+                return []
+            with contextlib.suppress(KeyError, ProgramError):
+                if crosses(value := bounded(known["return_value"])):
+                    return [value]
+            self.paths -= 1  # the sandbox shall say what that comes to
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
@@ -128,7 +144,8 @@ class _DryRun:
         async def begin(session: Any) -> Any:
             if values is not None:
                 await session.load_session(values)
-                self._known_functions(program, start)
+                if known is None:
+                    self._known_functions(program, start)
             return await session.feed_start(python, external_lookup=lookup, print_callback=_quiet())
 
         def way(blob: bytes, number: int) -> Begin:
@@ -138,7 +155,7 @@ class _DryRun:
 
             return go_on
 
-        walk = _Walk(start, way, [(begin, start)])
+        walk = _Walk(start, way, [(begin, start)], known)
         while walk.todo:
             begins, walk.path = walk.todo.pop()
             if self.paths >= MAX_PATHS:
@@ -192,7 +209,8 @@ class _DryRun:
         elif name == VALUES:
             answer = self.listing
         elif name in self.tools:
-            return await step.resume(await self._call(self.tools[name], step, path))
+            called = walk.known or await self._call(self.tools[name], step, path)
+            return await step.resume(called)
         else:
             message = f"name '{name}' is not defined"
             return await step.resume({"exc_type": "NameError", "message": message})
@@ -200,16 +218,27 @@ class _DryRun:
 
     async def _call(self, tool: str, step: Any, path: _Path) -> Any:
         """Record one call of the program, and make it if it only reads."""
-        assert self.ctx.look is not None, "asked before"
-        self.calls += 1
-        if self.calls > MAX_CALLS:
-            raise _Cut(f"there are more than {MAX_CALLS} calls")
         try:
             named = {kebab(name): plain(bounded(value)) for name, value in step.kwargs.items()}
             form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
-            require_readable(form)
         except (ProgramError, ToolError) as error:
-            return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
+            self._count()
+            return not_called(tool, error)
+        return await self._planned_call(form, path)
+
+    def _count(self) -> None:
+        self.calls += 1
+        if self.calls > MAX_CALLS:
+            raise _Cut(f"there are more than {MAX_CALLS} calls")
+
+    async def _planned_call(self, form: CallForm, path: _Path) -> Any:
+        assert self.ctx.look is not None, "asked before"
+        self._count()
+        tool = form.tool
+        try:
+            require_readable(form)
+        except ProgramError as error:
+            return not_called(tool, error)
         look = await self.ctx.look(form, self.marks.within, not self.pure)
         planned = self._planned(look, path)
         self.chars += len(planned.node["call"])

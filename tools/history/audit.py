@@ -3,12 +3,12 @@
 It knows the store and nothing of tools, models or loops; the rows it receives no longer contain secrets.
 
 The row of a session's call is an index over its transcript: it names the event that holds the result, with
-its digest, and the texts are read from there (tools/history/references.py). Each row holds the hash of the
-row before it and its own, SHA-256 over its other columns; the head, stored beside the rows, identifies the
-last row. So ``verify`` finds a row that was changed, removed, moved or inserted, a trail that was truncated,
-and the same of a transcript. The chain has no key: whoever can write the file can replace it by a
-new consistent trail. Only a head that was noted elsewhere (``verify(head=…)``) reveals that, and nothing
-protects against the loss of the whole file.
+its digest, and the texts are read from there; all of it can be made from the call's two events, and must be
+the same (tools/history/references.py). Each row holds the hash of the row before it and its own, SHA-256 over
+its other columns; the head, stored beside the rows, identifies the last row. So ``verify`` finds a row that
+was changed, removed, moved or inserted, a trail that was truncated, and the same of a transcript. The chain
+has no key: whoever can write the file can replace it by a new consistent trail. Only a head that was noted
+elsewhere (``verify(head=…)``) reveals that, and nothing protects against the loss of the whole file.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ FILTERS = {
 }
 SINCE = "SELECT min(seq) FROM audit INDEXED BY audit_day WHERE substr(ts, 1, 10) >= substr(?, 1, 10)"
 HEAD = ("audit", "head")
-PAGE = 500
+PAGE = 200  # each with the texts of two events
 FIRST = -(2**63)
 DIGEST = "(SELECT digest FROM events WHERE events.session = audit.session AND events.seq = audit.event)"
 
@@ -162,9 +162,9 @@ class StoreAudit:
             sql = f"SELECT seq FROM audit WHERE seq >= ?{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
             found = self._store().execute(sql, [max(start, 1), *values, last - 1])
             start = found[0][0] if found else start
-        for *stored, result, call in self._pages((*ALL, *EVENTS), where, values, start):
+        for *stored, result, call, said in self._pages((*ALL, *EVENTS, "said"), where, values, start):
             row = dict(zip(ALL, stored, strict=True))
-            if (texts := row_texts(result, call)) is not None:
+            if (texts := row_texts(result, call, said)) is not None:
                 row["form"], row["message"] = texts
             row["side_effects"] = _list(row["side_effects"])
             yield row

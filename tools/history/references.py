@@ -15,34 +15,41 @@ from typing import Any, Final
 
 from quoth.tools.call.redaction import SECRET, kept_text
 from quoth.tools.call.values import encodable
-from quoth.tools.history.event import TranscriptError, content_of, read_form
+from quoth.tools.history.event import TranscriptError, content_of, one_field, read_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.storage.database import Statement
 
-# The column of a row, its word in the event of the result, and what it is where the event has no such word.
-WORDS: Final[Mapping[str, tuple[str, Any]]] = {
-    "side_effects": ("effects", []),
-    "stage": ("stage", "body"),
-    "user": ("user", ""),
-    "route": ("route", "reply"),
-    "parent": ("outer", None),
-    "depth": ("depth", 0),
-    "round": ("round", 0),
-    "place": ("place", 0),
-    "tool": ("tool", ""),  # or that of the call
-    "policy": ("policy", ""),  # or allow, where the body was reached
-    "rule": ("rule", ""),
-    "guard": ("guard", ""),
-    "gate": ("gate", ""),
-    "consent": ("consent", ""),
-    "repairs": ("repairs", ""),
-    "confidence": ("confidence", None),
-    "schema_hash": ("schema", ""),
-    "form": ("shown", ""),  # or that of the call
-    "message": ("note", ""),  # or what was told
+# Columns that the event of the result tells by a word where they are not as usual, and what is usual.
+USUAL: Final[Mapping[str, Any]] = {
+    "side_effects": [],
+    "stage": "body",
+    "user": "",
+    "route": "reply",
+    "parent": None,
+    "depth": 0,
+    "round": 0,
+    "place": 0,
+    "tool": "",  # or that of the call
+    "policy": "",  # or allow, where the body was reached
+    "rule": "",
+    "guard": "",
+    "gate": "",
+    "consent": "",
+    "repairs": "",
+    "confidence": None,
+    "schema_hash": "",
+    "form": "",  # or that of the call
+    "message": "",  # or what was told
 }
-USUAL: Final = {column: usual for column, (_, usual) in WORDS.items()}
+OTHER: Final = {
+    "side_effects": "effects",
+    "parent": "outer",
+    "schema_hash": "schema",
+    "form": "shown",
+    "message": "note",
+}
+WORDS: Final = {name: OTHER.get(name, name) for name in USUAL}
 SAID: Final = ("route", "user")  # by the event of a call that no run has made
 # Columns that may hold something that is hidden in the events, or less of it than they.
 HIDES: Final = frozenset(
@@ -62,7 +69,8 @@ EVENTS: Final = tuple(f"CASE WHEN audit.said != '' AND audit.form = '' THEN {tol
 
 def usual_row(form: CallForm, message: str, stage: str) -> dict[str, Any]:
     """The columns that have a word, as they are where the events of a call have none of these words."""
-    return USUAL | {
+    return {
+        **USUAL,
         "tool": encodable(form.tool)[:200],
         "policy": "allow" if stage == "body" else "",
         "form": kept_text(form.canonical),
@@ -76,7 +84,7 @@ def words_of(row: Mapping[str, Any], at: str, usual: Mapping[str, Any]) -> dict[
     began = (datetime.fromisoformat(at) - datetime.fromisoformat(row["ts"])) // _MS
     if began != words["ms"]:  # the two are measured by different clocks
         words["began"] = began
-    return words | {word: row[name] for name, (word, _) in WORDS.items() if row[name] != usual[name]}
+    return words | {word: row[name] for name, word in WORDS.items() if row[name] != usual[name]}
 
 
 def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None:
@@ -88,7 +96,7 @@ def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None
     form = read_form(called["form"]) if called else CallForm("")
     usual = usual_row(form, str(said.get("message", "")), said.get("stage", "body"))
     usual |= {name: called[name] for name in SAID if name in called}
-    row = {name: said.get(word, usual[name]) for name, (word, _) in WORDS.items()}
+    row = {name: said.get(word, usual[name]) for name, word in WORDS.items()}
     began = datetime.fromisoformat(said["at"]) - said.get("began", said["ms"]) * _MS
     return row | {
         "id": said["id"],
@@ -105,13 +113,13 @@ def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[s
     """The columns of a row that are not what its events say; texts that its digest ``said`` covers aside."""
     if _says(row, result, call):
         return []
+    hidden = any(SECRET in text for text in (result, call or "", row["form"], row["message"]))
     try:
         made = row_of(row["session"], result, call)
     except (TranscriptError, KeyError, TypeError, ValueError):
-        return ["form"]
+        return [] if hidden else ["form"]  # all of the form may be hidden
     if made is None:
         return []
-    hidden = any(SECRET in text for text in (result, call or "", row["form"], row["message"]))
     left = {"form", "message"} | (HIDES if hidden else set())
     return [name for name, value in made.items() if name not in left and row[name] != value]
 
@@ -119,7 +127,7 @@ def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[s
 def _says(row: Mapping[str, Any], result: str, call: str | None) -> bool:
     """Whether the texts of the events are, letter by letter, what would be written of this row; if so, they
     need not be read, which takes ten times as long."""
-    usual = USUAL | {name: row[name] for name in ("tool", "form", "message")}
+    usual = {**USUAL} | {name: row[name] for name in ("tool", "form", "message")}
     usual["policy"] = "allow" if row["stage"] == "body" else ""
     begin = f" :id {print_value(row['id'])} :"
     form = (call or "").partition(f"{begin}form ")[2].rpartition(' :version "')[0]
@@ -156,11 +164,17 @@ def texts_of(result: str, call: str) -> tuple[str, str]:
     return str(form), str(said["note"]) if "note" in said else kept_text(str(said.get("message", "")))
 
 
-def row_texts(result: str | None, call: str | None) -> tuple[str, str] | None:
-    """The same for the columns EVENTS of a row; None where the events are missing or cannot be read."""
+def row_texts(result: str | None, call: str | None, said: str) -> tuple[str, str] | None:
+    """The same for the columns EVENTS of a row, whose digest of its texts is ``said``; None where the events
+    are missing or cannot be read. Where the digest is that of the texts as they stand there, as it is nearly
+    always, the events are not read, which takes ten times as long."""
     if result is None or call is None:
         return None
+    form = kept_text(call.partition(" :form ")[2].rpartition(' :version "')[0])
     try:
+        told = one_field(result, "message") or "" if " :message " in result else ""
+        if digest_of_texts(form, message := kept_text(str(told))) == said:
+            return form, message
         return texts_of(result, call)
     except (TranscriptError, KeyError, TypeError):
         return None
@@ -168,8 +182,11 @@ def row_texts(result: str | None, call: str | None) -> tuple[str, str] | None:
 
 def keep_texts(execute: Statement, session: str) -> None:
     """Give the audit rows of a session their texts, before its events are removed."""
-    sql = f"SELECT seq, {', '.join(EVENTS)} FROM audit WHERE session = ? AND said != '' AND form = ''"  # noqa: S608
+    sql = (
+        f"SELECT seq, {', '.join(EVENTS)}, said FROM audit"  # noqa: S608
+        " WHERE session = ? AND said != '' AND form = ''"
+    )
     rows: Sequence[tuple[Any, ...]] = execute(sql, (session,))
-    for seq, result, call in rows:
-        if (texts := row_texts(result, call)) is not None:
+    for seq, *told in rows:
+        if (texts := row_texts(*told)) is not None:
             execute("UPDATE audit SET form = ?, message = ? WHERE seq = ?", (*texts, seq))

@@ -386,7 +386,7 @@ async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
             named[name] = plain(bounded(value))
         form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
     except (ProgramError, ToolError) as error:
-        return _not_called(tool, error)
+        return not_called(tool, error)
     return await _made(run, path, form)
 
 
@@ -394,11 +394,11 @@ async def _made(run: _Run, path: str, form: CallForm) -> _Answer | _Suspended:
     try:
         require_readable(form)
     except ProgramError as error:
-        return _not_called(form.tool, error)
+        return not_called(form.tool, error)
     return await _answered(run, form, run.name(path, form))
 
 
-def _not_called(tool: str, error: Exception) -> _Answer:
+def not_called(tool: str, error: Exception) -> _Answer:
     return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
 
 

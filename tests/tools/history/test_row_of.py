@@ -143,6 +143,17 @@ def test_what_is_hidden_in_the_events_is_known_of_the_row_alone(tmp_path: Path) 
     store.close()
 
 
+def test_a_form_that_is_hidden_altogether_is_not_compared() -> None:
+    result = '(receipt :seq 2 :at "2026-11-24T00:00:42.831+00:00" :id "a" :status "ok" :ms 1)'
+    row = dict.fromkeys(COLUMNS, "") | {
+        "session": "s",
+        "ts": "2026-11-24T00:00:42.830+00:00",
+        "duration_ms": 1,
+    }
+    assert differences(row, result, '(call :seq 1 :id "a" :form "[secret]")') == []
+    assert differences(row, result, '(call :seq 1 :id "a" :form "no form")') == ["form"]
+
+
 # A row that says otherwise is found
 
 
