@@ -1,11 +1,13 @@
-"""How often a step waits for the disk, alone and with many sessions in one process and one store. Prints an
-Org table.
+"""How often a step waits for the disk, alone and with many sessions in one process and one store, and what
+several processes do in one store. Prints Org tables.
 
 python tests/bench/commits.py [--sessions 1 10 50] [--steps 20] [--rounds 3]
+python tests/bench/commits.py --processes 1 2 --sessions 25 --steps 100
 The model is a script that answers after 2 ms with a call of echo; so what is measured is the loop, the door
 and the store. Each row is made in a process of its own. Syncs are all that the process makes of any file, by
 SQLite (a file layer counts them) and beside it, with the beginning and the end of each run; they are counted
 in a round that is not timed. The floor is one row and one synced commit, by apsw, in the same process.
+Processes begin at the same time; they share a store, and then each has its own.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +39,7 @@ HEADS = (
 )
 
 
-async def story(root: Path, sessions: int, steps: int) -> dict[str, float]:
+async def story(root: Path, sessions: int, steps: int, begin: Callable[[], object]) -> dict[str, float]:
     from quoth import AsyncAgent
     from quoth.agent.run.run import RunLimits
     from quoth.neuro.backends.scripted import ScriptedBackend
@@ -79,9 +82,10 @@ async def story(root: Path, sessions: int, steps: int) -> dict[str, float]:
                 await asyncio.sleep(0.002)
                 stops.append(time.monotonic() - before - 0.002)
 
-        await one(agent_of("warm"))
+        await one(agent_of(f"warm-{os.getpid()}"))
         ends.clear()
-        agents = [agent_of(f"s{number}") for number in range(sessions)]
+        agents = [agent_of(f"s{number}-{os.getpid()}") for number in range(sessions)]
+        begin()
         watching = asyncio.create_task(watch())
         SYNCS[0], cpu, began = 0, time.process_time(), time.monotonic()
         await asyncio.gather(*map(one, agents))
@@ -94,7 +98,7 @@ async def story(root: Path, sessions: int, steps: int) -> dict[str, float]:
             "fair": (min(ends) - began) / (max(ends) - began),
         }
         watching.cancel()
-        held.execute("CREATE TABLE floor (text TEXT)")
+        held.execute("CREATE TABLE IF NOT EXISTS floor (text TEXT)")
         began = time.monotonic()
         for _ in range(200):
             held.execute("INSERT INTO floor VALUES ('a line of a hundred characters or so')")
@@ -133,16 +137,60 @@ def count_syncs() -> None:
     apsw.Connection = Connection  # type: ignore[misc]
 
 
-def one(sessions: int, steps: int, counting: bool) -> dict[str, float]:
+def one(folder: Path, sessions: int, steps: int, how: str) -> dict[str, float]:
+    os.environ["QUOTH_STATE"], os.environ["QUOTH_CONFIG"] = f"{folder}/state", f"{folder}/config"
+    (folder / "home").mkdir(exist_ok=True)
+    if how == "counted":
+        count_syncs()
+
+    def begin() -> None:
+        if how == "beside":
+            print("ready", flush=True)
+            sys.stdin.readline()
+
+    return asyncio.run(story(folder / "home", sessions, steps, begin))
+
+
+def together(processes: int, stores: int, here: list[str]) -> tuple[float, float]:
+    """Steps a second of processes that share so many stores, and ms of CPU a step."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DISK")) as folder:
-        os.environ["QUOTH_STATE"], os.environ["QUOTH_CONFIG"] = f"{folder}/state", f"{folder}/config"
-        Path(folder, "home").mkdir()
-        if counting:
-            count_syncs()
-        return asyncio.run(story(Path(folder, "home"), sessions, steps))
+        children = []
+        for number in range(processes):
+            own = Path(folder, str(number % stores))
+            own.mkdir(exist_ok=True)
+            words = [*here, "--folder", str(own), "--one", "beside"]
+            children.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("\n")
+            child.stdin.flush()
+        found = [json.loads(child.communicate()[0]) for child in children]
+    return sum(1e3 / one["wall"] for one in found), statistics.mean(one["cpu"] for one in found)
 
 
-def spread(values: list[float]) -> str:
+def show_together(given: argparse.Namespace) -> None:
+    print("| processes | stores | sessions each | steps a second together | ms CPU a step |")
+    print("|---+---+---+---+---|")
+    for processes in given.processes:
+        for stores in sorted({1, processes}):
+            here = [
+                sys.executable,
+                __file__,
+                "--sessions",
+                str(given.sessions[0]),
+                "--steps",
+                str(given.steps),
+            ]
+            found = [together(processes, stores, here) for _ in range(given.rounds)]
+            rates, used = zip(*found, strict=True)
+            rate = f"{statistics.median(rates):.0f} ({min(rates):.0f}–{max(rates):.0f})"
+            print(f"| {processes} | {stores} | {given.sessions[0]} | {rate} | {spread(used)} |", flush=True)
+
+
+def spread(values: Sequence[float]) -> str:
     """The median, the lowest and the highest."""
     return f"{statistics.median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
 
@@ -152,18 +200,25 @@ def main() -> None:
     options.add_argument("--sessions", type=int, nargs="+", default=[1, 10, 50])
     options.add_argument("--steps", type=int, default=20)
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--one", choices=("counted", "timed"), help=argparse.SUPPRESS)
+    options.add_argument("--processes", type=int, nargs="+", help="how many at once, in one store or more")
+    options.add_argument("--one", choices=("counted", "timed", "beside"), help=argparse.SUPPRESS)
+    options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.one:
-        print(json.dumps(one(given.sessions[0], given.steps, given.one == "counted")))
+        print(json.dumps(one(given.folder, given.sessions[0], given.steps, given.one)))
+        return
+    if given.processes:
+        show_together(given)
         return
     print(f"| {' | '.join(HEADS)} |\n|{'+'.join('---' for _ in HEADS)}|", flush=True)
     for sessions in given.sessions:
         here = [sys.executable, __file__, "--sessions", str(sessions), "--steps", str(given.steps), "--one"]
-        runs = [
-            json.loads(subprocess.run([*here, how], stdout=subprocess.PIPE, check=True).stdout)
-            for how in ["counted", *["timed"] * given.rounds]
-        ]
+        runs = []
+        for how in ["counted", *["timed"] * given.rounds]:
+            with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DISK")) as folder:
+                words = [*here, how, "--folder", folder]
+                done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+            runs.append(json.loads(done.stdout))
         timed = [spread([run[name] for run in runs[1:]]) for name in ("cpu", "wall", "floor", "stop", "fair")]
         print(f"| {sessions} | {runs[0]['syncs']:.2f} | {' | '.join(timed)} |", flush=True)
 

@@ -80,6 +80,13 @@ OLDER = "is of an older quoth and must be brought up to date"
 BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
+def _wait(tries: int) -> bool:
+    """Wait a little for another process that writes, and whether to try again. SQLite's own waiting begins
+    with a millisecond, which is longer than a transaction of ours, and soon takes a hundred."""
+    time.sleep(min(tries + 1, 50) / 10_000)
+    return tries < BUSY_MS / 5
+
+
 class Store:
     """An open store. Each write is one transaction; threads take turns. A text ``looking`` opens it
     read-only: it is the reason, for error messages, why it cannot be written.
@@ -151,7 +158,7 @@ class Store:
                 if beside.exists():
                     private_file(beside)
         self._db = apsw.Connection(str(path))
-        self._db.set_busy_timeout(BUSY_MS)
+        self._db.set_busy_handler(_wait)
         self._write_ahead()
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA secure_delete = ON")  # the true forms of calls that were decided

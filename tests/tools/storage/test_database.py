@@ -20,6 +20,7 @@ from words import Spy, complaint, gateway, tool
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.history.audit import COLUMNS, StoreAudit
+from quoth.tools.storage import database
 from quoth.tools.storage.database import FULL, MIGRATIONS, Store
 from quoth.tools.storage.paths import state_dir, store_path
 
@@ -142,6 +143,32 @@ def test_two_connections_and_many_threads_write_one_file(tmp_path: Path) -> None
     assert len(StoreAudit(lambda: stores[0]).rows()) == 60
     for store in stores:
         store.close()
+
+
+def test_a_writer_waits_for_another_process_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "store.db")
+    other = apsw.Connection(str(tmp_path / "store.db"))
+    other.execute("BEGIN IMMEDIATE")
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 60:
+            other.execute("COMMIT")
+
+    monkeypatch.setattr(database, "time", SimpleNamespace(sleep=wait))
+    store.execute("CREATE TABLE notes (text TEXT)")
+    assert len(waited) == 60
+    assert waited[0] < 0.001
+    assert max(waited) <= 0.005
+    other.execute("BEGIN IMMEDIATE")
+    told = complaint(StoreError, lambda: store.execute("DELETE FROM notes"))
+    assert "another process keeps it locked" in told
+    assert 9 < sum(waited[60:]) < 11
+    other.execute("COMMIT")
+    store.execute("DELETE FROM notes")
 
 
 def test_a_store_is_opened_only_when_there_is_a_row(tmp_path: Path) -> None:
