@@ -215,12 +215,13 @@ HEADS = (
     "last tenth",
     "raw httpx = 1",
     "KB a step",
+    "peak, MB",
 )
 
 
 def one(name: str, url: str, steps: int) -> dict[str, float]:
     """One run in this process: seconds of CPU, of that in the system, milliseconds a step in its first and
-    last tenth, and by how many KB the peak of memory grew."""
+    last tenth, and by how many KB the peak of memory grew, and to how many."""
     ticks: list[float] = []
     client = CLIENTS[name]
     assert client(f"{url}/warm{os.getpid()}/{WARM}/v1", WARM, lambda: None) == DONE
@@ -238,6 +239,7 @@ def one(name: str, url: str, steps: int) -> dict[str, float]:
         "first": (ticks[tenth] - ticks[0]) / tenth * 1e3,
         "last": (ticks[-1] - ticks[-1 - tenth]) / tenth * 1e3,
         "memory": after.ru_maxrss - memory,
+        "peak": after.ru_maxrss,
     }
 
 
@@ -290,6 +292,7 @@ def row(name: str, steps: int, runs: list[dict[str, float]], raw: list[dict[str,
         spread([run["last"] for run in runs]),
         spread(ratios) if ratios else "-",
         spread([run["memory"] / steps for run in runs], 1),
+        spread([run["peak"] / 1024 for run in runs], 0),
     ]
     return f"| {name} | {steps} | {' | '.join(cells)} |"
 
