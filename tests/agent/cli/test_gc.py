@@ -141,6 +141,8 @@ def test_nothing_is_removed_unasked(here: Path, store: Store) -> None:
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.endswith("Remove 1 session and 0 lock files? Say so with --yes.\n")
     assert len(names(store)) == 3
+    early = quoth("gc", "--days", "9" * 20, cwd=here)  # from before there were computers
+    assert (early.code, early.err.endswith("There is nothing to remove.\n")) == (0, True)
     inside = quoth("gc", "--yes", cwd=here, env={"QUOTH_INSIDE": "1"})
     assert inside.err == "quoth: A program that a tool runs cannot remove sessions.\n"
     removed = json.loads(quoth("gc", "--yes", "--json", cwd=here).out)
