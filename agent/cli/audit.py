@@ -96,9 +96,10 @@ def _filters(options: AuditOptions) -> dict[str, str]:
 def _last(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or int(text) < 1:
+    many = int(text.lstrip("0")[:18] or 0) if text.isdecimal() else 0  # no trail has more rows
+    if many < 1:
         raise UsageError(f"--last takes a whole number from 1, not {text}.")
-    return int(text)
+    return many
 
 
 def time_since(text: str) -> str:

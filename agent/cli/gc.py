@@ -42,7 +42,7 @@ def gc(options: GcOptions) -> int:
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot remove sessions.")
-    since = time.time() - options.days * 86_400
+    since = time.time() - min(options.days * 86_400, int(time.time()))  # nothing is from before 1970
     before = datetime.fromtimestamp(since, UTC).isoformat(timespec="milliseconds")
     with open_store(options) as store:
         old = [] if store is None else old_sessions(store, before)

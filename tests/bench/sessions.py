@@ -3,22 +3,24 @@ Prints an Org table of the CPU time of each command.
 
 python tests/bench/sessions.py [--sessions 10000] [--rows 1000000] [--steps 200 1000 5000] [--rounds 3]
 The store is made once: one real run, copied with other names and times, and one long run for each length.
-The audit has rows of 200 tools, in a whole chain, about a hundred for each session. ``resume cut5000`` goes
-on with a copy that lacks what came after its last receipt, as after a kill. The floor is ``quoth read`` of a
-text without a call: a process that is started, imports the command and prints.
+The audit has rows of 200 tools, in a whole chain, about a hundred for each session, each with the two events
+of its call. ``resume cut5000`` goes on with a copy that lacks what came after its last receipt, as after
+a kill. The floor is ``quoth read`` of a text without a call: a process that is started, imports the command
+and prints.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import re
 import secrets
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +28,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
+TOOLS = 200
 COPIED = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
 QUOTH = [sys.executable, "-m", "quoth"]
+# The peak of a process begins with that of the one which started it, so that a small one starts the command.
+SMALL = [
+    *(sys.executable, "-I", "-S", "-c"),
+    """if True:
+    import os, sys, time
+    tell = int(sys.argv[1])
+    os.set_inheritable(tell, False)
+    begun = time.perf_counter()
+    child = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+    _, status, used = os.wait4(child, 0)
+    wall, cpu = time.perf_counter() - begun, used.ru_utime + used.ru_stime
+    os.write(tell, f"{os.waitstatus_to_exitcode(status)} {cpu} {wall} {used.ru_maxrss}".encode())
+    """,
+]
 
 
 def scripted(steps: int) -> Any:
@@ -52,6 +69,7 @@ def run(work: Path, session: str, steps: int) -> None:
 def fill(work: Path, sessions: int, rows: int, steps: list[int]) -> None:
     """The store: ``sessions`` runs of two steps, every tenth a person's single call, and the long ones."""
     from quoth import Agent
+    from quoth.tools.history.audit import StoreAudit
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
@@ -65,9 +83,12 @@ def fill(work: Path, sessions: int, rows: int, steps: list[int]) -> None:
         "CREATE TRIGGER keep BEFORE DELETE ON checkpoints BEGIN INSERT INTO kept"
         " VALUES (old.session, old.run, old.seq, old.digest, old.format, old.data); END"
     )
+    audit = StoreAudit(lambda: store)
     with store.transaction():
-        said = {one: copied(first, store, one, sessions) for one in range(sessions)}
-        fill_audit(first, store, said, rows)
+        for one in range(sessions):
+            mine = range(rows * one // sessions, rows * (one + 1) // sessions)
+            for row in copied(first, store, one, sessions, [(row, at(row, rows)) for row in mine]):
+                audit.write(row)
     first.close()
     store.close()
     run(work, "short", 2)
@@ -75,19 +96,57 @@ def fill(work: Path, sessions: int, rows: int, steps: list[int]) -> None:
         run(work, f"long{total}", total)
 
 
-def copied(first: Store, store: Store, one: int, of: int) -> str:
-    """Copy a session with the name and time of this number; the digest of its last receipt."""
-    from quoth.tools.history.event import digest_of
+def copied(
+    first: Store, store: Store, one: int, of: int, calls: Sequence[tuple[int, str]]
+) -> Iterator[dict[str, Any]]:
+    """Copy a session with the name and time of this number. In place of its last call it has these, each
+    with its number and time; gives their rows of the audit."""
+    from quoth.tools.history.audit import STORED
+    from quoth.tools.history.event import digest_of, with_marks
+    from quoth.tools.history.references import digest_of_texts
 
-    before, receipt, now = "", "", at(one, of)
-    events = first.execute(f"SELECT {COPIED} FROM events WHERE session = ?", (kind(one),))
+    insert = f"INSERT INTO events ({COPIED}) VALUES ({', '.join('?' * len(COPIED.split(', ')))})"
+    digests = [""]
+
+    def add(now: str, run: str, what: str, parent: int, key: str, said: str, status: str) -> None:
+        seq = len(digests)
+        form = with_marks(what, seq, now, run, parent, key, said)
+        digests.append(digest_of(digests[-1], form))
+        store.execute(insert, (name(one), seq, now, run, what, parent, key, form, None, digests[-1], status))
+
+    sql = f"SELECT {', '.join(STORED)} FROM audit WHERE session = ? ORDER BY seq DESC LIMIT 1"
+    row = dict(zip(STORED, first.execute(sql, (kind(one),))[0], strict=True))
+    events = first.execute(f"SELECT {COPIED} FROM events WHERE session = ? ORDER BY seq", (kind(one),))
+    asked = ""
     for _, seq, then, run, what, parent, key, form, _, _, status in events:
-        form = form.replace(then, now, 1)
-        before = digest_of(before, form)
-        receipt = before if what == "receipt" else receipt
-        values = (name(one), seq, now, run, what, parent, key, form, None, before, status)
-        store.execute(f"INSERT INTO events ({COPIED}) VALUES ({', '.join('?' * len(values))})", values)
-    return receipt
+        said = form.removeprefix(with_marks(what, seq, then, run, parent, key, "")[:-1])[:-1]
+        if not calls or seq not in (row["event"] - 1, row["event"]):
+            above = parent + len(digests) - seq if parent > row["event"] else parent  # later by those calls
+            add(at(one, of), run, what, above, key, said, status)
+        elif what == "call":
+            asked, replied = said, parent
+        else:
+            for number, now in calls:
+                id, tool = f"a{number:09x}", f"tool-{number % TOOLS}"
+                own = f"{key}.{number}" if run else id
+                text = asked.replace(row["id"], id).replace("(echo ", f"({tool} ")
+                add(now, run, "call", replied, own, text, "")
+                text_of_result = re.sub(" :ms [0-9]+( :began [0-9]+)?", " :ms 0", said.replace(row["id"], id))
+                add(now, run, what, len(digests) - 1, own, text_of_result, status)
+                called = text[text.index(f"({tool} ") : text.index(")") + 1]
+                yield row | {
+                    "id": id,
+                    "ts": now,
+                    "session": name(one),
+                    "tool": tool,
+                    "digest": hashlib.sha256(called.encode()).hexdigest(),
+                    "duration_ms": 0,
+                    "side_effects": (),
+                    "event": len(digests) - 1,
+                    "event_digest": digests[-1],
+                    "said": digest_of_texts(called, ""),
+                    "told_there": True,
+                }
 
 
 def kind(one: int) -> str:
@@ -103,20 +162,6 @@ def at(one: int, of: int) -> str:
     """A time in the last three hundred days, the later the higher the number."""
     ago = timedelta(days=300) * (of - one) / of
     return (datetime.now(UTC) - ago).isoformat(timespec="milliseconds")
-
-
-def fill_audit(first: Store, store: Store, said: dict[int, str], rows: int) -> None:
-    """Rows in a whole chain, each with the last receipt of a session, those of a session together."""
-    from quoth.tools.history.audit import STORED, StoreAudit
-
-    found = first.execute(f"SELECT {', '.join(STORED)} FROM audit ORDER BY seq")
-    last = {row["session"]: row for row in (dict(zip(STORED, values, strict=True)) for values in found)}
-    audit = StoreAudit(lambda: store)
-    for row in range(rows):
-        one = row * len(said) // rows
-        own = {"id": f"a{row:09x}", "ts": at(row, rows), "session": name(one), "told_there": True}
-        own |= {"tool": f"tool-{row % 200}", "side_effects": (), "event_digest": said[one]}
-        audit.write(last[kind(one)] | own)
 
 
 def cut(work: Path, long: str, name: str) -> None:
@@ -139,17 +184,20 @@ def cut(work: Path, long: str, name: str) -> None:
 
 def cost(words: list[str], work: Path, said: str = "") -> tuple[float, float, float, int]:
     """Seconds of CPU and of wall time, MB of memory at most, and the lines of one command."""
-    started = time.perf_counter()
-    with subprocess.Popen([*QUOTH, *words], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    told, tell = os.pipe()
+    command = [*SMALL, str(tell), *QUOTH, *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=work, stdin=pipe, stdout=pipe, pass_fds=[tell]) as child:
+        os.close(tell)
         assert child.stdin is not None
         assert child.stdout is not None
         child.stdin.write(said.encode())
         child.stdin.close()
         lines = sum(1 for _ in child.stdout)
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode in (0, 1, 2), (words, child.returncode)
-    return used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss / 1024, lines
+    with open(told) as answer:
+        status, cpu, wall, memory = map(float, answer.read().split())
+    assert status in (0, 1, 2), (words, status)
+    return cpu, wall, memory / 1024, lines
 
 
 def spread(values: Sequence[float]) -> str:

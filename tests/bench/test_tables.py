@@ -4,6 +4,7 @@ finds its place."""
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -81,3 +82,14 @@ def test_what_must_be_fetched_first_is_said(tables: ModuleType, monkeypatch: pyt
         "--at-once",
         "12",
     ]
+
+
+def test_a_reader_who_has_enough_ends_the_list_without_a_word() -> None:
+    command = [sys.executable, "-m", "tests.bench", "--list"]
+    with subprocess.Popen(
+        command, cwd=HERE.parents[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""

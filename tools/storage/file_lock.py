@@ -69,7 +69,8 @@ def sweep(before: float, *, dry: bool = False) -> int:
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                if os.fstat(lock).st_mtime < before and _taken(lock, fcntl.LOCK_EX):
+                old = os.fstat(lock).st_mtime < before
+                if old and _taken(lock, fcntl.LOCK_EX) and _is_at(lock, path):  # not another's by now
                     count += 1
                     if not dry:
                         path.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,8 @@ def test_nothing_is_removed_unasked(here: Path, store: Store) -> None:
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.endswith("Remove 1 session and 0 lock files? Say so with --yes.\n")
     assert len(names(store)) == 3
+    early = quoth("gc", "--days", "9" * 20, cwd=here)  # from before there were computers
+    assert (early.code, early.err.endswith("There is nothing to remove.\n")) == (0, True)
     inside = quoth("gc", "--yes", cwd=here, env={"QUOTH_INSIDE": "1"})
     assert inside.err == "quoth: A program that a tool runs cannot remove sessions.\n"
     removed = json.loads(quoth("gc", "--yes", "--json", cwd=here).out)
@@ -178,4 +181,23 @@ def test_a_lock_whose_file_was_swept_away_is_taken_anew(monkeypatch: pytest.Monk
     monkeypatch.setattr(file_lock, "_taken_within", late)
     with hold("a", "no"):
         assert swept == [1]
+        assert is_held("a")
+
+
+def test_two_that_sweep_at_once_leave_a_lock_that_was_made_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hold("a", "no"):
+        pass
+    from quoth.tools.storage import file_lock
+
+    taken = file_lock._taken
+    with ExitStack() as meanwhile:
+
+        def late(lock: int, how: int) -> bool:
+            monkeypatch.setattr(file_lock, "_taken", taken)
+            assert sweep(2**40) == 1
+            meanwhile.enter_context(hold("a", "no"))
+            return taken(lock, how)
+
+        monkeypatch.setattr(file_lock, "_taken", late)
+        assert sweep(2**40) == 0
         assert is_held("a")
