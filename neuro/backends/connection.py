@@ -212,15 +212,20 @@ class _Line(asyncio.Protocol):
             self._check("peer closed connection without sending complete message body")
             await self._more()
         data = b"".join(self._pieces)
+        self._forget()
+        return data
+
+    def _forget(self) -> None:
+        """What has come was read, or is not wanted: hear what comes next."""
         self._pieces.clear()
         if self._unread > 2 * PIECE:
             self._transport.resume_reading()
         self._unread = 0
-        return data
 
     async def read(self) -> None:
         """End a request, perhaps before its reply ends."""
         self._since = time.monotonic()
+        self._forget()
         if not (self._ended and self._lasts) or self._over:
             await self.aclose()
 

@@ -16,7 +16,7 @@ from loopback import Server, Sleeps, loopback, said
 from server_speech import OPENAI
 
 from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.connection import _Line
+from quoth.neuro.backends.connection import Connection, _Line
 from quoth.neuro.backends.messages import PIECE, Messages
 from quoth.neuro.backends.pool import join
 from quoth.tools.storage import addresses
@@ -157,14 +157,36 @@ async def test_a_reply_is_read_however_its_end_is_told(how: str, size: int) -> N
     def answer(caller: socket.socket) -> None:
         caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         caller.recv(65536)
-        for place in range(0, len(whole), size):
-            caller.sendall(whole[place : place + size])
+        with suppress(OSError):  # who heard more than was asked does not listen on
+            for place in range(0, len(whole), size):
+                caller.sendall(whole[place : place + size])
 
-    with raw(answer, 2) as port:
+    closed = threading.Semaphore(0)
+    with raw(answer, 2, closed) as port:
         backend = OPENAI.backend(f"http://127.0.0.1:{port}/v1", retries=0)
         for _ in range(2):  # the second on another connection, whatever was left of the first
             assert (await backend.complete(said("hi"))).text == "hello"
+            closed.acquire(timeout=20)
         await backend.aclose()
+
+
+async def test_a_long_reply_that_nobody_reads_leaves_a_connection_that_hears() -> None:
+    def answer(caller: socket.socket) -> None:
+        caller.recv(65536)
+        caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n")
+        caller.recv(65536)
+        caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+
+    with raw(answer) as port:
+        connection = Connection(None, 60)
+        request = httpx.Request("POST", f"http://127.0.0.1:{port}/", content=b"")
+        async with asyncio.timeout(20):
+            reply = await connection.handle_async_request(request)
+            assert connection._line is not None
+            connection._line.data_received(b"x" * 200_000)  # as it may come, all at once
+            await reply.aclose()
+            assert await (await connection.handle_async_request(request)).aread() == b"hi"
+        await connection.aclose()
 
 
 @pytest.mark.parametrize(
