@@ -21,6 +21,14 @@ from pathlib import Path
 
 PYTHON = sys.executable
 QUOTH = str(Path(PYTHON).with_name("quoth"))
+FIRST_RUN = """
+import tempfile
+from quoth import Agent, ScriptedBackend
+with tempfile.TemporaryDirectory() as folder:
+    model = ScriptedBackend(['(echo :text "x")', "Done."])
+    with Agent(workspace=folder, model=model) as agent:
+        assert agent.run("Echo.").status == "done"
+"""
 COMMANDS = {
     "python -c pass": [PYTHON, "-c", "pass"],
     "python -c 'import pydantic'": [PYTHON, "-c", "import pydantic"],
@@ -28,6 +36,7 @@ COMMANDS = {
     "quoth --help": [QUOTH, "--help"],
     "quoth tools": [QUOTH, "tools"],
     "quoth call '(echo :text \"x\")'": [QUOTH, "call", '(echo :text "x")'],
+    "an agent in Python, to the end of its first run": [PYTHON, "-c", FIRST_RUN],
 }
 
 PROMPTS = {"quoth, the REPL": ([QUOTH, "--model", "scripted:none.txt"], b"quoth>")}
