@@ -21,7 +21,7 @@ class Offers:
 
     def __init__(self, policy: RulesPolicy) -> None:
         self._policy = policy
-        self._offered: dict[tuple[str, Route, bool], ToolTable] = {}
+        self._offered: dict[tuple[str, Route, bool], tuple[ToolTable, int]] = {}  # and the changes until then
 
     def table(
         self,
@@ -34,11 +34,13 @@ class Offers:
         """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
         of a chat, whatever the arguments; and what its model was not shown ``before``."""
         programs = dialect.name == RUN.name
-        kind = (user, route, programs)
-        made = self._offered.get(kind)
-        if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
+        kind, changes = (user, route, programs), table.whole.changes
+        made, known = self._offered.get(kind, (None, 0))
+        # There is one for all runs, so that it is searched quickly, until a tool is made or replaced.
+        if made is None or made.whole is not table.whole or known != changes:
             routes = ways(table, self._policy, user, route, programs=programs)
             if len(self._offered) >= MOST_OFFERED:  # a chat may have any number of speakers
                 self._offered.clear()
-            made = self._offered[kind] = offered(table, self._policy, user, routes)
+            made = offered(table, self._policy, user, routes)
+            self._offered[kind] = made, changes
         return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))

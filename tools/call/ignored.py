@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,23 @@ SECONDS, ALL_SECONDS = 0.2, 2.0  # for one name, and for all that take long: suc
 _ANYWHERE = "^(?:.+/)?"  # how a pattern begins that names what is at any depth
 _END = "(?:/|$)"
 _REPEATS = re.compile(r"(?<!\\)[+*]")
+_CLASS = r"\[:[a-z]{5,6}:\]"
+_SETS = re.compile(rf"\\.|\[[!^]?\]?(?:{_CLASS}|[^\]]){{1,50}}\]")  # a longer one is no honest set
+_CLASSES = {
+    "[:alnum:]": "a-zA-Z0-9",
+    "[:alpha:]": "a-zA-Z",
+    "[:blank:]": " \t",
+    "[:digit:]": "0-9",
+    "[:graph:]": '"-~!',  # an exclamation mark at the beginning would turn the set round
+    "[:lower:]": "a-z",
+    "[:print:]": " -~",
+    "[:punct:]": ":-@[-`{-~!-.",
+    "[:space:]": " \t-\r",
+    "[:upper:]": "A-Z",
+    "[:xdigit:]": "0-9A-Fa-f",
+}
+# Of a set such as [[a] Python says that it may mean something else one day.
+warnings.filterwarnings("ignore", "Possible (nested )?set", FutureWarning, re.escape(__name__))
 
 
 @dataclass
@@ -187,10 +205,18 @@ def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:
 
     for line in lines:
         with contextlib.suppress(ValueError, re.error, RecursionError):
-            text, out = GitIgnoreSpecPattern.pattern_to_regex(line)
+            text, out = GitIgnoreSpecPattern.pattern_to_regex(
+                _SETS.sub(_spelt_out, line) if "[:" in line else line
+            )
             if text is not None and out is not None:
                 re.compile(whole := _whole(text))
                 yield _Pattern(whole, out)
+
+
+def _spelt_out(found: re.Match[str]) -> str:
+    """A set of characters with those of its classes, which pathspec does not know."""
+    first, rest = found[0][0], found[0][1:]
+    return first + re.sub(_CLASS, lambda one: _CLASSES.get(one[0], one[0]), rest)
 
 
 def _whole(pattern: str) -> str:

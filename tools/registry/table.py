@@ -40,6 +40,7 @@ class ToolTable:
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
         self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each tool that is not everybody's
         self.hidden: frozenset[str] = frozenset()
+        self.changes = 0  # how often it was changed
         self._whole: ToolTable | None = None  # that this one was made of by ``hiding``
         for tool in tools:
             self.register(tool)
@@ -135,6 +136,7 @@ class ToolTable:
         """What was derived of these tools, and of the table they are hidden in, is no longer true."""
         self._forget()
         self.whole._forget()
+        self.whole.changes += 1
 
     def get(self, name: str) -> CognitiveTool:
         """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""

@@ -188,6 +188,19 @@ async def test_a_tool_that_is_made_is_in_the_belt_at_once(
     assert "double" in asked(repl)
 
 
+async def test_a_tool_that_is_made_is_in_the_belt_unless_the_rules_deny_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files(tmp_path, {"policy.hy": "(deny (send-message)) (deny (treble))"})
+    policy, double = tmp_path / "policy.hy", DOUBLE.replace("FACTOR", "2")
+    async with AsyncAgent(workspace=tmp_path, model=scripted("Heard."), session="s1", policy=policy) as agent:
+        before = await said(Repl(agent), capsys, ",belt")
+        after = await said(Repl(agent), capsys, double, double.replace("double", "treble"), ",belt")
+    assert "- send-message:" not in before
+    assert "\n- double: Double." in after
+    assert "- treble:" not in after
+
+
 async def test_a_tool_may_be_made_again_here_but_not_one_that_ships(
     repl: Repl, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from words import files
+from words import files, quoth
 
 from quoth.agent.run.surroundings import list_files
 from quoth.tools.call import ignored as module
@@ -65,6 +65,39 @@ def test_the_same_is_left_out_as_by_git(tmp_path: Path, seed: int) -> None:
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     found = [file.relative_to(tmp_path).as_posix() for file in files_below(tmp_path, Ignored(tmp_path))]
     assert sorted(found) == sorted(filter(None, done.stdout.split("\0")))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("[[:digit:]]*", "x[[:alpha:]_]", "[![:upper:]]1", "[[:punct:]]*", "[[:space:]a]*", "[[:graph:]]1"),
+        *(
+            "[:alpha:]1",
+            "\\[[:alpha:]]",
+            "[^[:lower:]]*",
+            "[[:xdigit:]]1",
+            "[[:other:]]1",
+            "[[a]1",
+            "[a&&b]1",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # pytest forgets the module's own filter
+def test_sets_of_characters_are_those_of_git(tmp_path: Path, pattern: str) -> None:
+    names = ["1", "a1", "A1", "h1", "g1", "z1", "x_", "xa", "x1", "-1", "~1", " 1", "[a", "[a]", "&1", ":1"]
+    files(tmp_path, {**dict.fromkeys(names, ""), ".gitignore": f"{pattern}\n"})
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    command = ["git", "-c", "core.excludesFile=", "ls-files", "-o", "--exclude-standard", "-z"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    found = [file.name for file in files_below(tmp_path, Ignored(tmp_path))]
+    assert sorted(found) == sorted(filter(None, done.stdout.split("\0")))
+
+
+def test_of_an_odd_set_nobody_is_warned(tmp_path: Path) -> None:
+    files(tmp_path, {"a": "", "b": "", ".gitignore": "[[a]\n"})
+    assert quoth("call", "(list-files)", cwd=tmp_path).err == (
+        "quoth: Left out: 1 file named in .gitignore; :all True shows all.\n"
+    )
 
 
 def test_a_repository_within_another_has_its_own_rules(tmp_path: Path) -> None:
