@@ -104,9 +104,8 @@ def sessions(options: SessionsOptions) -> int:
     faults: dict[str, None] = {}
     with open_store(options) as store:
         outline = None if store is None else Outline(lambda: store)
-        rows = outline.sessions(every=options.all) if outline else []
-        count = len(rows) if options.all else LATEST
-        listed = rows[-(options.last or count) :]
+        wanted = options.last or (None if options.all else LATEST)
+        listed, count = outline.latest(wanted, every=options.all) if outline else ([], 0)
         found = summaries(store, listed, faults) if store is not None else iter(())
         if options.json:
             print_json([one.to_json() for one in found])
@@ -114,14 +113,14 @@ def sessions(options: SessionsOptions) -> int:
             width = max((len(row.session) for row in listed), default=0)
             for one in found:
                 print_line(summary_line(one, width))
-        some = bool(rows or (outline and outline.sessions(1)))
+        some = bool(listed or (outline and outline.sessions(1)))
     for fault in faults:
         complain(f"{fault} It is left out.")
-    if not rows and not options.json:
+    if not listed and not options.json:
         more = " --all shows those of single calls." if some else ""
         complain(f"There is no session{' with a run' if some else ''} in this workspace.{more}")
-    if len(listed) < len(rows) and not options.last:
-        complain(f"These are the latest {len(listed)} of {len(rows)}; --all shows every one.")
+    if len(listed) < count and not options.last:
+        complain(f"These are the latest {len(listed)} of {count}; --all shows every one.")
     return DONE
 
 

@@ -165,12 +165,12 @@ def sessions(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.index import summaries
     from quoth.agent.session.render import summary_line
 
-    rows = repl.agent.transcript.outline.sessions(every=False)
-    found = [one for one in summaries(repl.agent.store, rows[-LATEST:]) if one.runs]
+    rows, count = repl.agent.transcript.outline.latest(LATEST, every=False)
+    found = [one for one in summaries(repl.agent.store, rows) if one.runs]
     width = max((len(one.id) for one in found), default=0)
     repl.tell("\n".join(summary_line(one, width) for one in found) or "There is no session with a run yet.")
-    if len(rows) > LATEST:
-        repl.tell(f"These are the latest; quoth sessions --all shows all {len(rows)}.")
+    if count > LATEST:
+        repl.tell(f"These are the latest; quoth sessions --all shows all {count}.")
 
 
 def log(repl: Interpreter, rest: str) -> None:

@@ -40,7 +40,14 @@ _HAS_RUN: Final = f"EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session A
 _HAS_FLIGHT: Final = (
     "EXISTS (SELECT 1 FROM events INDEXED BY events_flight WHERE session = e.session AND kind = 'flight')"
 )
-_LATEST: Final = "max(at) DESC, session DESC"
+# The names of all sessions, one look into the table for each, however many events it has.
+_SESSIONS: Final = (
+    "WITH RECURSIVE names(session) AS (SELECT min(session) FROM events UNION ALL SELECT"
+    " (SELECT min(session) FROM events WHERE session > names.session) FROM names WHERE session IS NOT NULL),"
+    " e AS (SELECT session, (SELECT at FROM events WHERE session = names.session ORDER BY seq DESC LIMIT 1)"
+    " AS last FROM names WHERE session IS NOT NULL)"
+)
+_LATEST: Final = "last DESC, session DESC"
 
 
 class Row(NamedTuple):
@@ -69,20 +76,26 @@ class Outline:
     def sessions(self, last: int | None = None, *, every: bool = True) -> list[Row]:
         """The sessions, or the ``last`` of them, ordered by the time of their last event. Not ``every`` one:
         those with a run or a flight, or where a person's call waits."""
-        having = "" if every else f" HAVING {_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS}"
+        return self.latest(last, every=every)[0]
+
+    def latest(self, last: int | None = None, *, every: bool = True) -> tuple[list[Row], int]:
+        """The same, and how many there are in all."""
+        which = "" if every else f" WHERE {_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS}"
         sql = (
-            f"SELECT session, count(*), min(at), max(at) FROM {_marked('e')} GROUP BY session{having}"
-            f" ORDER BY {_LATEST} LIMIT ?"
+            f"{_SESSIONS} SELECT session, (SELECT count(*) FROM {_marked('c')} WHERE c.session = f.session),"
+            " (SELECT at FROM events WHERE session = f.session ORDER BY seq LIMIT 1), last, every"
+            f" FROM (SELECT session, last, count(*) OVER () AS every FROM e{which} ORDER BY {_LATEST}"
+            f" LIMIT ?) AS f ORDER BY {_LATEST}"
         )
         found = self._store().execute(sql, (-1 if last is None else last,))
-        return [Row(*row) for row in reversed(found)]
+        return [Row(*row[:4]) for row in reversed(found)], found[0][4] if found else 0
 
     def waiting(self) -> list[str]:
         """The sessions in which a run or call is unfinished, and perhaps others, the latest last."""
         sql = (
-            f"SELECT session FROM {_marked('e')} GROUP BY session HAVING {_CALL_WAITS}"
+            f"{_SESSIONS} SELECT session FROM e WHERE {_CALL_WAITS}"
             f" OR EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session AND {_OWN_RUN}"
-            f" AND {_STATE} IS NOT 'done') ORDER BY max(at), session"
+            f" AND {_STATE} IS NOT 'done') ORDER BY last, session"
         )
         return [str(name) for (name,) in self._store().execute(sql)]
 
