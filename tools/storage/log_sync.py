@@ -156,6 +156,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 _LOGS: dict[str, LogSync] = {}  # of this process, by path
+os.register_at_fork(after_in_child=_LOGS.clear)  # a fork has no thread but its own
 _LOCK = threading.Lock()
 
 

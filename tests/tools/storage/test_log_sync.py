@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,3 +149,30 @@ def test_many_at_work_wait_a_little_for_each_other() -> None:
     assert sync._pause(asked) == log_sync.LONGEST
     for future, _ in asked:
         future.get_loop().close()
+
+
+FORK = """
+import asyncio, os, sys
+from pathlib import Path
+from quoth.tools.storage.database import Store
+
+async def one(store):
+    with store.transaction(synced=False) as run:
+        run("CREATE TABLE IF NOT EXISTS lines (text TEXT)")
+        run("INSERT INTO lines VALUES ('x')")
+    async with asyncio.timeout(20):
+        await store.on_disk("s")
+
+path = Path(sys.argv[1])
+store = Store(path)
+asyncio.run(one(store))
+if not os.fork():
+    asyncio.run(one(Store(path)))
+    os._exit(7)
+os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_fork_of_a_process_that_syncs_has_a_thread_of_its_own(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FORK, str(tmp_path / "s.sqlite")]
+    assert subprocess.run(words, timeout=60, check=False).returncode == 7
