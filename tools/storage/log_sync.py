@@ -49,19 +49,21 @@ class LogSync:
     async def wait(self, session: str) -> None:
         """Wait until what this process has written to the log by now is on disk. A cancellation is held back
         until then. Raises OSError; after that nothing of this log is known to be on disk any more."""
-        loop, me, cancelled = asyncio.get_running_loop(), asyncio.current_task(), False
-        try:
-            while True:
-                done: asyncio.Future[None] = loop.create_future()
-                self._ask((done, session))
-                try:
-                    return await done
-                except asyncio.CancelledError:
-                    cancelled = True
-        finally:
-            if cancelled and me is not None:
-                me.uncancel()
-                me.cancel()
+        loop, cancelled = asyncio.get_running_loop(), False
+        while True:
+            done: asyncio.Future[None] = loop.create_future()
+            self._ask((done, session))
+            try:
+                await done
+                break
+            except asyncio.CancelledError:
+                cancelled = True
+            except OSError:
+                if not cancelled:
+                    raise
+                break
+        if cancelled:  # raised, not asked for anew: who cancels by a timeout would not know of it
+            raise asyncio.CancelledError
 
     def _ask(self, waiter: _Waiter) -> None:
         with self._lock:

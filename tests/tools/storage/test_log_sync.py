@@ -99,9 +99,10 @@ def test_a_cancellation_waits_for_the_disk(store: Store, disk: Disk) -> None:
 
     async def one() -> None:
         write(store)
-        await store.on_disk()
-        told.append("on disk")
-        await asyncio.sleep(10)
+        try:
+            await store.on_disk()
+        finally:
+            told.append("on disk" if disk.free.is_set() else "too early")
 
     async def story() -> None:
         disk.free.clear()
@@ -115,6 +116,24 @@ def test_a_cancellation_waits_for_the_disk(store: Store, disk: Disk) -> None:
 
     asyncio.run(story())
     assert told == ["on disk"]
+
+
+@pytest.mark.parametrize("error", [None, OSError(errno.EIO, "broken")])
+def test_who_gives_it_a_time_hears_that_it_is_over_and_is_cancelled_no_more(
+    store: Store, disk: Disk, error: OSError | None
+) -> None:
+    disk.error = error
+
+    async def story() -> None:
+        write(store)
+        disk.free.clear()
+        asyncio.get_running_loop().call_later(0.1, disk.free.set)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await store.on_disk()
+        await asyncio.sleep(0)
+
+    asyncio.run(story())
 
 
 def test_after_a_sync_that_failed_nothing_is_said_to_be_on_disk(store: Store, disk: Disk) -> None:
