@@ -6,6 +6,7 @@ Knows signals and Python's garbage collector only. It cannot cover Python's own 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # signal imports half of the library
+import atexit
 import gc
 import os
 import sys
@@ -37,7 +38,10 @@ def main() -> int:
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
         gc.freeze()  # what the process takes with it need not be looked through for garbage once more
     local = sys.modules.get("quoth.neuro.backends.local")
-    if local is not None and local.is_at_work():  # for nobody any more; a person does not wait for it
+    # What is still at work in a thread, a model or the sandbox's own, is so for nobody any more: a person
+    # does not wait for the one, and the other would complain aloud when it finds Python put away.
+    if code == INTERRUPTED or (local is not None and local.is_at_work()):
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
