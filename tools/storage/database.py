@@ -304,8 +304,10 @@ class Store:
             return
         try:
             await self._log.wait(session)
-        except OSError as error:
-            why = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED
+        except (OSError, RuntimeError) as error:
+            why = str(error) if isinstance(error, RuntimeError) else FAILED  # no thread can be started
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                why = FULL
             raise StoreError(f"The store {self.path} could not be used", why) from None
         self._safe = max(self._safe, made)
 

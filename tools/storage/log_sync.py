@@ -69,8 +69,9 @@ class LogSync:
         with self._lock:
             self._asked.put(waiter)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="quoth-sync", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="quoth-sync", daemon=True)
+                thread.start()
+                self._thread = thread  # now, for where there can be no more threads, another may ask later
 
     def end(self) -> None:
         """End the thread, once all that was asked for is done."""
@@ -127,6 +128,9 @@ class LogSync:
         """Sync the log; its file, opened if it was not."""
         if self._failed is None:
             try:
+                if file >= 0 and not os.fstat(file).st_nlink and self._log.exists():
+                    os.close(file)  # while one closed the store and removed it, another has opened it anew
+                    file = -1
                 if file < 0:
                     file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
                     _sync_folder(self._log.parent)  # the log may be new

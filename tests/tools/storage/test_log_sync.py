@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from words import complaint
+from words import Spy, complaint
 
 from quoth.tools.errors import StoreError
 from quoth.tools.storage import log_sync
@@ -143,6 +144,35 @@ def test_after_a_sync_that_failed_nothing_is_said_to_be_on_disk(store: Store, di
         said = complaint(StoreError, lambda: asyncio.run(store.on_disk()))
         assert said == f"The store {store.path} could not be used: {FULL}."
         disk.error = None
+
+
+def test_where_no_thread_can_be_started_the_next_who_waits_is_told(
+    store: Store, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for ever, for the thread that was not there."""
+    with monkeypatch.context() as no_thread:
+        no_thread.setattr(threading.Thread, "start", Spy(RuntimeError("can't start new thread")))
+        write(store)
+        said = complaint(StoreError, lambda: asyncio.run(store.on_disk()))
+        assert said == f"The store {store.path} could not be used: can't start new thread."
+    asyncio.run(asyncio.wait_for(store.on_disk(), 10))
+    assert disk.syncs == 1
+
+
+def test_a_store_that_is_made_anew_syncs_its_own_log(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of the one before is gone, and still open."""
+    synced: list[int] = []
+    monkeypatch.setattr(log_sync, "sync_file", lambda file: synced.append(os.fstat(file).st_ino))
+    write(store)
+    asyncio.run(store.on_disk())
+    for file in Path(store.path).parent.iterdir():
+        file.unlink()
+    new = Store(store.path)
+    new.execute("CREATE TABLE lines (text TEXT)")
+    write(new)
+    asyncio.run(new.on_disk())
+    assert synced[-1] == Path(f"{store.path}-wal").stat().st_ino
+    new.close()
 
 
 def test_two_connections_of_a_process_share_one_thread(store: Store, disk: Disk) -> None:
