@@ -82,7 +82,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
                 call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
             )
             evidence = _evidence(door, state, outcome.note or message, effects)
-            row_told = row | evidence | ({"form": redact(unread[:2000])} if unread else {})
+            row_told = row | evidence | ({"form": redact(encodable(unread[:2000]))} if unread else {})
             record = "receipt"
             logged = door.log.ends(state.tool, call, result, consent, row_told)
             if state.tool is not None and stage != "receipt":

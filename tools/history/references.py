@@ -56,6 +56,8 @@ HIDES: Final = frozenset(
     ("side_effects", "digest", "user", "tool", "policy", "rule", "guard", "gate", "consent", "repairs")
 )
 _MS: Final = timedelta(milliseconds=1)
+# What reading an event raises that somebody has changed: it may say anything.
+UNREADABLE: Final = (TranscriptError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # The events with the result and the call of an audit row, without secrets;
 TOLD: Final = (
     "(SELECT coalesce(shown, form) FROM events WHERE events.session = audit.session AND seq = audit.event)",
@@ -116,7 +118,7 @@ def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[s
     hidden = any(SECRET in text for text in (result, call or "", row["form"], row["message"]))
     try:
         made = row_of(row["session"], result, call)
-    except (TranscriptError, KeyError, TypeError, ValueError):
+    except UNREADABLE:
         return [] if hidden else ["form"]  # all of the form may be hidden
     if made is None:
         return []
@@ -144,7 +146,7 @@ def _says(row: Mapping[str, Any], result: str, call: str | None) -> bool:
             and form.startswith((f"({row['tool']} ", f"({row['tool']})"))
             and (row["digest"] == _sha256(form) or row["digest"] == read_form(form).digest)
         )
-    except (TranscriptError, ValueError):
+    except UNREADABLE:
         return False
 
 
@@ -176,7 +178,7 @@ def row_texts(result: str | None, call: str | None, said: str) -> tuple[str, str
         if digest_of_texts(form, message := kept_text(str(told))) == said:
             return form, message
         return texts_of(result, call)
-    except (TranscriptError, KeyError, TypeError):
+    except UNREADABLE:
         return None
 
 

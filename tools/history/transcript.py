@@ -56,11 +56,13 @@ PAGE, FEW = 200, 8
 
 def _is_marked(event: Event) -> bool:
     """Whether the columns of an event agree with the fields in its form. The fields stand at its beginning
-    and the status is said once, as we write it; a form in which it is otherwise is read."""
+    and the status is said once, as we write it; a form in which it is otherwise is read, and so is a call
+    with a status, for what is said may be an argument."""
     marks = event_form(event.kind, event.seq, event.at, event.run, event.parent, event.key, {})[:-1]
     status = f':status "{event.status}"' if event.status else ""
     count = event.shown.count(":status")
-    if event.shown.startswith(f"{marks} ") and count == bool(status) and status in event.shown:
+    said_once = count == bool(status) and status in event.shown
+    if event.shown.startswith(f"{marks} ") and said_once and not (status and event.kind == "call"):
         return True
     try:
         said = read_event(event.session, event.shown, "")

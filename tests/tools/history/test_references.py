@@ -11,12 +11,13 @@ import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import scripted
+from words import desk, scripted
 
 from quoth import Agent
 from quoth.tools.call.redaction import kept_text
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.event import content_of, event_form, written_form
 from quoth.tools.history.references import texts_of
 from quoth.tools.history.transcript import Transcript
@@ -125,6 +126,64 @@ def test_a_removed_session_with_a_secret_is_no_fault(tmp_path: Path) -> None:
     assert faults(store) == []
     store.execute("UPDATE audit SET message = 'Nothing.' WHERE seq = 1")
     assert faults(store) == ["Row 1 (call x) was changed after it was written."]
+    store.close()
+
+
+def test_a_call_with_half_a_character_has_its_row(ran: Path, store: Store) -> None:
+    with Agent(workspace=ran, session="s", user="ann") as agent:
+        said = agent.call('(echo :text "\ud83d")')
+    assert said.status == "invalid"
+    assert "half of a surrogate pair" in said.message
+    assert told(store)[2] == (r'(echo :text "\ud83d")', said.message)
+    assert faults(store) == []
+
+
+def test_texts_that_were_taken_out_of_a_row_are_missed(ran: Path, store: Store) -> None:
+    """Where the events hide more than the row, or hold no call."""
+    with Agent(workspace=ran, session="s", user="ann") as agent:
+        agent.call("(other")
+    transcript = Transcript(lambda: store)
+    transcript.hide("s", ["pears"])
+    here = desk(store, log=StoreCallLog(transcript))
+    here.pass_through('(other :text "Two pears.")', session="s", user="ann")
+    assert faults(store) == []
+    store.execute("UPDATE audit SET form = '', message = '' WHERE seq > 2")
+    assert faults(store) == [f"Row {seq} (call x) was changed after it was written." for seq in (3, 4)]
+
+
+WRONG = (
+    "99999999999999999999",
+    '"x"',
+    "[1 2]",
+    "nan",
+    '"2026-11-24T00:00:42.831111000"',
+    "(",
+    '{"args" [1]}',
+)
+NAMES = ("at", "id", "status", "value", "ms", "began", "form", "user", "version", "parent")
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_event_that_says_anything_is_a_fault(store: Store, wrong: str) -> None:
+    audit = StoreAudit(lambda: store)
+    events = store.execute("SELECT seq, form FROM events WHERE kind IN ('call', 'receipt')")
+    for seq, text in events:
+        for name in NAMES:
+            new = re.sub(rf' :{name} ("[^"]*"|[\w.]+|\([^)]*\))', rf" :{name} {wrong}", text)
+            store.execute("UPDATE events SET form = ? WHERE seq = ?", (new, seq))
+            assert (f"Event s.{seq} was changed after it was written." in faults(store)) == (new != text)
+            assert len(list(audit.select())) == 2
+        store.execute("UPDATE events SET form = ? WHERE seq = ?", (text, seq))
+
+
+def test_a_status_that_was_given_to_a_call_is_a_fault(tmp_path: Path) -> None:
+    """Its form may hold the same words."""
+    with Agent(workspace=tmp_path, session="s", user="ann") as agent:
+        agent.call('(job :status "ok")')
+    store = Store(store_path(tmp_path))
+    assert faults(store) == []
+    store.execute("UPDATE events SET status = 'ok' WHERE kind = 'call'")
+    assert faults(store) == ["Event s.2 was changed after it was written."]
     store.close()
 
 
