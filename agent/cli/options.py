@@ -144,8 +144,10 @@ class Options:
         "URL",
         "postgresql://…, the memory (default: QUOTH_MEMORY, or that of the workspace)",
     )
-    user: str | None = option("--user", "NAME", "who is asking (default: the login name)")
-    session: str | None = option("--session", "ID", "the session the calls belong to (default: a new one)")
+    user: str | None = option("--user", "NAME", "who is asking (default: the login name)", type=values.a_name)
+    session: str | None = option(
+        "--session", "ID", "the session the calls belong to (default: a new one)", type=values.a_name
+    )
     trace: str | None = option(
         "--trace", "FILE", "append a line of JSON to FILE for each run, turn, request and call"
     )

@@ -9,6 +9,14 @@ import argparse
 import re
 
 
+def a_name(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a command line may hold bytes that are no text
+        raise argparse.ArgumentTypeError(f"UTF-8 text is needed, not {text!a}") from None
+    return text
+
+
 def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {text}")

@@ -48,6 +48,7 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
+from quoth.tools.call.values import encodable
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
 from quoth.tools.door import threads
@@ -129,6 +130,10 @@ class Host(EventSource):
         """
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
+        user = user or user_name()
+        for name, word in (("user", user), ("session", session or "")):
+            if encodable(word) != word:
+                raise UsageError(f"The {name} {encodable(word)} is no text: half of a character is in it.")
         policies, tooling = policy_options(policy), tool_options(tools)
         options = model_options(model).overridden(
             instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
@@ -155,7 +160,7 @@ class Host(EventSource):
             self.table = self._remote.table
         self.models = Models(options, self.config, search=tooling.searched)
         self.channel = given.channel
-        self.user = user or user_name()
+        self.user = user
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""

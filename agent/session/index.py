@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from quoth.agent.session.session import Session, is_driven
+from quoth.tools.call.values import encodable
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
 from quoth.tools.history.outline import Outline, Row
@@ -130,6 +131,7 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 def find_session(store: Store | None, wanted: str) -> str:
     """The session with this id, or the only one whose id begins so. Raises UsageError with the nearest."""
+    wanted = encodable(wanted)  # a command line may hold bytes that are no text
     if _is_there(store, wanted):
         return wanted
     names = _names(store)
@@ -153,6 +155,7 @@ def _is_there(store: Store | None, session: str) -> bool:
 
 def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
     """The session that ``wanted`` names, and, for ``ID.N``, the place of the event. Raises UsageError."""
+    wanted = encodable(wanted)
     session, dot, place = wanted.rpartition(".")
     if _is_there(store, wanted) or not (dot and session and place.isdecimal()):
         return find_session(store, wanted), None

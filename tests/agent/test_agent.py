@@ -222,6 +222,8 @@ def test_the_same_tool_given_twice_is_once_and_another_of_its_name_is_refused(tm
         ({"tools": ["none.hy"]}, "There is no file none.hy."),
         ({"tools": [42]}, "42 is no tool; tools are .hy and .py files, or tools made in Python."),
         ({"consent": "no"}, "consent is \"yes\", None or an object with a method request, not 'no'."),
+        ({"user": "b\ud83d"}, r"The user b\ud83d is no text: half of a character is in it."),
+        ({"session": "\udcff"}, r"The session \udcff is no text: half of a character is in it."),
         ({"consent": True}, 'consent is "yes", None or an object with a method request, not True.'),
     ],
 )

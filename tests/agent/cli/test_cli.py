@@ -462,6 +462,15 @@ def test_stdin_that_is_no_text_is_told(here: Path, name: str) -> None:
     assert quoth(*words, cwd=here, stdin=b"(echo \xff)") == Said(2, "", told)
 
 
+@pytest.mark.parametrize("option", ["--user", "--session"])
+@pytest.mark.parametrize("words", [("call", "(echo)"), ("audit",)])
+def test_a_name_that_is_no_text_is_a_mistake(here: Path, words: tuple[str, ...], option: str) -> None:
+    said = quoth(*words, option, "a\udcff", cwd=here)
+    assert (said.code, said.out) == (2, "")
+    assert f"{option}: UTF-8 text is needed, not 'a\\udcff'" in said.err
+    assert "Traceback" not in said.err
+
+
 BAD_TOOLS = {
     "syntax.hy": ("(+ 1\n  [2)\n", "syntax.hy:2:"),
     "macro.hy": (

@@ -177,6 +177,8 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
     assert several == "Several sessions begin with s: sa1, sb2, sb3."
     unknown = complaint(UsageError, lambda: find_session(store, "sx1"))
     assert unknown == "There is no session sx1 in this workspace. Did you mean sa1?"
+    no_text = complaint(UsageError, lambda: find_event(store, "x\udcff.2"))
+    assert no_text.startswith(r"There is no session x\udcff in this workspace.")
     assert last_session(store) == "my.3"
     transcript.add("sb2", "stimulus", {"text": "x", "user": "ann"}, run="r1")
     transcript.add("sa1", "session", {"user": "bob"})
