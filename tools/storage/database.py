@@ -262,7 +262,8 @@ class Store:
             self._db.execute("COMMIT")
             if self._db.total_changes() != self._changes:  # else nothing was written, and nothing synced
                 self._made += 1
-                self._safe = self._made if self._syncs else self._safe
+                if self._syncs and (self._log is None or self._log.failed is None):
+                    self._safe = self._made
 
     def _undo(self) -> None:
         self._broken = True

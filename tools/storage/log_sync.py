@@ -41,7 +41,7 @@ class LogSync:
         self._log = log
         self._asked: SimpleQueue[_Waiter | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._failed: OSError | None = None
+        self.failed: OSError | None = None  # for good
         self._lock = threading.Lock()
         self._seen: dict[str, float] = {}  # when each session was last synced
         self._began = 0.0
@@ -126,7 +126,7 @@ class LogSync:
 
     def _sync(self, file: int) -> int:
         """Sync the log; its file, opened if it was not."""
-        if self._failed is None:
+        if self.failed is None:
             try:
                 if file >= 0 and not os.fstat(file).st_nlink and self._log.exists():
                     os.close(file)  # while one closed the store and removed it, another has opened it anew
@@ -136,7 +136,7 @@ class LogSync:
                     _sync_folder(self._log.parent)  # the log may be new
                 sync_file(file)
             except OSError as error:
-                self._failed = error
+                self.failed = error
         return file
 
     def _tell(self, waiting: list[asyncio.Future[None]]) -> None:
@@ -147,10 +147,10 @@ class LogSync:
             last.get_loop().call_soon(self._tell, waiting)
         if last.done():
             return
-        if self._failed is None:
+        if self.failed is None:
             last.set_result(None)
         else:
-            last.set_exception(self._failed)
+            last.set_exception(self.failed)
 
 
 def _sync_folder(folder: Path) -> None:
