@@ -150,7 +150,7 @@ class LogSync:
         if self.failed is None:
             last.set_result(None)
         else:
-            last.set_exception(self.failed)
+            last.set_exception(OSError(*self.failed.args))  # one for each: it holds the frames it passes
 
 
 def _sync_folder(folder: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,6 +147,18 @@ def test_after_a_sync_that_failed_nothing_is_said_to_be_on_disk(store: Store, di
         disk.error = None
     write(store, synced=True)  # behind what may be missing
     complaint(StoreError, lambda: asyncio.run(store.on_disk()))
+
+
+def test_a_failure_holds_nothing_of_those_who_were_told(store: Store, disk: Disk) -> None:
+    disk.error = OSError(errno.EIO, "broken")
+    write(store)
+    complaint(StoreError, lambda: asyncio.run(store.on_disk()))
+    assert store._log is not None
+    assert store._log.failed is not None
+    frames = len(traceback.extract_tb(store._log.failed.__traceback__))
+    for _ in range(3):
+        complaint(StoreError, lambda: asyncio.run(store.on_disk()))
+    assert len(traceback.extract_tb(store._log.failed.__traceback__)) == frames
 
 
 def test_where_no_thread_can_be_started_the_next_who_waits_is_told(
