@@ -537,9 +537,12 @@ def test_what_no_store_can_hold_is_not_taken_in(here: Path) -> None:
 @pytest.mark.parametrize("name", ["a\udcff", "a\nb", " "])
 def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name: str) -> None:
     for words in (["list"], ["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"]):
-        assert refused(here, *words, option, name) == (
+        said = (
             f"The name of {who} is 1 to 100 printable characters without a space at its ends, not {name!a}."
         )
+        if option == "--user" and "\udcff" in name:
+            said = f"Argument --user: UTF-8 text is needed, not {name!a}. See: quoth memory {words[0]} --help"
+        assert refused(here, *words, option, name) == said
     assert text(here, "notes") == "A duck\n"
 
 
