@@ -215,8 +215,9 @@ class Gateway:
             for who in ("", *(f", {who}" for who, _ in DECISIONS.get(number, ()))):
                 lines = self.heard.get(f"{number}{who}" if who else number, ())
                 parts += [f"{MARKS[line['kind']]} {line['text']}".rstrip() for line in lines]
-        told = re.sub(r"in \d+ (hours|minutes|seconds|s)\b", "in a while", "\n".join(parts))
-        told = re.sub(r"next at \d\d:\d\d:\d\d", "next at 12:00:00", told)
+        told = re.sub(r"in \d+ (hours?|minutes?|seconds?|s)\b", "in a while", "\n".join(parts))
+        # A full minute is said without seconds, and ten minutes before midnight it is tomorrow.
+        told = re.sub(r"(cooldown .*, next) (tomorrow )?at \d\d:\d\d(:\d\d)?", r"\1 at 12:00:00", told)
         return re.sub(r"\b(?=[a-z]*[2-9])[2-9a-z]{5}\b", "ID", told)
 
 
