@@ -11,21 +11,23 @@ import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import desk, scripted
+from words import desk, form, scripted
 
 from quoth import Agent
 from quoth.tools.call.redaction import kept_text
-from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.requests import Decision, request_digest
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.event import content_of, event_form, written_form
 from quoth.tools.history.references import texts_of
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import cognitive_tools
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.paths import store_path
 
 EARLIER = Path(__file__).parents[1] / "data" / "store-24.sql"
+WRITE_VERSION = "7abca0f33a27c9c3bf9b8f2e62075432b446ebbb20460f94d75c28bd95800049"  # of write-file in it
 RUN = ('(echo :text "Two pears.")', '(write-file :path "a.txt" :content "one")', "Done.")
 
 
@@ -226,6 +228,11 @@ def earlier(tmp_path: Path) -> Path:
     old.execute(EARLIER.read_text())
     old.execute("UPDATE requests SET expires = ?", (time.time() + 3600,))
     old.execute("UPDATE receipts SET at = ?", (time.time(),))
+    write = cognitive_tools.get("write-file")  # whose code has changed since
+    waiting = request_digest(form('(write-file :content "two" :path "b.txt")'), write.version, "pears", {})
+    old.execute("UPDATE requests SET version = ? WHERE tool = 'write-file'", (write.version,))
+    old.execute("UPDATE requests SET digest = ? WHERE state = 'pending'", (waiting,))
+    old.execute("UPDATE receipts SET version = ? WHERE version = ?", (write.version, WRITE_VERSION))
     old.close()
     (tmp_path / "note.txt").write_text("A note.\n")
     (tmp_path / "a.txt").write_text("It was mine since.")
