@@ -102,6 +102,17 @@ def read_url(text: str) -> WebUrl:
     return WebUrl(scheme, host, port or PORTS[scheme], _path(parts.path), query)
 
 
+def normal_form(text: str) -> str:
+    """The one spelling of the address that a text is, by which addresses are compared; empty for any other
+    text."""
+    if text[:4].lower() != "http":
+        return ""
+    try:
+        return str(read_url(text))
+    except ToolError:
+        return ""
+
+
 def _no_scheme(text: str, scheme: str) -> ToolError:
     if "@" in text:  # it may be a password
         return ToolError("An address begins with https:// or http://, and holds no user name or password.")
@@ -168,8 +179,8 @@ def _path(text: str) -> str:
     for number, segment in enumerate(segments):
         last = number == len(segments) - 1
         if segment == "..":
-            if len(kept) > 1:
-                kept.pop()
+            if len(kept) > 1 and not kept.pop():  # some servers join the slashes first
+                raise ToolError("An address with // before .. leads to different pages; leave out one slash.")
         elif segment != ".":
             kept.append(segment)
             continue
@@ -181,12 +192,11 @@ def _path(text: str) -> str:
 
 def plain_path(path: str) -> str | None:
     """The path with its escapes decoded, so that a rule reads it as a server does; None where a server may
-    take it for another one: with an escaped slash, or with parameters behind ``..``."""
+    take it for another one: with an escaped slash, an empty segment, or parameters."""
     decoded = unquote(path)
-    if decoded.count("/") != path.count("/") or "\\" in decoded or not decoded.isprintable():
+    if decoded.count("/") != path.count("/") or not decoded.isprintable():
         return None
-    segments = decoded.split("/")
-    return None if any(part.partition(";")[0] in (".", "..") for part in segments) else decoded
+    return None if "//" in decoded or ";" in decoded or "\\" in decoded else decoded
 
 
 # IP addresses

@@ -354,16 +354,16 @@ def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:
         return None
     if of == "argument" and isinstance(wanted[0], (m.List, m.Tuple)):
         of, wanted = "first", wanted[0][:1]
-    texts = [_texts(node) for node in wanted]
+    texts = [texts_of(node) for node in wanted]
     return Key(of, name, frozenset().union(*texts)) if texts and all(texts) else None
 
 
-def _texts(node: Any) -> frozenset[str]:
+def texts_of(node: Any) -> frozenset[str]:
     """The texts that a predicate is equality with; none when it is anything else."""
     if isinstance(node, m.Expression):
         if not node or node[0] not in (m.Symbol("one-of"), m.Symbol("=")):
             return frozenset()
-        parts = [_texts(item) for item in node[1:]]
+        parts = [texts_of(item) for item in node[1:]]
         return frozenset().union(*parts) if all(parts) else frozenset()
     plain = isinstance(node, m.String) and not isinstance(node, m.FString)
     return frozenset({str(node)}) if plain else frozenset()
@@ -377,7 +377,8 @@ def _places(node: Any) -> frozenset[str]:
         if head in ("under", "one-of", "=", "or"):
             return frozenset().union(*parts) if all(parts) else frozenset()
         return next(filter(None, parts), frozenset()) if head == "and" else frozenset()
-    return frozenset({str(node)}) if isinstance(node, m.String) else frozenset()
+    is_place = isinstance(node, m.String) and node[:4].lower() != "http"  # an address has several spellings
+    return frozenset({str(node)}) if is_place else frozenset()
 
 
 def _joined(head: str, rest: Sequence[Any]) -> str:

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
+
+import hy.models as m
 
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, did_you_mean, nearest
-from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.lisp.printer import Code, print_string, print_value
+from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.source import Place
+from quoth.tools.policy.argv import INTERPRETERS, RUNNERS, WRAPPERS, program
+from quoth.tools.policy.language import texts_of
 from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH
@@ -33,6 +39,7 @@ FindingKind = Literal[
     "conflict",
     "dead",
     "ignored",
+    "too-wide",
 ]
 VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
 
@@ -66,6 +73,8 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
     for layer in policy.layers:
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
         mine += _paths(layer, table, workspace or Workspace("."))
+        mine += _addresses(layer, table)
+        mine += _programs(layer, table)
         mine += _catalogues(layer, table)
         mine += _origins(layer, table)
         found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
@@ -201,11 +210,6 @@ def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspac
         if not param.holds_paths:
             if one.how == "under" and not _may_be_text(param):
                 return f":{param.name} of {tool.name} is {type_name(param.type)}, never a path."
-            if one.argument == URL and one.how == "=" and rule.kind != "allow" and "net" in tool.effects:
-                return (
-                    "Another spelling of the same address passes this rule; name its parts:"
-                    ' (and (host "example.org") (path "/page")).'
-                )
             if one.how == "under" or not (_may_be_text(param) and is_path(param.name, "x")):
                 return ""
             return (
@@ -223,11 +227,116 @@ def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspac
         return ""
     try:
         real = workspace.locate(one.text)
-    except ToolError as error:
+        if _GLOB.search(one.text) and not real.exists():
+            pattern = print_string(_as_pattern(one.text))
+            return (
+                f"{one.text} is compared as a name, in which * and ? mean nothing; write (matches {pattern})."
+            )
+    except (ToolError, OSError) as error:
         return str(error)
     if not workspace.holds(real):
         return f"{one.text} leads out of the workspace, where no tool that ships goes."
     return ""
+
+
+_GLOB = re.compile(r"[*?]")
+
+
+def _as_pattern(glob: str) -> str:
+    """The regular expression that finds what a pattern of a shell names."""
+    parts = re.split(r"(\*\*/?|\*|\?)", glob.removeprefix("**/"))
+    signs = {"*": "[^/]*", "?": "[^/]", "**": ".*", "**/": "(.*/)?"}
+    found = "".join(signs.get(part) or re.escape(part) for part in parts)
+    begins = "(^|/)" if glob.startswith("**/") else "^" if "/" in glob else ""
+    if not begins and found.startswith("[^/]*"):
+        found = found.removeprefix("[^/]*")
+    return f"{begins}{found}$".removesuffix("[^/]*$")
+
+
+# A pattern that begins with a scheme and names the whole host.
+_WHOLE_HOST = re.compile(r"(?:\^|\\A)https?\??:\\?/\\?/.*?[^\\](?:\\?/|:|\$|\\Z)")
+
+
+def _addresses(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    """Addresses of the web compared in a way that holds less, or allows more, than it seems to."""
+    for rule in layer.orders.rules:
+        for one in rule.compared:
+            if one.argument != URL or (
+                rule.tool in table and "net" not in table.get(rule.tool or "").effects
+            ):
+                continue
+            if one.how == "matches" and rule.kind == "allow" and not _WHOLE_HOST.match(one.text):
+                message = (
+                    "An address of any server may contain what this pattern finds; name the server:"
+                    ' (host "example.org").'
+                )
+                yield Finding("too-wide", one.place, message)
+            elif one.how == "=" and (server := _server_of(one.text)):
+                write = f"(host {print_string(server)})"
+                message = f"{one.text} is not an address, so this never matches; write {write}."
+                yield Finding("cannot-hold", one.place, message)
+
+
+def _server_of(text: str) -> str:
+    """The server that a text names which is no address itself; empty for an address."""
+    from quoth.tools.policy.urls import read_pattern  # here: few policies are about addresses
+
+    bare = text.partition("://")[2] or text
+    if "://" in text and not _GLOB.search(text):
+        return ""
+    try:
+        read_pattern(bare.partition("/")[0])
+    except ToolError:
+        return ""
+    return bare.partition("/")[0]
+
+
+# Programs that are no wrappers, and run what some of their arguments name, besides those of argv.py.
+_RUN_MORE = frozenset(
+    ("git", "make", "tar", "rsync", "vim", "vi", "man", "less", "npm", "yarn", "pnpm", "pip", "hg", "svn")
+)
+_SEARCHES = ("find", "fd", "xargs", "parallel")  # what they run stands behind any word
+
+
+def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    """Allows of programs that run any other."""
+    for rule in layer.orders.rules:
+        if rule.kind != "allow" or rule.tool not in table or "runs" not in table.get(rule.tool or "").effects:
+            continue
+        for vector in _vectors(read_one(rule.text)):
+            for word in sorted(texts_of(vector[0])):
+                if not _runs_anything(program(word), vector[1:]):
+                    continue
+                message = (
+                    f"{word.rpartition('/')[2]} runs any program that its arguments name, so this allows all"
+                    ' programs; name the arguments, as in ["python3" "-m" "pytest" ...].'
+                )
+                yield Finding("too-wide", rule.place, message)
+
+
+def _vectors(node: Any) -> Iterator[Any]:
+    """The lists in a form that stand for vectors of arguments."""
+    if isinstance(node, m.List):
+        if node:
+            yield node
+    elif isinstance(node, m.Expression):
+        for item in node:
+            yield from _vectors(item)
+
+
+def _runs_anything(name: str, rest: Sequence[Any]) -> bool:
+    """Whether a program with such arguments, some of them left open, may run any other program."""
+    known = [min(texts_of(item), default="") for item in rest]
+    words = list(takewhile(bool, known))
+    if len(words) == len(rest):
+        return False
+    if name in INTERPRETERS:
+        return not words or (words[0].startswith("-") and (words[0] != "-m" or len(words) == 1))
+    if name in _SEARCHES:
+        return True
+    if name in WRAPPERS:
+        return all(word[0] in "-0123456789" or "=" in word or program(word) in RUNNERS for word in words)
+    return name in _RUN_MORE and (not words or words[0].startswith("-"))
 
 
 def _may_be_text(param: Param) -> bool:

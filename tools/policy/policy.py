@@ -244,7 +244,7 @@ class RulesPolicy:
             undecided = _says(rule, None) if rule.counts(None) else None
             rank = (KINDS.index(rule.kind), number)
             entry = _Entry(rank, rule, rule.test, _says(rule, True), undecided, bool(rule.origins))
-            keys = (*(key for key in rule.keys if not is_path_key(key, tool)), *rule.places, None)
+            keys = (*(key for key in rule.keys if not has_spellings(key, rule, tool)), *rule.places, None)
             (allows if rule.kind == "allow" else strict).append((entry, keys[0]))
         strict.sort(key=lambda pair: pair[0].rank)
         return strict, allows
@@ -304,9 +304,18 @@ class RulesPolicy:
         return Explanation(default, None, tuple(matches), default)
 
 
-def is_path_key(key: Key, tool: CognitiveTool) -> bool:
-    """Whether a key selects a path, which has several spellings, so that the index cannot use it."""
-    return key.of in ("argument", "first") and any(key.name == param.name for param in tool.path_params)
+def has_spellings(key: Key, rule: Rule, tool: CognitiveTool) -> bool:
+    """Whether a key selects what has several spellings, so that the index cannot use it: a path; for a deny
+    or an ask also an address of the web, and a program."""
+    if key.of not in ("argument", "first"):
+        return False
+    if any(key.name == param.name for param in tool.path_params):
+        return True
+    if rule.kind == "allow":
+        return False
+    return (key.of == "first" and "runs" in tool.effects) or any(
+        text[:4].lower() == "http" for text in key.texts
+    )
 
 
 def _says(rule: Rule, truth: Truth) -> Verdict:

@@ -233,7 +233,16 @@ class PredicateReader:
                 return equals_number(float(node))
         elif isinstance(node, (m.List, m.Tuple)):
             more = bool(node) and node[-1] == _AND_SO_ON
-            return equals_list([self.predicate(item) for item in (node[:-1] if more else node)], more)
+            parts = node[:-1] if more else node
+            items = [self.predicate(item) for item in parts]
+            plain = equals_list(items, more)
+            if not items:
+                return plain
+            from quoth.tools.policy.argv import of_vector  # here: few policies are about programs
+
+            return of_vector(
+                plain, items, [str(part) if isinstance(part, m.String) else None for part in parts]
+            )
         elif isinstance(node, m.Dict):
             if len(node) % 2:
                 raise self.fault(node, "This dictionary has a key without a value.")

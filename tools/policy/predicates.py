@@ -204,12 +204,26 @@ def _is_number(value: Any) -> bool:
 
 
 def equals_text(wanted: str) -> Predicate:
+    """The text, or the same path. Another spelling of the same address of the web is undecided."""
+    address = _address(wanted)
+
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if isinstance(value, WorkspacePath):
             return _same_path(value, wanted, facts)
-        return value == wanted if isinstance(value, str) else _unequal(value)
+        if not isinstance(value, str):
+            return _unequal(value)
+        return True if value == wanted else None if address and _address(value) == address else False
 
     return test
+
+
+def _address(text: str) -> str:
+    """The normal form of an address of the web; empty for any other text."""
+    if text[:4].lower() != "http":
+        return ""
+    from quoth.tools.call.web_url import normal_form  # here: few calls name one
+
+    return normal_form(text)
 
 
 def _same_path(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> Truth:
@@ -339,12 +353,17 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def matches(pattern: Any) -> Predicate:
-    """The pattern occurs in the text. One without repetition needs no deadline on a short text."""
+    """The pattern occurs in the text, and in its normal form where it is an address of the web: undecided
+    if it occurs in one only. A pattern without repetition needs no deadline on a short text."""
     quick = not set("*+?{(").intersection(pattern.pattern)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
             return None
+        said, address = occurs(value, facts), _address(value)
+        return said if address in ("", value) or occurs(address, facts) is said else None
+
+    def occurs(value: str, facts: EvaluationContext) -> Truth:
         if quick and len(value) < 10_000:
             return pattern.search(value) is not None
         left = facts.seconds_left()

@@ -16,6 +16,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import InvalidCallError, ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string, print_value
+from quoth.tools.policy.argv import RUNNERS, program
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import Rule
 from quoth.tools.policy.predicates import EvaluationContext, paths_in, place_of
@@ -27,14 +28,6 @@ _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 URL = "url"  # the argument of a tool that uses the network
 NETWORK = "network"  # the one of a program that is to have it: each further word may name a server
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
-# Programs that run what their arguments name.
-RUNNERS = frozenset(
-    (
-        *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "node", "perl"),
-        *("ruby", "php", "lua", "env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "npx"),
-        *("watch", "sudo", "doas", "ssh", "uvx", "parallel", "script", "strace"),
-    )
-)
 
 
 def resolved(
@@ -270,7 +263,7 @@ def _is_vector(value: Any) -> bool:
 def _vector(words: Any) -> str:
     """The program and its first argument, with any that follow; all of them where these two leave open what
     is run: a shell, or an option before the command of git."""
-    name, first = words[0].rpartition("/")[2], words[1] if words[1:] else ""
+    name, first = program(words[0]), words[1] if words[1:] else ""
     many = KEPT_WORDS
     if first == "-m":  # a module of Python
         many += 1

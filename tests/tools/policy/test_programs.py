@@ -1,0 +1,190 @@
+"""Rules about argument vectors: a deny finds its program by each spelling, an allow only as it is written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from words import form, table_of, tool
+
+from quoth.tools.call.call import new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.policy.files import parse_layer
+from quoth.tools.policy.lint import check
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.registry.param_types import WorkspacePath
+
+RUN = tool("run", params={"argv": {"type": list[str]}}, effects=["runs"])
+
+
+def verdict(rules: str, *argv: str, workspace: Path = Path("/nowhere")) -> str:
+    """What the rules say of running ``argv``."""
+    policy = RulesPolicy([parse_layer("given", rules.encode(), "p.hy")])
+    call = new_call(form(f"(run :argv [{' '.join(map(repr_of, argv))}])"))
+    context = ToolContext(Workspace(workspace))
+    return str(policy.judge(RUN, call, {"argv": list(argv)}, context).kind)
+
+
+def repr_of(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+NO_RM = '(allow (run)) (deny (run :argv ["rm" ...]))'
+NO_PUSH = '(allow (run)) (deny (run :argv ["git" "push" ...]))'
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["rm", "a"],
+        ["/bin/rm", "a"],
+        ["./rm", "a"],
+        ["../../bin/rm", "a"],
+        ["env", "rm", "a"],
+        ["/usr/bin/env", "A=1", "rm", "a"],
+        ["env", "-S", "rm a"],
+        ["env", "-Srm", "a"],
+        ["env", "-vS", "rm"],
+        ["nice", "-n", "5", "/bin/rm", "a"],
+        ["timeout", "5", "nice", "rm"],
+        ["timeout", "5", "sh", "-c", "r''m a"],
+        ["sh", "-c", "r''m a"],
+        ["sh", "-xc", "rm a"],
+        ["sh"],
+        ["bash5.2", "-lc", "$X a"],
+        ["python3.11", "-c", "import os"],
+        ["python3", "-ic", "import os"],
+        ["perl", "-e", "unlink"],
+        ["find", ".", "-exec", "rm", "{}", ";"],
+        ["xargs", "rm"],
+        ["busybox", "rm", "a"],
+        ["sudo", "-u", "root", "rm"],
+        ["env", "xargs", "sh", "-c", "x"],
+    ],
+)
+def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
+    assert verdict(NO_RM, *argv) == "deny"
+    assert verdict(NO_RM.replace("deny", "ask"), *argv) == "ask"
+    assert verdict('(allow (run :argv ["rm" ...]))', *argv) == ("allow" if argv[0] == "rm" else "ask")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["ls", "rm"],
+        ["python3", "-m", "pytest"],
+        ["sh", "run.sh"],
+        ["timeout", "60", "pytest", "-q"],
+        ["env", "A=1", "python3", "-m", "pytest"],
+        ["git", "commit", "-m", "rm a"],
+        ["farm"],
+        ["/bin/farm"],
+    ],
+)
+def test_a_deny_leaves_other_programs_alone(argv: list[str]) -> None:
+    assert verdict(NO_RM, *argv) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind"),
+    [
+        (["git", "push"], "deny"),
+        (["git", "-C", "x", "push"], "deny"),
+        (["git", "--no-pager", "-c", "a=b", "push", "origin"], "deny"),
+        (["/usr/bin/git", "-C", "x", "push"], "deny"),
+        (["git", "--no-pager", "log"], "allow"),
+        (["git", "commit", "-m", "push"], "allow"),
+        (["git", "status"], "allow"),
+    ],
+)
+def test_options_before_the_command_do_not_hide_it(argv: list[str], kind: str) -> None:
+    assert verdict(NO_PUSH, *argv) == kind
+
+
+@given(st.lists(st.sampled_from(["env", "nice", "timeout", "A=1", "-n", "5", "/usr/bin/env"]), max_size=4))
+def test_no_row_of_wrappers_hides_a_program(before: list[str]) -> None:
+    assert verdict(NO_RM, "env", *before, "/usr/bin/rm", "a") == "deny"
+
+
+def test_what_is_not_excluded_by_its_word_may_be_excluded_by_its_path() -> None:
+    rules = '(allow (run :argv [(not "rm") ...]))'
+    assert verdict(rules, "ls") == "allow"
+    assert verdict(rules, "/bin/rm") == "ask"
+
+
+def test_an_allow_is_for_no_program_that_the_workspace_puts_into_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tmp_path / "bin" / "ls"
+    written.parent.mkdir()
+    written.write_text("#!/bin/sh\n")
+    written.chmod(0o755)
+    rules = '(allow (run :argv [(one-of "ls" "./bin/ls") ...]))'
+    assert verdict(rules, "ls", workspace=tmp_path) == "allow"
+    monkeypatch.setenv("PATH", f"{written.parent}:/usr/bin:/bin")
+    assert verdict(rules, "ls", workspace=tmp_path) == "ask"
+    assert verdict(rules, "./bin/ls", workspace=tmp_path) == "allow"
+
+
+def test_lists_that_are_no_programs_are_compared_as_they_are() -> None:
+    send = tool("send", params={"to": {"type": list[str]}}, effects=["messages"])
+    policy = RulesPolicy([parse_layer("given", b'(allow (send)) (deny (send :to ["ann" ...]))', "p.hy")])
+    call = new_call(form('(send :to ["x/ann"])'))
+    said = policy.judge(send, call, {"to": ["x/ann"]}, ToolContext(Workspace(Path("/nowhere"))))
+    assert said.kind == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ('(allow (run :argv ["python3" ...]))', "python3 runs any program that its arguments name"),
+        ('(allow (run :argv ["env" ...]))', "env runs any program"),
+        ('(allow (run :argv [(one-of "ls" "find") ...]))', "find runs any program"),
+        ('(allow (run :argv ["/usr/bin/git" ...]))', "git runs any program"),
+        ('(allow (run :argv ["bash" "-c" ...]))', "bash runs any program"),
+        ('(allow (run :argv ["git" "status" ...]))', ""),
+        ('(allow (run :argv ["python" "-m" "pytest" ...]))', ""),
+        ('(allow (run :argv ["ls" ...]))', ""),
+        ('(ask (run :argv ["python3" ...]))', ""),
+    ],
+)
+def test_an_allow_of_what_runs_anything_is_found(rule: str, found: str) -> None:
+    findings = check(RulesPolicy([parse_layer("given", rule.encode(), "p.hy")]), table_of(RUN))
+    assert [finding.message for finding in findings if found not in finding.message] == []
+    assert bool(findings) == bool(found)
+
+
+FILE = tool("file", params={"path": {"type": WorkspacePath}}, effects=["writes"])
+
+
+@pytest.mark.parametrize(
+    ("predicate", "pattern", "fits"),
+    [
+        ('"*.env"', r"\.env$", ["a.env", "b/.env"]),
+        ('"**/.env"', r"(^|/)\.env$", [".env", "a/b/.env"]),
+        ('"secrets/*"', "^secrets/", ["secrets/a", "secrets/a/b"]),
+        ('(under "src/*.py")', r"^src/[^/]*\.py$", ["src/a.py"]),
+        ('(one-of "a?.txt")', r"a[^/]\.txt$", ["ab.txt"]),
+        ('"src/**/*.py"', r"^src/(.*/)?[^/]*\.py$", ["src/a.py", "src/b/c/a.py"]),
+    ],
+)
+def test_a_pattern_of_a_shell_in_a_rule_is_found(
+    predicate: str, pattern: str, fits: list[str], tmp_path: Path
+) -> None:
+    rule = f"(deny (file :path {predicate}))"
+    policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
+    (finding,) = check(policy, table_of(FILE), Workspace(tmp_path))
+    written = pattern.replace("\\", "\\\\")
+    assert f'write (matches "{written}")' in finding.message
+    assert all(re.search(pattern, path) for path in fits)
+
+
+def test_a_file_whose_name_is_a_pattern_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "[id]*.tsx").touch()
+    policy = RulesPolicy([parse_layer("given", b'(deny (file :path "[id]*.tsx"))', "p.hy")])
+    assert check(policy, table_of(FILE), Workspace(tmp_path)) == []
