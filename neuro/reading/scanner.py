@@ -14,6 +14,7 @@ from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
     EXAMPLE,
     NO_MATCH,
+    QUOTED,
     TEMPLATE,
     TOO_SLOW,
     Tags,
@@ -77,6 +78,7 @@ _INTENT = re.compile(
       |[ ](?:will|shall|am|are|now|need|want|must|have)))\b""",
     re.IGNORECASE | re.VERBOSE,
 ).match
+_DOUBLE = re.compile(r"(?<!`)``(?!`)")  # begins and ends code in which backquotes may stand
 _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 
 
@@ -202,10 +204,11 @@ class Scan(FormReader):
         self.position = found.end()
         if self.fence is not None:
             return
-        self.example = self._is_told(found.start())
+        quoted = self._is_quoted(found.start())
+        self.example = quoted or self._is_told(found.start())
         if self.example:
-            self.example_end = self.position + self.base
-            self.passed[start + self.base] = EXAMPLE
+            self.example_end = self.example_end if quoted else self.position + self.base
+            self.passed[start + self.base] = QUOTED if quoted else EXAMPLE
             self._pass_over(1)
         elif tag not in self.tags:
             if (confidence := confidence_of(words)) is not None:
@@ -293,6 +296,16 @@ class Scan(FormReader):
                 return False
             place = line
         return True
+
+    def _is_quoted(self, start: int) -> bool:
+        """Whether a quotation or a comment is open where a line begins; a quotation ends with its paragraph."""
+        since = max(0, start - CONTEXT)
+        paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
+        for opener, closer in (("“", "”"), ("«", "»"), ("<!--", "-->")):
+            begins = since if opener == "<!--" else paragraph
+            if self.text.rfind(opener, begins, start) > self.text.rfind(closer, begins, start):
+                return True
+        return len(_DOUBLE.findall(self.text, paragraph, start)) % 2 == 1
 
     def _chain(self) -> bool:
         """The form that follows right behind another one."""

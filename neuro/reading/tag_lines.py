@@ -33,6 +33,7 @@ MAX_PASSED, SHOWN = 100, 300  # lines of a reply that are told of, and character
 NO_MATCH = "it does not match the pattern of its tag"
 TOO_SLOW = "the pattern of its tag takes too long"
 EXAMPLE = "it is announced as an example or quotation"
+QUOTED = "it is inside a quotation or a comment"
 TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)

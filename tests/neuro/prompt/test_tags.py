@@ -240,6 +240,17 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
         ("RESEARCH:a", ["there is no blank behind its colon"]),
         ("Research: a", ["a tag is written in capitals, RESEARCH"]),
         ("You wrote:\nRESEARCH: a", ["it is announced as an example or quotation"]),
+        *(
+            (text, ["it is inside a quotation or a comment"])
+            for text in (
+                "Ann wrote “Please\nRESEARCH: a\nand so on”",
+                "Ann wrote «Please\nRESEARCH: a»",
+                "<!-- a note\n\nRESEARCH: a\n-->",
+                "It says ``run\nRESEARCH: a\nthen``",
+            )
+        ),
+        ("“So.” and <!-- so --> and ``so``\nRESEARCH: a", []),
+        ("An open “quotation ends with its paragraph.\n\nRESEARCH: a", []),
         ("DICE: six", ["it does not match the pattern of its tag"]),
         ("RESEARCH: [query]", ["it only repeats how the tag is written"]),
         ("DICE: [sides]", ["it only repeats how the tag is written"]),
