@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import time
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -169,7 +170,7 @@ class StoreLimits(CountedLimits):
                 return Counted(now, seen)
             ((place,),) = run(
                 "INSERT INTO uses (tool, user, session, call, at) VALUES (?, ?, ?, ?, ?) RETURNING id",
-                (tool, call.user, call.session, key, now),
+                (tool, account_of(call.user), call.session, key, now),
             )
         return Counted(now, seen, _Place(store, self._clock, place))
 
@@ -234,7 +235,12 @@ def length_of(rule: Rule) -> float | None:
 
 def whom(by: By, call: Call) -> str:
     """Whose uses a rule counts for a call; empty for everybody's."""
-    return {"user": call.user, "session": call.session, "all": ""}[by]
+    return {"user": account_of(call.user), "session": call.session, "all": ""}[by]
+
+
+def account_of(user: str) -> str:
+    """The one spelling of a user's name under which uses are counted: "Ann" and "ann " share a quota."""
+    return " ".join(unicodedata.normalize("NFKC", user).casefold().split())
 
 
 def _span(rule: Quota) -> str:

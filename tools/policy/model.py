@@ -5,14 +5,15 @@ It knows neither how they are written nor what they lead to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.lisp.source import Place
-from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, paths_of_call
+from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default, paths_of_call
 from quoth.tools.policy.quotas import Cooldown, Quota
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 
 CAREFUL = "(careful)"  # what is done where no rule decides, if a file says so
@@ -102,12 +103,26 @@ class Rule:
     def test(self, args: Mapping[str, Any], facts: EvaluationContext) -> Truth:
         """Whether the rule matches a call of a tool that it concerns; None when that is undecided."""
         truth = self._test(args, facts)
-        if truth is not False and self.kind == "allow":
-            for param in facts.tool.params:
-                if param.named and param.name not in self.arguments:
-                    value = args.get(param.name, param.default)
-                    truth = None if value is UNKNOWN else truth if value == param.default else False
+        if truth is False or self.kind != "allow":
+            return truth
+        for param in self._bound(facts.tool):
+            said = has_default(param, args, facts)
+            if said is False:
+                return False
+            truth = truth and said
         return truth
+
+    def _bound(self, tool: CognitiveTool) -> Iterator[Param]:
+        """The parameters that an allow does not name and covers with their defaults only: those that are
+        ``named``; of an allow of the arguments of a program also all that may change what is run: its folder,
+        its input, and whether it stays."""
+        of_program = "runs" in tool.effects and any(
+            typing.get_origin(param.type) is list and param.name in self.arguments for param in tool.params
+        )
+        for param in tool.params:
+            changes = param.named or (of_program and param.type not in (int, float))
+            if changes and param.name not in self.arguments:
+                yield param
 
     def counts(self, truth: Truth) -> bool:
         """Whether a result of ``test`` makes the rule apply; None does for deny and ask only."""

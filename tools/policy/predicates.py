@@ -17,6 +17,7 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
@@ -352,6 +353,9 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
     return test
 
 
+_NOTHING = "\0"
+
+
 def matches(pattern: Any) -> Predicate:
     """The pattern occurs in the text, and in its normal form where it is an address of the web: undecided
     if it occurs in one only. A pattern without repetition needs no deadline on a short text."""
@@ -360,8 +364,10 @@ def matches(pattern: Any) -> Predicate:
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
             return None
-        said, address = occurs(value, facts), _address(value)
-        return said if address in ("", value) or occurs(address, facts) is said else None
+        said, other = occurs(value, facts), _address(value)
+        if not other and said and value.endswith("\n") and "$" in pattern.pattern:
+            return said if occurs(f"{value}{_NOTHING}", facts) else None  # $ also fits before a last newline
+        return said if other in ("", value) or occurs(other, facts) is said else None
 
     def occurs(value: str, facts: EvaluationContext) -> Truth:
         if quick and len(value) < 10_000:
@@ -478,20 +484,26 @@ def only_these(names: frozenset[str]) -> Predicate:
     def test(args: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True
         for param in facts.tool.params:
-            value = args.get(param.name, param.default)
-            if param.name in names or value is param.default:
-                continue
-            if value is UNKNOWN:
-                truth = None
-                continue
-            default = param.default
-            if param.holds_paths:  # the door has resolved the default, too
-                try:
-                    default = with_paths(param.type, default, facts.workspace.canonical)
-                except ToolError:
-                    return None
-            if (type(value), value) != (type(default), default):
+            said = param.name in names or has_default(param, args, facts)
+            if said is False:
                 return False
+            truth = truth and said
         return truth
 
     return test
+
+
+def has_default(param: Param, args: Mapping[str, Any], facts: EvaluationContext) -> Truth:
+    """Whether an argument has its default value."""
+    default = param.default
+    value = args.get(param.name, default)
+    if value is default:
+        return True
+    if value is UNKNOWN:
+        return None
+    if param.holds_paths:  # the door has resolved the default, too
+        try:
+            default = with_paths(param.type, default, facts.workspace.canonical)
+        except ToolError:
+            return None
+    return (type(value), value) == (type(default), default)

@@ -329,6 +329,13 @@ def test_every_user_has_a_limit_of_their_own(counter: Counter, clock: PausableCl
     assert statuses(here, 1, user="ann", session="s2") == ["limited"]
 
 
+@pytest.mark.parametrize("user", ["Ann", "ann ", " ANN", "\uff41nn"])
+def test_other_spellings_of_a_name_share_its_limit(user: str, counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 1))
+    assert statuses(here, 1, user="ann") == ["ok"]
+    assert statuses(here, 1, user=user) == ["limited"]
+
+
 @pytest.mark.parametrize(
     ("by", "other_session", "other_user"),
     [("user", "limited", "ok"), ("session", "ok", "limited"), ("all", "limited", "limited")],

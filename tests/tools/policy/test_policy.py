@@ -994,3 +994,21 @@ def test_the_paths_of_a_remote_tool_are_judged_as_they_are_spelt(
     seen, args = checked(far, call.form, Workspace(tmp_path))
     assert seen.args == {"path": spelt}
     assert rules.judge(far, call, args, ToolContext(Workspace(tmp_path))).kind == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "denied", "allowed"),
+    [
+        ("^[a-z]+$", "abc", True, True),
+        ("^[a-z]+$", "abc\n", True, False),
+        ("[.]env$", "a.env\n", True, False),
+        ("(?m)^abc$", "abc\nx\n", True, True),
+        ("^abc", "abc\n", True, True),
+    ],
+)
+def test_the_end_of_a_text_is_its_end(pattern: str, text: str, denied: bool, allowed: bool) -> None:
+    """A last newline behind the end of a pattern is undecided."""
+    for kind, expected in {"deny": denied, "allow": allowed}.items():
+        (rule,) = read_orders(f'({kind} (free :text (matches "{pattern}")))', "p.hy").rules
+        facts = predicates.EvaluationContext(FREE, new_call(form("(free)")), Workspace("/nowhere"))
+        assert rule.counts(rule.test({"text": text}, facts)) is expected

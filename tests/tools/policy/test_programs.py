@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -129,6 +130,49 @@ def test_an_allow_is_for_no_program_that_the_workspace_puts_into_the_path(
     monkeypatch.setenv("PATH", f"{written.parent}:/usr/bin:/bin")
     assert verdict(rules, "ls", workspace=tmp_path) == "ask"
     assert verdict(rules, "./bin/ls", workspace=tmp_path) == "allow"
+
+
+WITH_MORE = tool(
+    "run",
+    params={
+        "argv": {"type": list[str]},
+        "cwd": {"type": WorkspacePath, "default": "."},
+        "stdin": {"type": str | None, "default": None},
+        "timeout": {"type": float, "default": 60.0},
+        "background": {"type": bool, "default": False},
+    },
+    effects=["runs"],
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"timeout": 900.0}, "allow"),
+        ({"cwd": WorkspacePath(".")}, "allow"),
+        ({"cwd": WorkspacePath("sub")}, "ask"),
+        ({"stdin": "import os"}, "ask"),
+        ({"background": True}, "ask"),
+    ],
+)
+def test_an_allow_of_a_program_is_for_its_own_folder_and_no_input(
+    more: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    args = {
+        "argv": ["pytest"],
+        "cwd": WorkspacePath("."),
+        "stdin": None,
+        "timeout": 60.0,
+        "background": False,
+    }
+    call, context = new_call(form('(run :argv ["pytest"])')), ToolContext(Workspace(tmp_path))
+    for rule, expected in {
+        '(allow (run :argv ["pytest" ...]))': kind,
+        '(allow (run :argv ["pytest" ...] :cwd _ :stdin _ :background _))': "allow",
+        "(allow (run))": "allow",
+    }.items():
+        policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
+        assert policy.judge(WITH_MORE, call, args | more, context).kind == expected
 
 
 def test_lists_that_are_no_programs_are_compared_as_they_are() -> None:
