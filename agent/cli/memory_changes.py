@@ -225,9 +225,18 @@ def import_blocks(options: ImportOptions) -> int:
     from quoth.tools.memory.transfer import read_carried
 
     every = read_carried(read_text(options.file), "stdin" if options.file == "-" else options.file)
-    new, replaced = asked_of(
-        options, lambda memory: memory.import_blocks(every, replace=options.replace), changes=True
-    )
+
+    async def work(memory: Any) -> tuple[list[str], list[str], list[str]]:
+        new, replaced = await memory.import_blocks(every, replace=options.replace)
+        given = {one.block.label: one.block.permission for one in every}
+        there = {label: (await memory.get_block(label)).permission for label in replaced}
+        return new, replaced, [label for label in replaced if there[label] != given[label]]
+
+    new, replaced, kept = asked_of(options, work, changes=True)
+    for label in kept:
+        complain(
+            f"{label} keeps its stricter permission. To change it: quoth memory edit {label} --permission P"
+        )
     if options.json:
         print_json({"new": new, "replaced": replaced})
         return DONE

@@ -298,7 +298,7 @@ class Scan(FormReader):
         return True
 
     def _is_quoted(self, start: int) -> bool:
-        """Whether a quotation or a comment is open where a line begins; a quotation ends with its paragraph."""
+        """Whether a quotation or a comment is open where a line begins; quotations end with a paragraph."""
         since = max(0, start - CONTEXT)
         paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
         for opener, closer in (("“", "”"), ("«", "»"), ("<!--", "-->")):

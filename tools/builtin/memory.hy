@@ -266,7 +266,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
     (setv (get known hit.label) True)
     (for [tool ["block" "recall"]]
       (setv [verdict _] (await (rules-say ctx tool "read" hit.label)))
-      (when (= verdict "deny")
+      (when (in verdict ["deny" "ask"])
         (setv (get known hit.label) False))))
   (get known hit.label))
 

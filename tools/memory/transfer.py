@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, utc_time
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.memory import checks
+from quoth.tools.memory import acl, checks
 from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import delta
 from quoth.tools.org.document import Entry, Org, load
@@ -177,10 +177,12 @@ def take_in(
 ) -> tuple[list[str], list[str]]:
     """Store all of them, in one transaction: the labels that are new, and those whose block was replaced.
     A block that is the same already stays; one that is replaced gets the text of the file as its next
-    version, and keeps its own earlier ones, not those of the file. Raises UsageError when others are taken,
+    version, and keeps its own earlier ones, not those of the file, and the stricter of both permissions.
+    Raises UsageError when others are taken,
     or ToolError for one that cannot be stored; then nothing is changed."""
     wanted = [(_whole(one.block, now, by), one.versions) for one in every]
     there = {block.label: found for block, _ in wanted if (found := stored.get(block.label))}
+    wanted = [(_no_looser(block, there.get(block.label)), versions) for block, versions in wanted]
     wanted = [one for one in wanted if not _same(one[0], there.get(one[0].label))]
     taken = [block.label for block, _ in wanted if block.label in there]
     if taken and not replace_them:
@@ -199,6 +201,12 @@ def take_in(
             step = replace(block, text=newer.text, version=newer.version, updated=newer.at, by=newer.by)
             stored.put(step, delta(older, newer.text) if older else None)
     return [block.label for block, _ in wanted if block.label not in there], taken
+
+
+def _no_looser(block: Block, there: Block | None) -> Block:
+    """The block with the permission of the one that it replaces, where that is stricter: a file decides what
+    a block says, and a person what may be done with it."""
+    return replace(block, permission=acl.stricter(block.permission, there.permission)) if there else block
 
 
 def _same(block: Block, there: Block | None) -> bool:

@@ -597,3 +597,13 @@ def test_options_may_stand_before_the_action_too(here: Path) -> None:
     assert said.code == 1
     assert "no server answers there" in said.err
     assert "secret" not in said.out + said.err
+
+
+def test_an_import_says_which_block_keeps_its_permission(here: Path) -> None:
+    done(here, "edit", "notes", "--permission", "read_write")
+    done(here, "export", "m.org")
+    done(here, "edit", "notes", "--permission", "read_only")
+    done(here, "edit", "notes", "--text", "changed")
+    said = quoth("memory", "import", "m.org", "--replace", cwd=here)
+    assert "notes keeps its stricter permission" in said.err
+    assert told(here, "show", "notes")["permission"] == "read_only"

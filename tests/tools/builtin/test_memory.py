@@ -560,10 +560,11 @@ def test_search_leaves_out_what_the_rules_do_not_let_be_read(make: Make) -> None
         SearchHit("persona", "kind", 1, "archival_memory"),
         SearchHit("diary.1", "said", 1, "conversations"),
     )
-    rules = '(deny (recall :label "diary"))\n(deny (block :label "persona" :operation "read"))'
-    result = room(make, shelf=shelf, rules=rules).pass_through('(search "x")')
-    assert [hit["text"] for hit in result.value["hits"]] == ["open", "said"]
-    assert result.message == "Left out: 3 hits, which the rules do not let be read."
+    for kind in ("deny", "ask"):
+        rules = f'({kind} (recall :label "diary"))\n({kind} (block :label "persona" :operation "read"))'
+        result = room(make, shelf=shelf, rules=rules).pass_through('(search "x")')
+        assert [hit["text"] for hit in result.value["hits"]] == ["open", "said"]
+        assert result.message == "Left out: 3 hits, which the rules do not let be read."
     assert len(room(make, shelf=shelf).pass_through('(search "x")').value["hits"]) == 5
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory import Make
 from words import complaint, files
 
-from quoth.tools.call.service_types import Block, BlockVersion
+from quoth.tools.call.service_types import Block, BlockPermission, BlockVersion
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.memory.acl import TABLE
 from quoth.tools.memory.checks import LIMITS
@@ -183,6 +183,28 @@ async def test_what_is_taken_is_said_and_nothing_is_changed(make: Make) -> None:
     assert await memory.import_blocks(file, replace=True) == (["z"], ["x", "y"])
     assert [(block.text, block.kind) for block in await memory.list_blocks()] == [("new", "core")] * 3
     assert await memory.shares("x") == {"b": "append"}
+
+
+@pytest.mark.parametrize(
+    ("there", "given", "then"),
+    [
+        ("read_only", "admin", "read_only"),
+        ("human", "read_write", "human"),
+        ("admin", "append", "append"),
+        ("read_write", "read_write", "read_write"),
+    ],
+)
+async def test_a_file_never_loosens_a_permission(
+    there: BlockPermission, given: BlockPermission, then: BlockPermission, make: Make
+) -> None:
+    memory = make("a", person=True)
+    await memory.create_block("x", "old", permission=there)
+    file = [Carried(Block("x", "new", "core", permission=given))]
+    assert await memory.import_blocks(file, replace=True) == ([], ["x"])
+    block = await memory.get_block("x")
+    assert block is not None
+    assert (block.text, block.permission) == ("new", then)
+    assert await memory.import_blocks(file, replace=True) == ([], [])
 
 
 async def test_what_is_the_same_already_is_left_alone(make: Make) -> None:
