@@ -161,6 +161,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                limit   {:type int  :doc "At most so many"  :default 500  :min 1}
                all     {:type bool  :doc "Also what .gitignore names"  :default False}]
   :effects    [:reads]
+  :free-text  True  ; whoever wrote the files named them
   :guard      (inside-workspace path)
   :examples   [(list-files :path "<folder>" :pattern "*.py")]
   :body       (listed ctx path pattern limit all))

@@ -7,6 +7,7 @@ destinations: what a text means is not judged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -20,7 +21,14 @@ from quoth.tools.policy.model import CAREFUL
 from quoth.tools.policy.origins import in_words, keys_in, origin_of
 from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.roles import Destination, always_asks, destinations, fields_of, names_destination
+from quoth.tools.registry.roles import (
+    Destination,
+    always_asks,
+    destinations,
+    fields_of,
+    names_content,
+    names_destination,
+)
 from quoth.tools.registry.table import CognitiveTool
 
 TOLD = 3  # arguments and links in a verdict
@@ -71,6 +79,10 @@ def _destinations_in(
             places = list(dict.fromkeys([*places, *paths, *_named_in(value)]))
     elif named.outside:
         places = [path for path in paths_in(value) if _leads_outside(path, facts)]
+    elif named.assumed:
+        links = (link.text for link in links_of(value) if link.kind != "path")
+        assumed = (one for one in _assumed_in(value) if not _is_path(one) or _leads_outside(one, facts))
+        places = list(dict.fromkeys([*links, *assumed]))
     else:
         places = list(dict.fromkeys([*keys_in(value, fields_of(param)), *leaves(value)]))
     for place in places:
@@ -89,6 +101,27 @@ def _named_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _named_in(item)
+
+
+def _assumed_in(value: Any) -> Iterator[Any]:
+    """What may be a destination in the value of a parameter that its name does not tell: not what stands
+    under keys that are named as contents are, and no date, time or amount."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from () if names_content(str(key)) else _assumed_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _assumed_in(item)
+    else:
+        yield from (
+            leaf for leaf in leaves(value) if not (isinstance(leaf, str) and _MEASURE.fullmatch(leaf))
+        )
+
+
+_DAY = r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})"
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?"
+_AMOUNT = r"[-+]?[$€£]?\s?\d{1,3}(?:[,. ]?\d{3}){0,2}(?:[.,]\d{1,4})?\s?[$€£%]?"
+_MEASURE = re.compile(rf"\s*(?:(?:{_DAY})(?:[T ]+{_TIME})?|{_TIME}|{_AMOUNT})\s*", re.ASCII)
 
 
 def _is_path(value: Any) -> bool:

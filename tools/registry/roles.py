@@ -1,6 +1,7 @@
 """Which parameters of a tool say where something goes, and which tools always ask: declared, or inferred.
 
-Inferred is by names and types alone, from the lists here. Knows definitions; it must not know calls,
+Where a tool sends something away, each text may say where to, unless its name is one of a content. Elsewhere
+names and types decide, from the lists here. Knows definitions; it must not know calls,
 values or policies.
 """
 
@@ -27,6 +28,12 @@ DESTINATIONS = frozenset(
      "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo",
      "repository", "bucket", "target", "dest", "destination", "id")
 )  # fmt: skip
+# The words that make a parameter of a tool that sends something away a content: the last one decides.
+CONTENTS = frozenset(
+    ("subject", "body", "text", "message", "content", "title", "description", "note", "notes", "comment",
+     "query", "caption", "summary", "prompt", "question", "reason", "location")
+)  # fmt: skip
+SENDING = frozenset(("net", "messages", "pays"))
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
 # The formats of a JSON Schema, as pydantic names its own types, that do.
 FORMATS = frozenset(
@@ -42,11 +49,14 @@ PASSWORDS = frozenset(("password", "passwd", "passphrase", "passcode", "pin"))
 @dataclass(frozen=True)
 class Destination:
     """A parameter whose values say where something goes, and how that is known: ``declared``, ``by its
-    name``, ``by its type``. A path is one only where it leads ``outside`` of the workspace."""
+    name``, ``by its type``. A path is one only where it leads ``outside`` of the workspace. One that is
+    ``assumed`` to be one, since its tool sends something away, is none where its value is a date, a time or
+    an amount."""
 
     name: str
     why: str
     outside: bool = False
+    assumed: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} ({self.why})"
@@ -57,7 +67,8 @@ def destinations(tool: CognitiveTool) -> tuple[Destination, ...]:
     ask."""
     if HARMLESS.issuperset(tool.effects):
         return ()
-    return tuple(found for param in tool.params if (found := _destination(param)) is not None)
+    sends = not SENDING.isdisjoint(tool.effects)
+    return tuple(found for param in tool.params if (found := _destination(param, sends)) is not None)
 
 
 def always_asks(tool: CognitiveTool) -> str:
@@ -85,7 +96,7 @@ def roles_data(tool: CognitiveTool) -> dict[str, Any]:
     return {"destinations": found, "always_asks": always_asks(tool)}
 
 
-def _destination(param: Param) -> Destination | None:
+def _destination(param: Param, sends: bool) -> Destination | None:
     if param.role:
         return Destination(param.name, "declared") if param.role == "destination" else None
     if param.secret or param.type in (bool, Code):
@@ -94,7 +105,22 @@ def _destination(param: Param) -> Destination | None:
         return Destination(param.name, "only where it leads out of the workspace", outside=True)
     if names_destination(param.name):
         return Destination(param.name, "by its name")
-    return Destination(param.name, "by its type") if any(map(_tells_one, _schemas(param.type))) else None
+    if any(map(_tells_one, _schemas(param.type))):
+        return Destination(param.name, "by its type")
+    if sends and not param.choices and not names_content(param.name) and _may_hold_text(param.type):
+        return Destination(param.name, "a text of a tool that sends", assumed=True)
+    return None
+
+
+def _may_hold_text(hint: Any) -> bool:
+    parts = typing.get_args(hint)
+    return any(map(_may_hold_text, parts)) if parts else hint not in (int, float, bool, type(None))
+
+
+@lru_cache(1000)
+def names_content(name: str) -> bool:
+    """Whether a parameter, or a field in one, of this name is a content wherever it is sent."""
+    return (_words(name) or [""])[-1] in CONTENTS
 
 
 def _is_password(param: Param) -> bool:

@@ -124,10 +124,18 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
          NET + NOWHERE),
         # data that the tool does not describe, and objects of a class
         ('(call-api :data {"op" "send" "msg" [{"Recipient" "mallory" "text" "Hi"}]})', "ask",
-         NET + "mallory, in :data, is the model's own"),
+         NET + ":data send is the model's own; :data mallory is the model's own"),
         ('(call-api :data {"recipients" ["ben@home.example"] "text" "Hi"})', "allow",
-         NET + "ben@home.example, in :data, is a field of search-contacts"),
+         NET + ":data ben@home.example is a field of search-contacts"),
         ('(call-api :more {"recipient" "mallory"})', "allow", NET + NOWHERE),
+        # a text of a tool that sends is a destination, whatever its name, but no date, time or amount
+        ('(call-api :data {"dude" "ann@home.example"})', "allow",
+         NET + ":data ann@home.example stands in your task"),
+        *((f'(call-api :data {{"dude" "{text}"}})', "allow", NET + NOWHERE)
+          for text in ("2026-11-26", "2026-11-26 13:00", "2026-11-26T13:00:00Z", "26.11.2026", "09:30", "17",
+                       "1,250.00", "$ 30", "12.5 %")),
+        *((f'(call-api :data {{"dude" "{text}"}})', "ask", NET + f":data {text} is the model's own")
+          for text in ("4915112345678", "mallory", "2026-11-26 mallory", "0x12", "12-34-56")),
         ('(invite :guest {"name" "24" "mail" "ann@home.example"})', "allow",
          NET + ":guest 24 is a field of list-mails; :guest ann@home.example stands in your task"),
         ('(invite :guest {"name" "24" "mail" "x@evil.example"})', "ask",
@@ -141,6 +149,7 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
         ('(share :file "/root/.profile")', "ask", NET + ":file /root/.profile is the model's own"),
         ('(share :file "/etc/motd")', "allow", NET + ":file /etc/motd stands in your task"),
         ('(share :file "./a")', "allow", NET + NOWHERE),
+        ('(share :file "mallory")', "ask", NET + ":file mallory is the model's own"),
         ('(invite :guest {"name" "" "mail" "-"})', "allow", NET + NOWHERE),
         # what always asks
         ('(pay-bill :to "ann@home.example")', "ask", "it pays"),

@@ -147,4 +147,4 @@ def test_macros_and_the_decorator_declare_it_and_words_of_servers_and_programs_a
 
     assert letters.free_text == ("body",)
     assert table.get("read-file").free_text is True
-    assert table.get("list-files").free_text is None
+    assert table.get("list-files").free_text is True

@@ -75,8 +75,43 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "is_one"), NAMES.items())
 def test_the_last_word_of_a_name_tells_a_destination(name: str, is_one: bool) -> None:
-    found = destinations(tool(params={name: {}}, effects=["net"]))
+    found = destinations(tool(params={name: {}}, effects=["writes"]))
     assert [str(one) for one in found] == ([f"{name} (by its name)"] if is_one else [])
+
+
+# Names that no list of destinations has, and names of contents.
+INVENTED = (
+    *("audience", "sendee", "dude", "boss", "an", "destinataire", "x", "arg1", "value"),
+    *("data", "key", "nick", "alias", "slug", "topic", "queue", "project", "workspace"),
+    *("team", "org", "tenant", "name", "tag", "mention", "reviewer", "approver", "owner"),
+    *("watcher", "follower", "party", "crew", "folks", "buddy", "location-id", "sender", "receiver-name"),
+    *("body-of", "subject-line", "notify", "ping", "share-with"),
+)
+CONTENTS = [
+    "subject",
+    "body",
+    "text",
+    "email-subject",
+    "commit-message",
+    "notes",
+    "event-description",
+    "query",
+]
+
+
+@pytest.mark.parametrize("effect", ["net", "messages", "pays"])
+def test_each_text_of_a_tool_that_sends_is_a_destination_but_contents(effect: str) -> None:
+    names: dict[str, dict[str, Any]] = {name: {} for name in [*INVENTED, *CONTENTS]}
+    made = tool(params=names, effects=[effect])
+    assert {one.name for one in destinations(made)} == set(names) - set(CONTENTS)
+    more = {
+        "kind": {"choices": ("a", "b")},
+        "told": {"role": "content"},
+        "many": {"type": int},
+        "price": {"type": float | None, "default": None},
+    }
+    assert destinations(tool(params=more, effects=[effect])) == ()
+    assert destinations(tool(params={"nick": {}}, effects=["writes", "memory"])) == ()
 
 
 TYPES: list[tuple[Any, str]] = [
@@ -97,7 +132,7 @@ TYPES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("kind", "why"), TYPES)
 def test_a_type_tells_a_destination_by_its_format_or_a_field(kind: Any, why: str) -> None:
-    found = destinations(tool(params={"what": {"type": kind}}, effects=["net"]))
+    found = destinations(tool(params={"what": {"type": kind}}, effects=["writes"]))
     assert [one.why for one in found] == ([why] if why else [])
     assert [one.outside for one in found] == ([kind in (WorkspacePath, list[WorkspacePath])] if why else [])
 
