@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from quoth.tools.origin.links import Link, links, spans
+from quoth.tools.origin.links import Link, links, rendered, spans
 from quoth.tools.origin.spelling import spelling
 
 
@@ -38,11 +38,13 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(to_jsonable_python(value, bytes_mode="base64", fallback=str))
 
 
-def links_of(value: Any) -> Iterator[Link]:
-    """The links inside all texts of a value, each once. A number is looked at as it is written."""
+def links_of(value: Any, *, shown: bool = False) -> Iterator[Link]:
+    """The links inside all texts of a value, each once; where a mail program or a browser will have it
+    ``shown``, also those that only they see. A number is looked at as it is written."""
     seen = set()
+    find = rendered if shown else links
     for leaf in leaves(value):
-        for link in links(leaf if isinstance(leaf, str) else spelling(leaf)):
+        for link in find(leaf if isinstance(leaf, str) else spelling(leaf)):
             if link not in seen:
                 seen.add(link)
                 yield link

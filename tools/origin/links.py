@@ -7,6 +7,7 @@ no hosts, and dates, amounts and numbers of houses no accounts.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from bisect import bisect_left
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, Literal
+from urllib.parse import unquote
 
 LinkKind = Literal["url", "mail", "host", "account", "path"]
 
@@ -35,13 +37,15 @@ _HOST = rf"{_LABEL}+(?:{_DOT}{_LABEL}+)+"
 _LINK = re.compile(
     rf"""
       (?P<url>
-          (?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}:[/\\]{{2}}[^{_END}]+
+          (?i:https?|wss?|ftp):[/\\]*(?=[\w%\[])[^{_END}]+
+        | (?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}:[/\\]{{2}}[^{_END}]+
         | (?<![\w/\\:.~-])[/\\]{{2}}(?={_HOST})[^{_END}]+
-        | (?<![\w+.-])(?i:javascript:|data:\w+/|tel:|sms:|file:/|sip:|xmpp:|bitcoin:)(?=\S)[^{_END}]+
+        | (?<=["'(\[=<])[/\\]{{2}}(?=[\w%])[^{_END}]+
+        | (?<![\w+.-])(?i:(?:java|vb)script:|data:\w+/|tel:|sms:|file:/|sip:|xmpp:|bitcoin:)(?=\S)[^{_END}]+
       )
     | (?P<mail> (?<!{_LOCAL}){_LOCAL}+[@＠](?:{_HOST}|localhost|\[[0-9A-Fa-f:.]{{2,}}\]) )
     | (?P<path>
-          (?<![\w.~/\\-])(?:~|\.\.?)?/[^{_CLOSE}()\[\]{{}}]*[^{_CLOSE}()\[\]{{}}.:!?]
+          (?<![\w.~/\\-])(?:~|\.\.?)?/(?:(?!(?i:https?|wss?|ftp):[/\\])[^{_CLOSE}()\[\]{{}}])*(?<![.:!?])
         | (?<![\w/\\])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)[^{_CLOSE}]+
       )
     | (?P<host>
@@ -51,6 +55,15 @@ _LINK = re.compile(
     """,
     re.VERBOSE,
 )
+_ANY_HOST = re.compile(
+    rf"""
+      (?<![\w.%/\\-]) (?<![\w][@＠])
+      {_LABEL}+(?:{_DOT}{_LABEL}+)*{_DOT}(?:[^\W\d_]{{2,63}}|xn--[\w-]+)(?::[0-9]{{1,5}}(?![0-9]))?[/?:][^{_END}]+
+    | (?<=[@＠]){_LABEL}+(?:{_DOT}{_LABEL}+)*{_DOT}[^\W\d_]{{2,63}}
+    """,
+    re.VERBOSE,
+)
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]|(?<=\\w)[\\t\\r\\n]+(?=\\w*:)")
 _ACCOUNT = re.compile(
     r"""
     (?<![\w.-])(?:
@@ -62,9 +75,11 @@ _ACCOUNT = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
+_ENTITY = re.compile(r"&(?:gt|lt|quot|apos|nbsp|\#\w+);?.*\Z", re.DOTALL)
 _SIGN = re.compile(r"[@＠/\\．。｡]|\.\w|:\S")  # without one of these there is no link but an account
 _BLANK = re.compile(r"\s")
 _IP = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_BEFORE_HOST = re.compile(r"\A(?:(?i:https?|wss?|ftp):|[A-Za-z][\w+.-]*:(?=[/\\]))?[/\\]*")
 _AFTER_HOST = re.compile("[:/?#]")
 _DIGITS = re.compile("[0-9]{4}|bc1", re.IGNORECASE)
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
@@ -95,6 +110,32 @@ def links(text: str) -> Iterator[Link]:
         yield Link(kind, text[start:end])
 
 
+def rendered(text: str) -> Iterator[Link]:
+    """The links inside a text that a mail program or a browser shows: those of its characters as they are, of
+    entities and escapes decoded, and each name of a host that a port or a path follows. Each once."""
+    found = list(links(text))
+    taken = {host_of(link.text) for link in found if link.kind != "path"}
+    plain = _INVISIBLE.sub("", html.unescape(text))
+    for version in dict.fromkeys((text, plain, unquote(plain))):
+        for link in (*(links(version) if version != text else ()), *_named(version)):
+            if link.kind != "path" and (host := host_of(link.text)) not in taken:
+                taken.add(host)
+                found.append(link)
+    return iter(found)
+
+
+def host_of(link: str) -> str:
+    """The host that a link leads to, as far as it can be told; another link as it is."""
+    bare = _BEFORE_HOST.sub("", unquote(html.unescape(link)))
+    return _AFTER_HOST.split(bare.rpartition("@")[2] or bare)[0].rstrip(".").lower() or link
+
+
+def _named(text: str) -> Iterator[Link]:
+    """Names of hosts by what stands around them, whatever their last label."""
+    for name in _ANY_HOST.finditer(text):
+        yield Link("host", _without_punctuation(name[0]))
+
+
 def spans(text: str) -> Iterator[tuple[LinkKind, int, int]]:
     """Where links stand in a text, in order: kind, start and end."""
     found = list(_with_signs(text))
@@ -122,7 +163,7 @@ def _with_signs(text: str) -> Iterator[tuple[LinkKind, int, int]]:
             kind: LinkKind = found.lastgroup  # type: ignore[assignment]
             start, end = found.span()
             if kind != "mail":
-                end = start + len(_without_punctuation(found[0]))
+                end = start + len(_without_punctuation(_ENTITY.sub("", found[0].partition("][")[0])))
             if end - start > 1 and (kind != "host" or is_host(text[start:end])):
                 yield kind, start, end
 

@@ -18,7 +18,7 @@ from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.origin.links import links
 from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
 from quoth.tools.policy.model import CAREFUL
-from quoth.tools.policy.origins import in_words, keys_in, origin_of
+from quoth.tools.policy.origins import in_words, is_shown, keys_in, origin_of
 from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.roles import (
@@ -73,16 +73,16 @@ def _destinations_in(
 ) -> Iterator[Noted | str]:
     """The destinations in an argument, each with its origin; a sentence where nobody can tell that."""
     if named is None:
-        places = [link.text for link in links_of(value) if link.kind != "path"]
+        places = [link.text for link in links_of(value, shown=is_shown(facts)) if link.kind != "path"]
         if not param.role:
             paths = (one for one in leaves(value) if _is_path(one) and _leads_outside(one, facts))
             places = list(dict.fromkeys([*places, *paths, *_named_in(value)]))
     elif named.outside:
         places = [path for path in paths_in(value) if _leads_outside(path, facts)]
     elif named.assumed:
-        links = (link.text for link in links_of(value) if link.kind != "path")
+        inside = (link.text for link in links_of(value, shown=True) if link.kind != "path")
         assumed = (one for one in _assumed_in(value) if not _is_path(one) or _leads_outside(one, facts))
-        places = list(dict.fromkeys([*links, *assumed]))
+        places = list(dict.fromkeys([*inside, *assumed]))
     else:
         places = list(dict.fromkeys([*keys_in(value, fields_of(param)), *leaves(value)]))
     for place in places:

@@ -14,8 +14,8 @@ from quoth.tools.call.origin import Origin
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.origin.leaves import leaves, links_of
-from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth
-from quoth.tools.registry.roles import fields_of, names_destination
+from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth, paths_in
+from quoth.tools.registry.roles import SENDING, fields_of, names_destination
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -78,12 +78,24 @@ def of_origin(head: str, tools: frozenset[str] = frozenset()) -> Predicate:
     return comes_from(lambda origin: origin.kind == kind, every=False)
 
 
+PAGES = (".md", ".markdown", ".html", ".htm", ".xhtml", ".svg", ".org", ".eml")
+
+
+def is_shown(facts: EvaluationContext) -> bool:
+    """Whether a browser or a mail program will show what the call says: it sends something away, or writes a
+    page."""
+    if not SENDING.isdisjoint(facts.tool.effects):
+        return True
+    paths = (facts.call.form.args.get(param.name) for param in facts.tool.path_params)
+    return any(path.lower().endswith(PAGES) for value in paths for path in paths_in(value))
+
+
 def of_links(predicate: Predicate) -> Predicate:
     """The predicate holds of each address, host and account in a text."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True
-        for link in links_of(value):
+        for link in links_of(value, shown=is_shown(facts)):
             said = predicate(link.text, facts)
             if (noted := facts.noted.get(facts.argument)) is not None:
                 facts.noted[facts.argument] = noted._replace(inside=noted.value != value)

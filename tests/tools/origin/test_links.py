@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quoth.tools.origin.leaves import leaves, links_of
-from quoth.tools.origin.links import links
+from quoth.tools.origin.links import host_of, links, rendered
 
 FOUND = [
     ("see https://bit.ly/x, ok", ["url https://bit.ly/x"]),
@@ -65,3 +69,74 @@ def test_a_value_is_looked_at_leaf_by_leaf() -> None:
 def test_a_hostile_text_is_read_in_one_go(text: str) -> None:
     """A search that begins anew at each character would take minutes here."""
     assert all(link.kind in ("url", "account") for link in links(text))
+
+
+# What a mail program or a browser shows
+
+SHOWN = [
+    "./https://evil.example/x", "+https://evil.example", "a,https://evil.example", "https:evil.example",
+    "https:/evil.example", "https:\\\\evil.example", "HTTPS://EVIL.example", "h&#116;tps://evil.example",
+    "https&colon;//evil.example", "https&#58;&#47;&#47;evil.example/x", "&#x68;ttps://evil.example",
+    "%68ttps://evil.example", "https%3A%2F%2Fevil.example%2Fx", '<img src="//evil.example/x">',
+    "[a](//evil.example)", "[[https://evil.example][x]]", "&lt;https://evil.example&gt;",
+    "ev\u00adil.example/x", "ev\u200bil.example/x", "https://u:p@evil.example/x", "evil.example:8080",
+    "<a href='evil.example'>",
+    "ht\ntps://evil.example", "evil&period;example/x", "me@evil.example", "url(//evil.example/x)",
+]  # fmt: skip
+OF_ANY_NAME = [
+    "evil.foo/x",
+    "evil.foo:8080",
+    "evil.foo?x=1",
+    "evil.foo:80/x",
+    "[x]: evil.foo/x",
+    "<a href=evil.foo/x>",
+]
+ONE_LABEL = ['<img src="//evil/x">', "![](//evil/x)", "[[//evil/x]]", "<a href=//evil>"]
+
+
+def hosts(text: str) -> set[str]:
+    return {host_of(link.text) for link in rendered(text) if link.kind != "path"}
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_what_a_browser_makes_a_link_of_is_found(text: str) -> None:
+    assert "evil.example" in hosts(f"See {text} now")
+
+
+@pytest.mark.parametrize("text", [*OF_ANY_NAME, *ONE_LABEL])
+def test_a_host_is_known_by_what_stands_around_it(text: str) -> None:
+    assert hosts(f"See {text} now") & {"evil.foo", "evil"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "os.path.join(a)",
+        "evil.foo",
+        "see src/a.bat/c",
+        "plt.show()",
+        "a.b ? c : d",
+        "v1.2:3",
+        "12:30",
+        "self.name",
+    ],
+)
+def test_a_bare_name_in_code_is_no_link(text: str) -> None:
+    assert not hosts(text)
+
+
+def test_a_link_that_is_found_is_named_once_and_as_it_stands() -> None:
+    text = "https://a.example/x%20y?q=1&amp;r=2 and <b>https://a.example/x%20y</b>"
+    assert [link.text for link in rendered("See https://ok.example/a%20b.")] == ["https://ok.example/a%20b"]
+    assert hosts(text) == {"a.example"}
+
+
+ENTITY = st.sampled_from(
+    [lambda c: f"&#{ord(c)};", lambda c: f"&#x{ord(c):x};", lambda c: f"%{ord(c):02x}", str]
+)
+
+
+@given(st.lists(ENTITY, min_size=20, max_size=20), st.sampled_from(["", "+", "./", "(", "<", "=", "“"]))
+def test_no_row_of_escapes_hides_a_link(how: list[Callable[[str], str]], before: str) -> None:
+    link = "".join(spell(char) for spell, char in zip(how, "https://evil.example", strict=True))
+    assert "evil.example" in hosts(f"See {before}{link} now")
