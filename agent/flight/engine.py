@@ -29,6 +29,7 @@ from quoth.agent.flight.status import FlightState, lets_pass
 from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import Part, Plan
+from quoth.agent.run.host import BEFORE_ASKING
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.text import show_value
 from quoth.neuro.backends.base import Usage
@@ -178,12 +179,12 @@ class _Flight:
             for part in self._flown():  # where it was broken off after a failure
                 self._after(part)
             self._tell("flight", lambda: self.file.plan)  # with the words that stand in the file now
-            self.agent.before_asking.append(self._save)
+            asking = BEFORE_ASKING.set(self._save)
             try:
                 with self.agent.stoppable(self.context), self._traced():
                     await self._steps()
             finally:
-                self.agent.before_asking.remove(self._save)
+                BEFORE_ASKING.reset(asking)
                 self._save()
             status = self._ended()
             self.log.end(status)

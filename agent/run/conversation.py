@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
@@ -180,6 +181,11 @@ class Conversations(Driver):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
+    def for_chat(self, chat: str, session: str = "") -> Self:
+        made = super().for_chat(chat, session)
+        made._conversation = made._talk = None
+        return made
+
     def use_tools(self, table: ToolTable) -> None:
         super().use_tools(table)
         self._go_on_anew()
@@ -189,7 +195,7 @@ class Conversations(Driver):
         models = self.models.with_model(spec)
         models.dialect()
         self.models = models
-        self._options |= models.options.kept
+        self._options = MappingProxyType({**self._options, **models.options.kept})
         if isinstance(self.services.model, OwnModel):
             self.services = replace(self.services, model=OwnModel(models.backend, tracer=self.tracer))
         self._session.open_again(self.given)
@@ -198,9 +204,8 @@ class Conversations(Driver):
     def use_plan_mode(self, on: bool) -> None:
         """Note what does more than read as steps of a plan from now on, or make it again."""
         self.plan = on
-        self._options.pop("plan", None)
-        if on:
-            self._options["plan"] = True
+        others = {name: value for name, value in self._options.items() if name != "plan"}
+        self._options = MappingProxyType({**others, **({"plan": True} if on else {})})
         self._session.open_again(self.given)
 
     def _go_on_anew(self) -> None:

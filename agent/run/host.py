@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
 from quoth.agent.config.loading import load_config
@@ -72,6 +73,9 @@ from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 from quoth.tools.storage.shared_store import WorkspaceStore
+
+# Called before a person is asked about a call of this context: a flight saves its plan.
+BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", default=lambda: None)
 
 
 class Host(EventSource):
@@ -143,7 +147,7 @@ class Host(EventSource):
         self.workspace = workspace_of(workspace, policies, tooling, options)
         self.workspace.loaded = tuple(map(Path, tooling.files))
         self.config = load_config(self.workspace.root)
-        self._gates = policies.open_gate_programs(self.config, lambda: self.table.secrets)
+        self._gates = tuple(policies.open_gate_programs(self.config, lambda: self.table.secrets))
         self.workspace.protect(file for gate in self._gates for file in gate.files)
         self.limits = with_longest(run_limits(limits, self.config), max_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
@@ -165,7 +169,6 @@ class Host(EventSource):
         self.named = session or ""
         self.chat = ""
         self.plan = plan
-        self.before_asking: list[Callable[[], object]] = []  # to be called before a person is asked
         self._given = given
         self._consent = consent
         self.offers = Offers(self.policy)
@@ -178,7 +181,7 @@ class Host(EventSource):
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
-        self._options = {
+        chosen = {
             **tooling.kept,
             **options.kept,
             **policies.kept,
@@ -187,16 +190,17 @@ class Host(EventSource):
             **given.kept,
         }
         if plan:
-            self._options["plan"] = True
+            chosen["plan"] = True
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
-            self._options["memory"] = memory
+            chosen["memory"] = memory
+        # Read-only: the hosts of chats are copies, and a change of one must not reach another.
+        self._options: Mapping[str, Any] = MappingProxyType(chosen)
         if given.memory_url:
             self._memory.opened()  # what is wrong with the URL is said now
 
     def _asked(self, request: str) -> None:
         """Tell that a call waits for a person."""
-        for prepare in self.before_asking:
-            prepare()
+        BEFORE_ASKING.get()()
         run = RUNNING.get()
         if (self.listener if run is None else run.listener) is not None:
             event = RunEvent("question", self.broker.find(request))
@@ -363,6 +367,7 @@ class Host(EventSource):
         return {
             "user": self.user,
             **self._options,
+            **({"chat": self.chat} if self.chat else {}),
             "versions": told_versions(tool for tool in self.table if not tool.remote),
             **({} if self._remote is None else {"remote-versions": self._remote.versions}),
             "rules": self.policy.digest,
