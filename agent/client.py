@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.replay.again import Opening
     from quoth.agent.replay.replay import Replay
+    from quoth.agent.session.latest import Having
 
 
 T = TypeVar("T")
@@ -114,6 +115,15 @@ class AsyncAgent(Conversations):
             )
 
         return await replay(name, events, again, (lambda given: self) if live_tools else None)
+
+    def latest_session(self, having: Having = "work") -> str:
+        """The id of this user's latest session in the workspace, as commands choose it: with ``work`` (a run,
+        a flight, a form or a call), a ``run``, ``writes`` or something that ``waits``. Raises UsageError if
+        there is none."""
+        from quoth.agent.session.latest import latest_session
+
+        self._require_open()
+        return latest_session(self.store, self.user, having)
 
 
 def _like(
@@ -207,6 +217,10 @@ class Agent:
     def broker(self) -> Broker:
         """The broker, which lists the requests that wait for a person and records decisions."""
         return self._agent.broker
+
+    @_like(AsyncAgent.latest_session)
+    def latest_session(self, having: Having = "work") -> str:
+        return self._agent.latest_session(having)
 
     @_like(AsyncAgent.forget)
     def forget(self) -> None:

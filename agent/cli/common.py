@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import PolicyOptions, ToolOptions
+    from quoth.agent.session.latest import Having
     from quoth.agent.terminal.event_lines import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
@@ -67,6 +68,19 @@ def open_store(options: Options) -> AbstractContextManager[Store | None]:
     from quoth.tools.storage.database import existing_store
 
     return existing_store(options.folder)
+
+
+def named_or_latest(options: Options, store: Store | None, wanted: str | None, having: Having) -> str:
+    """The session that is named; else the user's latest with this, which is printed on stderr. Raises
+    UsageError."""
+    from quoth.agent.session.index import find_session
+    from quoth.agent.session.latest import latest_session, taken
+
+    if wanted:
+        return find_session(store, wanted)
+    session = latest_session(store, options.asker, having)
+    complain(taken(session, options.asker, having))
+    return session
 
 
 def agent_of(

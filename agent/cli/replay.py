@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import open_store, remote_options, tools_of, write_new
+from quoth.agent.cli.common import named_or_latest, open_store, remote_options, tools_of, write_new
 from quoth.agent.cli.options import Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
@@ -25,7 +25,7 @@ class PastOptions(Options):
     """Options that name a recorded session."""
 
     of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
-    last: bool = switch("--last", "the session that a run was last at")
+    last: bool = switch("--last", "your latest session with a run, a flight, a form or a call")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -49,7 +49,6 @@ def add(commands: Commands) -> None:
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
     """Return the id of the named session, its checked events, and how many of them were imported."""
     from quoth.agent.replay.again import session_in_file, session_in_store
-    from quoth.agent.session.index import find_session, last_session
     from quoth.tools.history.transcript import Transcript
 
     wanted = options.of or options.session
@@ -61,7 +60,7 @@ def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]
             if wanted not in known:
                 session, events = session_in_file(Path(wanted))
                 return session, events, len(events)
-        name = last_session(store) if wanted is None else find_session(store, wanted)
+        name = named_or_latest(options, store, wanted, "work")
         assert store is not None, "a session was found in it"
         return name, session_in_store(store, name), Transcript(lambda: store).imported(name)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quoth.agent.cli.common import (
     listener_for,
     messages_of,
+    named_or_latest,
     open_store,
     show_reply,
     show_result,
@@ -33,11 +34,16 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 
+SHOWN = 5  # sessions that are named in a sentence
+
+
 @dataclass(init=False, repr=False, eq=False)
 class ResumeOptions(StreamOptions):
-    of: str | None = argument("ID", "the session (default: the only one that waits)", nargs="?")
+    of: str | None = argument("ID", "the session (default: your only one that waits)", nargs="?")
     text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())
-    last: bool = switch("--last", "the session that came to wait last")
+    last: bool = switch(
+        "--last", "your session that came to wait last; if none waits, your latest with a run"
+    )
 
 
 def add(commands: Commands) -> None:
@@ -129,25 +135,34 @@ def _waiting_session(
     options: ResumeOptions, wanted: str | None, store: Store | None
 ) -> tuple[str, str, bool]:
     """The session to go on with, its user, and whether it has runs."""
-    from quoth.agent.session.index import find_session, last_session, unfinished_sessions, users_of
+    from quoth.agent.session.index import users_of
+    from quoth.agent.session.latest import waiting_sessions
     from quoth.tools.history.transcript import Transcript
 
-    found = unfinished_sessions(store) if store is not None and not wanted else []
-    if not wanted and not found and options.last and store is not None:
-        wanted = last_session(store)
-    if wanted:
-        session = find_session(store, wanted)
-    elif not found:
-        raise UsageError("Nothing waits in this workspace.")
-    elif len(found) > 1 and not options.last:
-        names = ", ".join(name for name, _ in found)
-        raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
-    else:
-        session = found[-1][0]
+    found = waiting_sessions(store, options.asker) if store is not None and not wanted else []
+    if not wanted and not found and not options.last:
+        raise UsageError(_nothing(options, store))
+    if len(found) > 1 and not options.last:
+        raise UsageError(f"Several sessions wait: {', '.join(found)}. Name one, or say --last.")
+    session = named_or_latest(options, store, wanted, "waits" if found else "run")
     assert store is not None, "a session was found in it"
     transcript = Transcript(lambda: store)
-    users = users_of(transcript, session) if wanted else [found[-1][1]]
+    users = users_of(transcript, session) if wanted else [options.asker]
     return session, _one_user(options, session, users), transcript.last(session, "stimulus") is not None
+
+
+def _nothing(options: ResumeOptions, store: Store | None) -> str:
+    """Why no session is taken: nothing waits, or only in chats and in sessions of others."""
+    from quoth.agent.session.index import unfinished_sessions
+
+    others = unfinished_sessions(store) if store is not None else []
+    if not others:
+        return "Nothing waits in this workspace."
+    named = ", ".join(f"{session} (of {user})" for session, user in others[-SHOWN:])
+    return (
+        f"No session of {options.asker} waits. Sessions of others and of chats wait: {named}."
+        " To resume one of them, name it: quoth resume ID"
+    )
 
 
 def _one_user(options: Options, session: str, users: list[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import open_store, read_text, write_new
+from quoth.agent.cli.common import named_or_latest, open_store, read_text, write_new
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.cli.values import at_least_one
 from quoth.agent.terminal.next_step import tell_next
@@ -43,7 +43,7 @@ class SessionsOptions(Options):
 @dataclass(init=False, repr=False, eq=False)
 class LogOptions(Options):
     of: str | None = argument("ID", ID, nargs="?")
-    last: bool = switch("--last", "the latest session (so it is without an ID)")
+    last: bool = switch("--last", "your latest session (so it is without an ID)")
     full: bool = switch("--full", "fold nothing")
     org: bool = switch("--org", "as an Org document", rivals="view")
     hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
@@ -98,35 +98,37 @@ def add(commands: Commands) -> None:
 def sessions(options: SessionsOptions) -> int:
     """Print the sessions, the latest last, each as it is read."""
     from quoth.agent.session.index import summaries
+    from quoth.agent.session.latest import listed
     from quoth.agent.session.render import summary_line
     from quoth.tools.history.outline import Outline
 
     faults: dict[str, None] = {}
     with open_store(options) as store:
-        outline = None if store is None else Outline(lambda: store)
         wanted = options.last or (None if options.all else LATEST)
-        listed, count = outline.latest(wanted, every=options.all) if outline else ([], 0)
-        found = summaries(store, listed, faults) if store is not None else iter(())
+        rows, count, taken_by = listed(
+            store, options.asker, wanted, every=options.all, others=not options.last
+        )
+        found = summaries(store, rows, faults) if store is not None else iter(())
         if options.json:
-            print_json([one.to_json() for one in found])
+            print_json([{**one.to_json(), "latest_for": taken_by.get(one.id, [])} for one in found])
         else:
-            width = max((len(row.session) for row in listed), default=0)
+            width = max((len(row.session) for row in rows), default=0)
             for one in found:
-                print_line(summary_line(one, width))
-        some = bool(listed or (outline and outline.sessions(1)))
+                print_line(summary_line(one, width, taken_by.get(one.id, ())))
+        some = bool(rows or (store is not None and Outline(lambda: store).sessions(1)))
     for fault in faults:
         complain(f"{fault} It is left out.")
-    if not listed and not options.json:
+    if not rows and not options.json:
         more = " --all shows those of single calls." if some else ""
         complain(f"There is no session{' with a run' if some else ''} in this workspace.{more}")
-    if len(listed) < count and not options.last:
-        complain(f"These are the latest {len(listed)} of {count}; --all shows every one.")
+    if wanted and wanted < count and not options.last:
+        complain(f"These are the latest {wanted} of {count}; --all shows every one.")
     return DONE
 
 
 def log(options: LogOptions) -> int:
     """Print a session, or one event of it."""
-    from quoth.agent.session.index import find_event, last_session
+    from quoth.agent.session.index import find_event
     from quoth.agent.session.render import as_org, as_text, fault_of, one_event
     from quoth.tools.history.audit import StoreAudit
     from quoth.tools.history.transcript import Transcript
@@ -135,7 +137,9 @@ def log(options: LogOptions) -> int:
     if options.of and options.last:
         raise UsageError("quoth log takes an ID or --last, not both.")
     with open_store(options) as store:
-        session, place = find_event(store, wanted) if wanted else (last_session(store), None)
+        session, place = (
+            find_event(store, wanted) if wanted else (named_or_latest(options, store, None, "work"), None)
+        )
         assert store is not None, "a session was found in it"
         transcript = Transcript(lambda: store)
         every = events = list(transcript.events(session))

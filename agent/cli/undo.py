@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.cli.common import open_store, with_agent
+from quoth.agent.cli.common import named_or_latest, open_store, with_agent
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
 from quoth.agent.terminal.person import is_inside
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quoth.agent.session.undo_plan import UndoPlan
     from quoth.tools.storage.database import Store
 
-ID = "the session, or the beginning of its id (default: the latest)"
+ID = "the session, or the beginning of its id (default: your latest that has written a file)"
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -134,10 +134,8 @@ def _draw(lines: Iterable[str]) -> None:
 
 def _session(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[str, Store]:
     """The session that is meant, and its store. Raises UsageError."""
-    from quoth.agent.session.index import find_session, last_session
-
     wanted = options.of or options.session
-    session = find_session(store, wanted) if wanted else last_session(store)
+    session = named_or_latest(options, store, wanted, "writes")
     assert store is not None, "a session was found in it"
     return session, store
 

@@ -163,12 +163,14 @@ def session(repl: Interpreter, rest: str) -> None:
 
 def sessions(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.index import summaries
+    from quoth.agent.session.latest import listed
     from quoth.agent.session.render import summary_line
 
-    rows, count = repl.agent.transcript.outline.latest(LATEST, every=False)
-    found = [one for one in summaries(repl.agent.store, rows) if one.runs]
+    rows, count, taken_by = listed(repl.agent.store, repl.agent.user, LATEST, every=False, others=True)
+    found = [one for one in summaries(repl.agent.store, rows) if one.runs or one.id in taken_by]
     width = max((len(one.id) for one in found), default=0)
-    repl.tell("\n".join(summary_line(one, width) for one in found) or "There is no session with a run yet.")
+    lines = [summary_line(one, width, taken_by.get(one.id, ())) for one in found]
+    repl.tell("\n".join(lines) or "There is no session with a run yet.")
     if count > LATEST:
         repl.tell(f"These are the latest; quoth sessions --all shows all {count}.")
 

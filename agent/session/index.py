@@ -167,15 +167,6 @@ def place_in(digits: str) -> int:
     return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
-def last_session(store: Store | None) -> str:
-    """The id of the latest session, preferably one with a run. Raises UsageError when there is none."""
-    names = _names(store)
-    if store is None or not names:
-        raise UsageError("There is no session in this workspace.")
-    transcript = Transcript(lambda: store)
-    return next((name for name in reversed(names) if transcript.last(name, "stimulus")), names[-1])
-
-
 # Taking elsewhere
 
 

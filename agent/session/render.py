@@ -62,8 +62,9 @@ def title(text: str, chars: int = TITLE_CHARS) -> str:
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
-def summary_line(one: Any, width: int) -> str:
-    """The Summary of a session (index.py) as a line; its id takes ``width`` columns."""
+def summary_line(one: Any, width: int, taken_by: Sequence[str] = ()) -> str:
+    """The Summary of a session (index.py) as a line; its id takes ``width`` columns. ``taken_by`` are the
+    commands that would take it where none is named (latest.py)."""
     parts = [
         f"{one.id:<{width}}",
         minute(one.last),
@@ -72,7 +73,9 @@ def summary_line(one: Any, width: int) -> str:
         number_of(one.calls, "call"),
         title(one.task),
     ]
-    return "  ".join(parts).rstrip()
+    if taken_by:
+        parts.append(f"(latest for {', '.join(taken_by)})")
+    return "  ".join(part for part in parts if part).rstrip()
 
 
 def call_text(event: Event) -> str:

@@ -182,12 +182,18 @@ approves it, \\[quoth-pending-deny] denies it with a reason, \\[quoth-pending-an
   "The ids of the sessions, the latest first."
   (nreverse (mapcar (lambda (one) (gethash "id" one)) (quoth--data "sessions"))))
 
+(defun quoth--latest (command)
+  "The session that COMMAND takes where none is named."
+  (let ((one (seq-find (lambda (one) (member command (gethash "latest_for" one))) (quoth--data "sessions"))))
+    (if one (gethash "id" one) (user-error "None of your sessions here is one for quoth %s" command))))
+
 ;;;###autoload
 (defun quoth-log (session)
-  "Show SESSION as an Org document; empty means the latest one."
-  (interactive (list (completing-read "Session (the latest): " (quoth--sessions))))
-  (let ((text (apply #'quoth--text "log" "--org" (if (string-empty-p session) '("--last") (list session))))
-        (here default-directory))
+  "Show SESSION as an Org document; empty means your latest one, which the name of the buffer says."
+  (interactive (list (completing-read "Session (your latest): " (quoth--sessions))))
+  (let* ((session (if (string-empty-p session) (quoth--latest "log") session))
+         (text (quoth--text "log" "--org" session))
+         (here default-directory))
     (pop-to-buffer (format "*quoth log %s*" session))
     (quoth--filled text #'org-mode here)))
 

@@ -8,8 +8,8 @@ Knows the table of events and its indexes alone, so that ten thousand sessions c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Final, Literal, NamedTuple
 
 from quoth.tools.history.event import GOING_ON
 from quoth.tools.storage.database import Store
@@ -48,6 +48,14 @@ _SESSIONS: Final = (
     " AS last FROM names WHERE session IS NOT NULL)"
 )
 _LATEST: Final = "last DESC, session DESC"
+# Conditions on the session of ``e`` and a user. Only a write has its user in a column.
+_HAVING: Final = {
+    "work": f"EXISTS (SELECT 1 FROM {_marked('w')} WHERE w.session = e.session"
+    " AND w.kind IN ('stimulus', 'flight', 'call')) AND ?1 = ?1",
+    "run": f"{_HAS_RUN} AND ?1 = ?1",
+    "writes": "EXISTS (SELECT 1 FROM writes AS w INDEXED BY writes_session WHERE w.session = e.session"
+    " AND w.act = '' AND w.user = ?1)",
+}
 
 
 class Row(NamedTuple):
@@ -89,6 +97,17 @@ class Outline:
         )
         found = self._store().execute(sql, (-1 if last is None else last,))
         return [Row(*row[:4]) for row in reversed(found)], found[0][4] if found else 0
+
+    def rows(self, names: Collection[str]) -> list[Row]:
+        """The rows of these sessions."""
+        sql = f"SELECT session, count(*), min(at), max(at) FROM {MARKED} WHERE session = ? GROUP BY session"
+        return [Row(*row) for name in names for row in self._store().execute(sql, (name,))]
+
+    def having(self, what: Literal["work", "run", "writes"], user: str) -> list[tuple[str, str]]:
+        """The sessions with work (a run, a flight or a call), with a run, or in which calls of the user have
+        written a file: each with the time of its last event, the latest first."""
+        sql = f"{_SESSIONS} SELECT session, last FROM e WHERE {_HAVING[what]} ORDER BY {_LATEST}"
+        return [(str(name), str(last)) for name, last in self._store().execute(sql, (user,))]
 
     def waiting(self) -> list[str]:
         """The sessions in which a run or call is unfinished, and perhaps others, the latest last."""

@@ -206,7 +206,9 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
+        **dict.fromkeys(
+            ("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags", "chat"), str
+        ),
         **dict.fromkeys(("search", "search-keys", "remote", "shared", "prefix", "key-file", "redis-ca"), str),
         "remote-versions": str,
         "knowledge": bool,
