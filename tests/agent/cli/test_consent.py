@@ -192,7 +192,7 @@ def test_a_scope_may_be_a_rule_of_ones_own_and_for_a_while(here: Path) -> None:
 def test_another_call_may_be_approved_in_place_of_the_one_that_was_asked_for(here: Path) -> None:
     request = wait(here)
     assert done(here, "approve", request, "--edit", OTHER) == f"Approved in place of {WRITE}: {OTHER}"
-    assert quoth("resume", cwd=here) == Said(
+    assert quoth("resume", "s1", cwd=here) == Said(
         0,
         "Created src/b.txt, 1 byte.\n",
         'quoth: A person changed the call to (write-file :content "x" :path "src/b.txt").\n',
@@ -209,7 +209,7 @@ def test_a_denial_is_what_the_caller_is_told(here: Path) -> None:
         f"quoth: Still waiting in this session: {second}", "quoth: To go on: quoth resume s1"
     )
     done(here, "deny", second)
-    assert quoth("resume", cwd=here) == Said(
+    assert quoth("resume", "s1", cwd=here) == Said(
         1,
         "",
         "quoth: write-file was denied: the person said: not in src; use doc.\n"
@@ -311,7 +311,7 @@ HEARS = """
 def test_what_nobody_decided_waits_on(here: Path) -> None:
     request = wait(here)
     for _ in range(2):
-        assert quoth("resume", cwd=here) == Said(
+        assert quoth("resume", "s1", cwd=here) == Said(
             3,
             "",
             f"quoth: write-file waits for a person's approval: it writes files (request {request}).\n"
@@ -374,7 +374,7 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
     (here / "count.hy").rename(here / "moved.hy")
     done(here, "approve", request)
     for more in ((), ("--tools", str(files(here, {"none.hy": ""}) / "none.hy"))):
-        assert refused(here, "resume", *more).splitlines() == [
+        assert refused(here, "resume", "s1", *more).splitlines() == [
             f"The tool file {here}/count.hy is not there any more.",
             "quoth: The tool careful has vanished since then.",
             "quoth: The tool count-up has vanished since then.",

@@ -12,7 +12,8 @@ import pytest
 from words import Agent, quoth, scripted
 
 from quoth.agent.session.cleanup import old_sessions, remove_sessions
-from quoth.agent.session.index import find_session, fork_session, last_session, summaries, unfinished_sessions
+from quoth.agent.session.index import find_session, fork_session, summaries, unfinished_sessions
+from quoth.agent.session.latest import latest_session
 from quoth.agent.session.session import alone
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.outline import Outline
@@ -84,7 +85,7 @@ def test_listing_a_few_of_many_reads_no_more_than_of_few(
         asked.clear()
         rows = Outline(lambda: store).sessions(every=False)
         list(summaries(store, rows[-3:]))
-        last_session(store)
+        latest_session(store, "ann", "work")
         unfinished_sessions(store)
         return len(asked)
 

@@ -54,7 +54,7 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
     assert (asked.code, asked.err) == (2, "quoth: Put back 2 files of session s1? Say so with --yes.\n")
     assert (here / "a.txt").read_text() == "one\nTWO\n"
 
-    done = quoth("undo", "--yes", cwd=here)
+    done = quoth("undo", "s1", "--yes", cwd=here)
     assert (done.code, done.out) == (0, BACK)
     assert done.err == "quoth: Put back 2 files. To take that back: quoth undo s1 --redo\n"
     assert ((here / "a.txt").read_text(), (here / "new").exists()) == ("one\ntwo\n", False)

@@ -586,7 +586,7 @@ def test_the_command_restores_the_tools_and_says_in_a_line_that_nothing_is_diffe
     (tmp_path / "r.txt").unlink()
     for words in (["s"], ["--last"], ["--session", "s"]):
         said = quoth("replay", *words, cwd=tmp_path)
-        assert (said.code, said.out, said.err) == (0, "s: 1 run, 2 requests, 1 call: as recorded.\n", "")
+        assert (said.code, said.out) == (0, "s: 1 run, 2 requests, 1 call: as recorded.\n")
     data = json.loads(quoth("replay", "s", "--json", cwd=tmp_path).out)
     assert data == {
         "session": "s",

@@ -1,5 +1,5 @@
-"""The session that a command takes where none is named, after each kind of session: the latest of its user with
-what the command needs, and never a chat's, a worker's or another user's."""
+"""The session that a command takes where none is named, after each kind of session: the latest of its user
+with what the command needs, and never a chat's, a worker's or another user's."""
 
 from __future__ import annotations
 
