@@ -3,15 +3,18 @@ conversation are each chat's own."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import pytest
 from words import async_agent, files
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.session.session import Session
+from quoth.tools.consent.requests import Decision
 
 # The parts that are one for all chats, each with what keeps chats apart in it, or why nothing need.
 ONE_FOR_ALL = {
@@ -97,3 +100,28 @@ async def test_a_chat_does_not_go_on_with_the_conversation_of_its_host(tmp_path:
         assert "4711" not in request.text
         (stimulus,) = host.transcript.events(one.session, kind="stimulus")
         assert "after" not in stimulus.data
+
+
+async def test_the_flight_of_a_chat_saves_its_plan_before_its_person_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.agent.flight.engine.EVERY", 600)  # nothing else writes the file meanwhile
+    step = "#+begin_src hy\n{}\n#+end_src\n"
+    first, then = step.format("(+ 1 1)"), step.format('(write-file :path "{}.txt" :content "x")')
+    plans = [tmp_path / f"{chat}.org" for chat in "12"]
+    for plan in plans:
+        plan.write_text(f"* PLAN a\n{first}* PLAN b\n{then.format(plan.stem)}")
+    seen: list[list[bool]] = []
+    both = asyncio.Event()
+
+    class Person:
+        async def request(self, *_: Any) -> Decision:
+            seen.append(["* DONE a" in plan.read_text() for plan in plans])
+            both.set() if len(seen) == 2 else await both.wait()
+            return Decision("once", "ann")
+
+    async with async_agent(tmp_path, consent=Person()) as host:
+        flown = [host.for_chat(plan.stem).fly(plan) for plan in plans]
+        assert all(report.ok for report in await asyncio.gather(*flown))
+    assert any(seen[0])
+    assert seen[1] == [True, True]
