@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
 from quoth.agent.cli.common import agent_of, open_store, policy_options, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, as_user, option, switch
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_terminal, may_draw, print_drawn, print_json, print_line
@@ -135,7 +135,7 @@ def approve(options: ApproveOptions) -> int:
             if value is not None:
                 raise UsageError(f"{what} is for a request; a plan is approved step by step, as it is.")
         code = flight.decide_plan(options, options.id, options.step, "once", resumes=options.resume)
-        return _fly_on(options, options.id) if options.resume and code == DONE else code
+        return _fly_on(options, options.id, options.user) if options.resume and code == DONE else code
     _no_step(options.id, options.step)
     if options.edit is not None and (options.scope is not None or options.time is not None):
         raise UsageError("--edit approves one other call; it does not go with --for or --scope.")
@@ -154,14 +154,14 @@ def _go_on(options: Options, asked: Request, plan: str) -> int:
     from quoth.agent.cli.resume import ResumeOptions, resume
 
     if plan:
-        return _fly_on(options, plan)
+        return _fly_on(options, plan, asked.user)
     given = {name: value for name, value in vars(options).items() if name in vars(Options())}
     return resume(ResumeOptions(**given | {"of": asked.session, "session": None, "user": asked.user}))
 
 
-def _fly_on(options: Options, plan: str) -> int:
+def _fly_on(options: Options, plan: str, user: str | None) -> int:
     given = {name: value for name, value in vars(options).items() if name in vars(Options())}
-    return flight.fly(flight.FlyOptions(**given | {"plan": plan, "session": None}))
+    return flight.fly(flight.FlyOptions(**given | {"plan": plan, "session": None, "user": user}))
 
 
 def deny(options: DenyOptions) -> int:
@@ -220,16 +220,17 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
             complain(line)
         plan = read_leniently(store, lambda found: flown_in(found, asked.session))
         if not resumes:
-            _tell_next(options, store, asked.session, plan)
+            _tell_next(options, store, asked, plan)
     return _go_on(options, asked, plan) if resumes else DONE
 
 
-def _tell_next(options: Options, store: Store, session: str, plan: str) -> None:
+def _tell_next(options: Options, store: Store, asked: Request, plan: str) -> None:
     """Tell how the session of a request that was decided, the flight of a ``plan`` perhaps, is continued."""
     from quoth.agent.session.index import unfinished_sessions
 
-    if plan:
-        tell_next("To go on", options.typed("fly", plan))
+    session = asked.session
+    if plan:  # a plan flown by another user is another flight
+        tell_next("To go on", options.typed("fly", plan, *as_user(asked.user)))
     elif session in [name for name, _ in unfinished_sessions(store)]:
         tell_next("To go on", options.typed("resume", session))
     elif options.shares:

@@ -23,6 +23,7 @@ from quoth.agent.cli.options import (
     Options,
     OptionsT,
     argument,
+    as_user,
     option,
     switch,
 )
@@ -178,7 +179,7 @@ def _show(
         complain(note)
     if report.status == "pending":
         waiting = agent.broker.requests(session=report.session)
-        again = options.typed("fly", report.plan)
+        again = options.typed("fly", report.plan, *as_user(options.user))
         tell_next("Then go on with", again, requests=waiting, typed=options.typed)
 
 

@@ -42,6 +42,13 @@ def switch(flag: str, help: str, **more: Any) -> Any:
     return option(flag, None, help, default=False, action="store_true", **more)
 
 
+def as_user(user: str | None) -> list[str]:
+    """The words by which a command is typed for this user: none for the user of this machine."""
+    from quoth.agent.terminal.person import user_name
+
+    return ["--user", user] if user and user != user_name() else []
+
+
 @dataclass(init=False, repr=False, eq=False)
 class Options:
     """The options that every command has. One that was not given is None, empty or False.
@@ -179,12 +186,9 @@ class Options:
         """Return a ``quoth`` command with the tools and rules of this one, quoted for a shell."""
         files = (("--tools", self.tools), ("--without", self.without), ("--source", self.sources))
         given = [word for flag, values in files for value in values for word in (flag, value)]
-        from quoth.agent.terminal.person import user_name
-
-        user = None if self.user == user_name() else self.user  # a session that goes on has its user's
         judges = (("--policy", self.policy), ("--gate", self.gate), ("--gate-command", self.gate_command))
-        given += [word for flag, value in (*judges, ("--user", user)) if value for word in (flag, value)]
-        return self.typed(*words, *given, *(["--knowledge"] if self.knowledge else []))
+        given += [word for flag, value in judges if value for word in (flag, value)]
+        return self.typed(*words, *given, *as_user(self.user), *(["--knowledge"] if self.knowledge else []))
 
     @property
     def memory_url(self) -> str | None:

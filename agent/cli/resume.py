@@ -20,7 +20,16 @@ from quoth.agent.cli.common import (
     tell_what_waits,
     with_agent,
 )
-from quoth.agent.cli.options import DONE, Commands, Options, StreamOptions, argument, limits_of, switch
+from quoth.agent.cli.options import (
+    DONE,
+    Commands,
+    Options,
+    StreamOptions,
+    argument,
+    as_user,
+    limits_of,
+    switch,
+)
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
@@ -122,7 +131,7 @@ class _Continuation:
         from quoth.agent.flight.log import flown_in
 
         if plan := flown_in(agent.transcript, self.session):
-            how = self.options.typed("fly", plan)
+            how = self.options.typed("fly", plan, *as_user(self.options.user))
             raise UsageError(f"Session {self.session} is the flight of a plan; to go on with it: {how}")
         if self.runs:
             how = self.options.typed("resume", self.session, also=" TEXT")
@@ -152,9 +161,13 @@ def _waiting_session(
 
 
 def _nothing(options: ResumeOptions, store: Store | None) -> str:
-    """Why no session is taken: nothing waits, or only in chats and in sessions of others."""
+    """Why no session is taken: only a flight, a chat or others' sessions wait, or nothing."""
     from quoth.agent.session.index import unfinished_sessions
+    from quoth.agent.session.latest import waiting_flight
 
+    if store is not None and (plan := waiting_flight(store, options.asker)):
+        how = options.typed("fly", plan, *as_user(options.user))
+        return f"No run or call of {options.asker} waits, but a flight. To go on with it: {how}"
     others = unfinished_sessions(store) if store is not None else []
     if not others:
         return "Nothing waits in this workspace."

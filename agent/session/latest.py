@@ -66,6 +66,18 @@ def waiting_sessions(store: Store, user: str) -> list[str]:
     return [session for session in found if _owned(store, session, user)]
 
 
+def waiting_flight(store: Store, user: str) -> str:
+    """The plan of the user's latest flight that waits or was broken off; empty if there is none."""
+    for session, _ in Outline(lambda: store).having("flight", user):
+        if not _owned(store, session, user):
+            continue
+        events = read_leniently(store, lambda found, of=session: [*found.events(of, kind="flight")])  # type: ignore[misc]
+        if events and events[-1].status not in ("done", "failed"):
+            begun = next(e for e in reversed(events) if not e.status)
+            return str(begun.said["plan"])
+    return ""
+
+
 def listed(store: Store | None, user: str, last: int | None, *, every: bool, others: bool) -> Listing:
     """The sessions to list, at most ``last``. With ``others`` also those that a command would take."""
     if store is None:

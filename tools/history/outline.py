@@ -53,6 +53,7 @@ _HAVING: Final = {
     "work": f"EXISTS (SELECT 1 FROM {_marked('w')} WHERE w.session = e.session"
     " AND w.kind IN ('stimulus', 'flight', 'call')) AND ?1 = ?1",
     "run": f"{_HAS_RUN} AND ?1 = ?1",
+    "flight": f"{_HAS_FLIGHT} AND ?1 = ?1",
     "writes": "EXISTS (SELECT 1 FROM writes AS w INDEXED BY writes_session WHERE w.session = e.session"
     " AND w.act = '' AND w.user = ?1)",
 }
@@ -103,9 +104,9 @@ class Outline:
         sql = f"SELECT session, count(*), min(at), max(at) FROM {MARKED} WHERE session = ? GROUP BY session"
         return [Row(*row) for name in names for row in self._store().execute(sql, (name,))]
 
-    def having(self, what: Literal["work", "run", "writes"], user: str) -> list[tuple[str, str]]:
-        """The sessions with work (a run, a flight or a call), with a run, or in which calls of the user have
-        written a file: each with the time of its last event, the latest first."""
+    def having(self, what: Literal["work", "run", "flight", "writes"], user: str) -> list[tuple[str, str]]:
+        """The sessions with work (a run, a flight or a call), a run or a flight, or in which calls of the
+        user have written a file: each with the time of its last event, the latest first."""
         sql = f"{_SESSIONS} SELECT session, last FROM e WHERE {_HAVING[what]} ORDER BY {_LATEST}"
         return [(str(name), str(last)) for name, last in self._store().execute(sql, (user,))]
 

@@ -251,9 +251,9 @@ def test_a_flight_that_waits_says_how_to_go_on(desk: Desk) -> None:
     assert said.code == 3
     found = re.search(r"To decide: quoth approve (\w+), or: quoth deny \1 --why TEXT", said.err)
     assert found
-    assert said.err.endswith("Then go on with: quoth fly plan.org\n")
+    assert said.err.endswith("Then go on with: quoth fly plan.org --user ann\n")
     told = desk.does("approve", found[1])
-    assert f"To go on: quoth fly {desk.folder / 'plan.org'}" in told.err
+    assert f"To go on: quoth fly {desk.folder / 'plan.org'} --user ann\n" in told.err
     assert desk.fly().code == 0
     assert (desk.puts, desk.words) == (["1"], ["DONE", "DONE"])
 
@@ -342,7 +342,7 @@ def test_a_flight_is_a_session_that_can_be_listed_and_read(desk: Desk) -> None:
     ):
         assert re.search(line, told), line
     assert "The steps of a flight are not replayed" in str(desk.does("replay", "mine"))
-    how = f"quoth fly {desk.folder / 'plan.org'}"
+    how = f"quoth fly {desk.folder / 'plan.org'} --user ann"
     assert desk.does("resume", "mine").err.endswith(f"is the flight of a plan; to go on with it: {how}\n")
 
 

@@ -12,6 +12,7 @@ from words import Said, async_agent, complaint, files, form, lines, quoth
 from quoth import Agent
 from quoth.agent.session.index import fork_session
 from quoth.agent.session.latest import NEEDS, Having, latest_session
+from quoth.agent.terminal.person import user_name
 from quoth.agent.worker.assembly import Files, door_of
 from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
@@ -98,6 +99,35 @@ async def test_resume_takes_what_waits_for_its_user_alone(tmp_path: Path, kind: 
     )
     assert taken(tmp_path, "resume") == "mine"
     assert taken(tmp_path, "resume", user="bob") == "hers"
+
+
+def test_resume_names_the_flight_that_waits(tmp_path: Path) -> None:
+    assert work(tmp_path, "fly", "mine").code == 3
+    said = quoth("resume", "--user", "ann", cwd=tmp_path)
+    plan = tmp_path / "mine.org"
+    told = f"No run or call of ann waits, but a flight. To go on with it: quoth fly {plan} --user ann"
+    assert (said.code, said.err) == (2, f"quoth: {told}\n")
+    assert quoth("resume", "--user", "bob", cwd=tmp_path).err == "quoth: Nothing waits in this workspace.\n"
+    assert quoth("fly", str(plan), "--user", "ann", "--yes", cwd=tmp_path).code == 0
+    assert quoth("resume", "--user", "ann", cwd=tmp_path).err == "quoth: Nothing waits in this workspace.\n"
+
+
+def test_an_approved_flight_goes_on_as_its_user(tmp_path: Path, store: Store) -> None:
+    said = work(tmp_path, "fly", "mine")
+    plan = tmp_path / "mine.org"
+    assert said.err.endswith("quoth: Then go on with: quoth fly mine.org --user ann\n")
+    (request,) = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
+    told = quoth("approve", request["id"], cwd=tmp_path)
+    assert told.err == f"quoth: To go on: quoth fly {plan} --user ann\n"
+    assert quoth("fly", *told.err.split()[6:], cwd=tmp_path).code == 0
+    assert (latest(store, "ann"), latest(store, user_name())) == ("mine", "")
+
+
+def test_a_flight_that_is_approved_and_resumed_at_once_is_its_users(tmp_path: Path, store: Store) -> None:
+    work(tmp_path, "fly", "mine")
+    (request,) = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
+    assert quoth("approve", request["id"], "--resume", cwd=tmp_path).code == 0
+    assert (latest(store, "ann"), latest(store, user_name())) == ("mine", "")
 
 
 def test_a_command_says_what_it_took_and_leaves_stdout_to_the_result(tmp_path: Path) -> None:
