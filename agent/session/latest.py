@@ -85,8 +85,9 @@ def listed(store: Store | None, user: str, last: int | None, *, every: bool, oth
     outline = Outline(lambda: store)
     rows, count = outline.latest(last, every=every)
     taken_by: dict[str, list[str]] = {}
+    found = {having: _latest(store, user, having) for having in dict.fromkeys(NEEDS.values())}
     for command, having in NEEDS.items():
-        if session := _latest(store, user, having):
+        if session := found[having]:
             taken_by.setdefault(session, []).append(command)
     more = outline.rows(taken_by.keys() - {row.session for row in rows}) if others else []
     return Listing(sorted([*rows, *more], key=lambda row: (row.last, row.session)), count, taken_by)
