@@ -130,7 +130,7 @@ class Pending(ToolFailure):
 
     ``state`` is the state of its program as JSON data, to resume from (empty: it runs again from its
     beginning). With ``permission`` the body itself requests that permission, with ``question`` an answer in
-    words (tools/call/question.py): the door asks, and starts the body again when it has that.
+    words (tools/call/question.py).
     """
 
     def __init__(

@@ -318,6 +318,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                               :role :content}]
   :effects    [:memory]
   :free-text  True
+  :asks-first True
   :guard      (await (labels-ruled "block" operation ctx label archive-label load-label to))
   :examples   [(block :operation "append" :label "human" :content "Prefers morning meetings")]
   :body       (await (memory-call BLOCK operation ctx
@@ -332,6 +333,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                content   {:type str  :default None}]
   :effects    [:memory]
   :free-text  True
+  :asks-first True
   :guard      (await (labels-ruled "recall" operation ctx label))
   :examples   [(recall :operation "insert" :label "notes_2024_01" :content "Discussed the timeline")]
   :body       (await (memory-call RECALL operation ctx {"label" label  "content" content})))

@@ -36,6 +36,7 @@ Must not know terminals or servers: how a message is delivered is behind ctx.rou
   :effects    [:messages]
   :allow-repeat True
   :ends-turn  True
+  :asks-first True
   :guard      (await (may-send message to ctx ask))
   :examples   [(send-message :message "I've updated your preferences. How else can I help?")]
   :body       (await (send message to ctx)))

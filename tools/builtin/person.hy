@@ -13,5 +13,6 @@ Must not know terminals or requests: who is asked, and when the answer comes, is
                choices  {:type (| (get list str) None)  :default None  :doc "2 to 9 answers to choose from"}
                only     {:type bool  :default False  :hidden True}]
   :effects    [:asks]
+  :asks-first True
   :examples   [(ask-person :question "Which port should it listen on?" :choices ["8080" "9090"])]
   :body       (await (ask-in-words question choices only ctx)))

@@ -118,6 +118,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
                file {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
   :free-text  True
+  :asks-first True
   :guard      (own-file file ctx)
   :examples   [(schedule-reminder :text "Call the dentist" :at "tomorrow 9:00")]
   :body       (added text at ":at" True file call ctx))
@@ -133,6 +134,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
                file      {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
   :free-text  True
+  :asks-first True
   :guard      (own-file file ctx)
   :examples   [(track-task :operation "add" :title "Pay the rent" :due "tomorrow")
                (track-task :operation "list")

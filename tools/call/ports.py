@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import RemainingQuota
-from quoth.tools.errors import Status
+from quoth.tools.errors import Pending, Status
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -44,8 +44,15 @@ class Answer(NamedTuple):
     by: str = ""
 
 
+# Questions about what has happened. Only a person who is asked that very question answers one.
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
+LOST_REQUEST = "Redis lost the request, and whether a worker had begun it is not known"
 QUOTED = "these words stand in"
+
+
+def asks_fact(reason: str) -> bool:
+    """Whether a question is about what has happened: a permission, given before or for more, is no answer."""
+    return BEGUN_BEFORE in reason or LOST_REQUEST in reason
 
 
 class Refusal(NamedTuple):
@@ -105,9 +112,10 @@ class Consent(Protocol):
         """Called when the program of ``call`` starts."""
         return
 
-    def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
-        """The permissions that the body of ``call`` has requested and that are decided, to be used by it."""
-        return []
+    def asked_inside(self, tool: CognitiveTool, call: Call) -> Sequence[Pending]:
+        """What the body of this very call asked before, in its order: the permissions that are open, or
+        decided and not used, and the questions that are open."""
+        return ()
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
@@ -184,9 +192,11 @@ class Receipts(Protocol):
         *,
         decided: bool,
         asked: bool = False,
+        again: bool = False,
         logged: Logged | None = None,
     ) -> None:
-        """Store the result of the call, or where the call log holds it."""
+        """Store the result of the call, or where the call log holds it. ``again``: its body waits, and must
+        not begin again before a person has said that it may."""
         return
 
 

@@ -37,7 +37,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
-from quoth.tools.call.ports import QUOTED, Answer, Audit
+from quoth.tools.call.ports import QUOTED, Answer, Audit, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
@@ -53,7 +53,7 @@ from quoth.tools.consent.requests import (
     _who,
 )
 from quoth.tools.consent.rows import RequestRows, Row, Rows
-from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError, UsageError
+from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, QuothError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
 from quoth.tools.lisp.reader import read_one
@@ -106,12 +106,15 @@ class Broker(Decisions):
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         """The existing decision on this very call, else the person's answer, else an ask with the request
         id."""
-        digest = self._digest(tool, call)
-        if (settled := self._settle(tool, call, digest) or self._planned(tool, call)) is not None:
+        digest, fact = self._digest(tool, call), asks_fact(reason)
+        settled = self._settle(tool, call, digest, fact=fact) or (None if fact else self._planned(tool, call))
+        if settled is not None:
             return settled
         person = self._person
         if person is not None and not getattr(person, "human", True):
-            return _verdict(await person.request(tool, call, reason))
+            if not fact:
+                return _verdict(await person.request(tool, call, reason))
+            person = None  # who says yes to all does not know what has happened
         opened = self._open(tool, call, digest, reason, asking=person is not None)
         told = self._told(tool, call, reason)
         waiting = ask(f"{told} (request {opened})")
@@ -123,18 +126,18 @@ class Broker(Decisions):
         finally:
             self._asking.discard(opened)
         if said is _ELSEWHERE:
-            return self._settle(tool, call, digest, opened) or waiting
+            return self._settle(tool, call, digest, opened, fact=fact) or waiting
         if said is None or (isinstance(said, Verdict) and said.kind == "ask"):
             return waiting
         try:
             self.decide(opened, _decision(said))
         except UsageError as error:
-            if (settled := self._settle(tool, call, digest)) is not None:  # decided elsewhere meanwhile
+            if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
                 return settled
             if any(one.id == opened for one in self.requests()):  # a rule or an edit that does not fit
                 return ask(f"{told} (request {opened}). {error}")
             return deny(str(error))
-        return self._settle(tool, call, digest, opened) or waiting
+        return self._settle(tool, call, digest, opened, fact=fact) or waiting
 
     async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
         """The answer that this very call was given before, else what the person says now, else an ask with
@@ -226,23 +229,34 @@ class Broker(Decisions):
 
         self._rows.change(call.session, call.user, act)
 
-    def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
-        """The permissions for this very call that are decided and not used, so that its body, which asked
-        for them, need not begin once more to ask again."""
+    def asked_inside(self, tool: CognitiveTool, call: Call) -> list[Pending]:
+        """What the body of this very call asked before: the permissions that are open, or decided and not
+        used, and the questions that are open. They are asked before it begins once more."""
         rows = self._rows.look(call.session, call.user)
         found = [
             row
-            for row in rows.where(tool=tool.name, rule="", state="decided")
-            if row.expires > rows.now and row.used_by in ("", call.id, call.key)
+            for row in rows.where(tool=tool.name)
+            if row.expires > rows.now
+            and (
+                row.state == "pending" or (row.state == "decided" and row.used_by in ("", call.id, call.key))
+            )
         ]
-        names: list[str] = []
-        for row in sorted(found, key=lambda row: row.decided or 0):
+        asked: list[Pending] = []
+        for row in sorted(found, key=lambda row: row.decided or row.asked):
             with contextlib.suppress(ReadError, InvalidCallError):
-                name = from_model(read_one(row.shown)).args.get(PERMISSION)
-                asks = replace(call, form=replace(call.form, args={**call.form.args, PERMISSION: name}))
-                if isinstance(name, str) and name not in names and self._digest(tool, asks) == row.digest:
-                    names.append(name)
-        return names
+                args = from_model(read_one(row.shown)).args
+                name, question = args.get(PERMISSION), row.request.question
+                more = {PERMISSION: name} if isinstance(name, str) else {ANSWER: args.get(ANSWER)}
+                if not isinstance(name, str) and (question is None or row.state != "pending"):
+                    continue
+                asks = replace(call, form=replace(call.form, args={**call.form.args, **more}))
+                if self._digest(tool, asks) != row.digest:
+                    continue
+                if question is not None:
+                    asked.append(Pending(question.text, question=question))
+                elif name not in [one.permission for one in asked]:
+                    asked.append(Pending(row.reason, permission=str(name)))
+        return asked
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """A program starts: an approval of its plan is bound to this run from now on."""
@@ -285,11 +299,12 @@ class Broker(Decisions):
             tell(*more)
 
     def _settle(
-        self, tool: CognitiveTool, call: Call, digest: str, request: str = ""
+        self, tool: CognitiveTool, call: Call, digest: str, request: str = "", *, fact: bool = False
     ) -> Verdict | EditedCall | None:
         """Use up a decision on this call, or find a grant that covers it. It is one transaction, so that
         only one of two concurrent calls gets the decision. A decision that is reserved for a call is used
-        by that call alone."""
+        by that call alone. Of what has happened (a ``fact``) only a decision tells on a request that asked
+        that."""
 
         def act(rows: Rows) -> Verdict | EditedCall | list[Row]:
             found = [
@@ -299,11 +314,14 @@ class Broker(Decisions):
                 and row.expires > rows.now
                 and row.used_by in ("", call.id, call.key)
                 and request in ("", row.id)
+                and (not fact or asks_fact(row.reason))
             ]
             if found:
                 row = min(found, key=lambda row: (row.used_by == "", row.decided or 0))
                 rows.put(replace(row, state="used", used=rows.now, used_by=call.id, edited=""))
                 return self._used(rows, tool, call, row)
+            if fact:
+                return []
             of = {"tool": tool.name, "version": tool.version, "state": "decided"}
             lasting = rows.where(**of, decision="duration", digest=digest)
             known = [*lasting, *rows.where(**of, decision="scope")]
@@ -352,7 +370,9 @@ class Broker(Decisions):
             found = [
                 row.id
                 for row in rows.where(digest=digest, state="pending")
-                if row.expires > rows.now and (QUOTED in row.reason) == bool(call.quoted)
+                if row.expires > rows.now
+                and (QUOTED in row.reason) == bool(call.quoted)
+                and asks_fact(row.reason) == asks_fact(reason)
             ]
             free = [name for name in found if name not in self._asking]
             if free or (found and not asking):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.change import Changes
+from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans
@@ -135,6 +136,11 @@ class Decisions(RequestStore):
             )
         if asked.question is not None or decision.kind == "answer":
             return _fitting(asked, decision)
+        if decision.kind in ("duration", "scope") and asks_fact(asked.reason):
+            raise UsageError(
+                f"Request {asked.id} asks about what has happened, and is decided once:"
+                f" quoth approve {asked.id}, or: quoth deny {asked.id} --why TEXT"
+            )
         if decision.kind == "deny" or decision.kind == "once":
             return decision
         if plans.PLAN in form.args:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.ports import BEGUN_BEFORE, Audit
+from quoth.tools.call.ports import Audit, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
@@ -99,8 +99,7 @@ class RequestStore:
         """Insert a request and return its id; ``more`` are the columns of one already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = self._digest(tool, call)
-        history = "" if more else self._history(rows, tool, call, digest, str(hide.form))
-        told = reason.replace(f"; {BEGUN_BEFORE}", "") if "approved and begun" in history else reason
+        history = "" if more else self._history(rows, tool, call, digest, str(hide.form), asks_fact(reason))
         # Only a question that comes of the tool's effects alone could be answered by a rule.
         by_rule = reason == by_effects(tool).reason and PERMISSION not in call.form.args
         name = "".join(secrets.choice(_LETTERS) for _ in range(5))
@@ -111,7 +110,7 @@ class RequestStore:
             "version": tool.version,
             "form": canonical(call.form),
             "shown": str(hide.form),
-            "reason": encodable(hide.text("; ".join([with_maker(tool, told), *call.written]))) + history,
+            "reason": encodable(hide.text("; ".join([with_maker(tool, reason), *call.written]))) + history,
             "touches": json.dumps([hide.text(path) for path in self._touches(tool, call.form)]),
             "user": call.user,
             "session": call.session,
@@ -131,8 +130,11 @@ class RequestStore:
         rows.add(Row(**values | more))
         return name
 
-    def _history(self, rows: Rows, tool: CognitiveTool, call: Call, digest: str, shown: str) -> str:
-        """What a person should know of earlier approvals before giving another."""
+    def _history(
+        self, rows: Rows, tool: CognitiveTool, call: Call, digest: str, shown: str, fact: bool
+    ) -> str:
+        """What a person should know of earlier approvals before giving another. ``fact``: the request itself
+        says that the call was begun."""
         notes = ""
         if ANSWER in call.form.args:  # an answer does nothing
             return notes
@@ -144,7 +146,8 @@ class RequestStore:
             ended = self._audit.known(call.session, [row.used_by for row in used])
             lost = [row.used or 0.0 for row in used if row.used_by not in ended]
             if lost:
-                notes += f"; approved and begun at {_clock_time(max(lost))}, and how that ended is not known"
+                notes += f"; approved and begun at {_clock_time(max(lost))}"
+                notes += "" if fact else ", and how that ended is not known"
         if rows.altered:
             notes += (
                 f"; request {', '.join(rows.altered)} was altered by somebody without the key and counts"

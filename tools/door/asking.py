@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
-from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Answer
+from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Answer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
-from quoth.tools.errors import PERMISSION, Pending
+from quoth.tools.errors import PERMISSION, Pending, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
@@ -30,27 +30,47 @@ MAX_PERMISSIONS = 20  # that one body may ask for
 MAX_QUESTIONS = 20
 
 
-class Permission:
-    """The PermissionBroker of one call: a request that is not yet allowed, and a question that is not yet
-    answered, ends the body with Pending."""
+class Ended(ToolFailure):
+    """The person's answer has ended the call: they refused it, or had another one made."""
 
-    def __init__(self, permitted: set[str], answers: Mapping[str, str]) -> None:
-        self._permitted = permitted
-        self._answers = answers
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.status, outcome.message)
+        self.outcome = outcome
+
+
+class Permission:
+    """The PermissionBroker of one call. Its body is suspended while a person is asked, and continues with the
+    answer; where nobody has decided, it ends as pending."""
+
+    def __init__(self, door: Parts, state: CallState) -> None:
+        self._door, self._state = door, state
 
     @property
     def given(self) -> frozenset[str]:
         """What a person has allowed this call."""
-        return frozenset(self._permitted)
+        return frozenset(self._state.permitted)
+
+    def acted(self) -> None:
+        """Note that the body has begun to act, in a way that no effect tells."""
+        self._state.acted = True
 
     async def request(self, what: str, reason: str) -> None:
-        if what not in self._permitted:
-            raise Pending(reason, permission=what)
+        if what not in self._state.permitted:
+            needed = Pending(reason, permission=what)
+            self._require(await ask_permission(self._door, self._state, needed))
 
     async def ask(self, question: Question) -> str:
-        if question.text not in self._answers:
-            raise Pending(question.text, question=question)
-        return self._answers[question.text]
+        if question.text not in self._state.answers:
+            self._require(await ask_question(self._door, self._state, question))
+        return self._state.answers[question.text]
+
+    def _require(self, ended: Outcome | None) -> None:
+        if ended is None:
+            return
+        if ended.status != "pending":
+            raise Ended(ended)
+        self._state.waits = True
+        raise Pending(ended.message)
 
 
 def weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
@@ -74,14 +94,30 @@ def require_verdict(said: Any) -> Verdict:
 
 
 async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
-    """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation.
-    Where nobody can be asked the call is pending."""
-    if state.begun:
+    """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation; then
+    what its body asked before, and whether it may begin again. Where nobody can be asked the call is
+    pending."""
+    fact = state.begun and not any(asks_fact(one.message) for one in state.inside)
+    if fact and not state.inside:
         state.questions.append(BEGUN_BEFORE)
     if state.call.quoted:
         state.questions.append(f"{QUOTED} {state.call.quoted}")
-    if not state.questions:
-        return None
+    if state.questions and (ended := await _ask_about_call(door, state)) is not None:
+        return ended
+    for needed in state.inside:
+        if needed.question is None:
+            ended = await ask_permission(door, state, needed)
+        else:
+            ended = await ask_question(door, state, needed.question)
+        if ended is not None:
+            return ended
+    if fact and state.inside:
+        call = dataclasses.replace(state.call, program_run="")
+        return await _ask_person(door, state, call, BEGUN_BEFORE)
+    return None
+
+
+async def _ask_about_call(door: Parts, state: CallState) -> Outcome | None:
     call = state.call
     gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
     if isinstance(guard, Verdict) and guard.kind == "allow" and guard.reason:
@@ -94,8 +130,8 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_permission(door: Parts, state: CallState, needed: Pending) -> Outcome | None:
-    """Ask a person for a permission that the body requested; the body, and so its deadline, has stopped
-    meanwhile. The request is bound to this call and that permission."""
+    """Ask a person for a permission that the body requests or has requested. The request is bound to this
+    call and that permission."""
     if len(state.permitted) >= MAX_PERMISSIONS:
         return Outcome(
             "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
@@ -137,13 +173,14 @@ async def ask_question(door: Parts, state: CallState, question: Question) -> Out
 
 @contextlib.contextmanager
 def _paused(state: CallState) -> Iterator[None]:
-    """Stop the clocks of the enclosing calls, while a person is asked."""
-    for clock in state.context.clocks:
+    """Stop the clocks of the call and of the enclosing ones, while a person is asked."""
+    clocks = state.context.inner_clocks
+    for clock in clocks:
         clock.pause()
     try:
         yield
     finally:
-        for clock in state.context.clocks:
+        for clock in clocks:
             clock.go_on()
 
 
@@ -163,6 +200,8 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
         verdict = deny(f"consent could not be asked ({brief(error)})")
     else:
         state.refused = verdict.kind == "deny"
+        if verdict.kind == "allow" and asks_fact(reason):
+            verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; it is run again".lstrip("; "))
     if verdict.kind == "ask":
         state.verdicts["consent"] = verdict
         why = (verdict.reason or reason).rstrip(".")

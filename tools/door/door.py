@@ -159,7 +159,7 @@ class Door(Parts):
             may_reach=inner.may_reach,
             dispatch=inner.dispatch,
             look=inner.look,
-            permission=Permission(state.permitted, state.answers),
+            permission=Permission(self, state),
         )
 
     def _shown(self, form: CallForm) -> str:

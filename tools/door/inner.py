@@ -48,11 +48,10 @@ class Inner:
         state, given = self._state, self._given
         state.made[form.digest] += 1
         inner = _inner(self._call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
-        if state.permitted or state.answers:  # the body runs again, and does not do twice what it had done
-            inner = inner.changed(resumed=True)
         around = given.changed(clocks=self.clocks, dry=dry or given.dry, written=[])
         result = await self._dispatch(inner, around)
         self.effects.extend(result.side_effects)
+        state.effects_of_calls += len(result.side_effects)
         return result
 
     async def look(self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
@@ -100,6 +99,7 @@ class Inner:
     def keep(self, write: FileWrite) -> str:
         """What the body is about to write: kept, and remembered for the programs that go with it."""
         state, versions = self._state, self._door.versions
+        state.acted = True
         if write.after is None:
             state.files.pop(write.path, None)
         elif write.root == self._given.workspace.root:

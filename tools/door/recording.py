@@ -66,7 +66,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
     call ended; ``unread`` is the text of a call that could not be parsed."""
     call = state.call
     row = _row(state, stage, outcome.status)
-    if stage == "body" and outcome.status == "pending":
+    if outcome.status == "pending" and (stage == "body" or state.permitted):
         with contextlib.suppress(Exception):  # then the approval stays used
             door.consent.waits(call)
     effects = tuple(state.context.side_effects)
@@ -87,9 +87,10 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             logged = door.log.ends(state.tool, call, result, consent, row_told)
             if state.tool is not None and stage != "receipt":
                 asked = isinstance(consent, Verdict) and consent.kind == "allow"
-                door.receipts.keep(
-                    state.tool, call, result, decided=state.refused, asked=asked, logged=logged
-                )
+                waits = outcome.status == "pending" and stage == "body"
+                again = waits and state.must_not_begin_again(outcome.message)
+                ways = {"decided": state.refused, "asked": asked, "again": again}
+                door.receipts.keep(state.tool, call, result, **ways, logged=logged)
             door.log.settled(call, result, consent)
             record = "audit row"
             door.audit.write(row_told | (_reference(logged, row_told) if logged else {}))

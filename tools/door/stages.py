@@ -24,7 +24,7 @@ from quoth.tools.call.call import (
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
-from quoth.tools.door.asking import ask_consent, ask_permission, ask_question, require_verdict, weigh
+from quoth.tools.door.asking import Ended, ask_consent, require_verdict, weigh
 from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
@@ -34,7 +34,6 @@ from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import (
     InvalidCallError,
-    Pending,
     QuothError,
     Status,
     ToolError,
@@ -90,6 +89,9 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
     found = door.receipts.find(state.known_tool, state.call)
     if found is None:
         state.begun = state.call.resumed and door.receipts.begun(state.known_tool, state.call)
+        if state.call.resumed or not only_reads(state.known_tool):
+            with contextlib.suppress(Exception):  # then the body asks, if it may begin
+                state.inside = door.consent.asked_inside(state.known_tool, state.call)
         return None
     if (ended := await ask_policy(door, state) or await ask_guard(door, state)) is not None:
         return ended
@@ -205,30 +207,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             door.consent.begins(tool, state.call)
     try:
         await record_begin(door, state)
-        decided: list[str] = []
-        if not only_reads(tool):
-            with contextlib.suppress(Exception):  # then the body asks, and begins once more
-                decided = door.consent.permissions(tool, state.call)
-        for name in decided:
-            if (ended := await ask_permission(door, state, Pending(name, permission=name))) is not None:
-                return ended
-        kept = len(state.context.written)
-        while True:
-            try:
-                made = await _value(state)
-                break
-            except Pending as needed:
-                if needed.question is not None:
-                    ended = await ask_question(door, state, needed.question)
-                elif needed.permission:
-                    ended = await ask_permission(door, state, needed)
-                else:
-                    raise
-                if ended is not None:
-                    return ended
-                state.made.clear()
-                state.said.clear()
-                del state.context.written[kept:]
+        made = await _value(state)
         if door.after and state.files:
             from quoth.tools.door.after import after_writes  # here: few have such programs
 
@@ -241,6 +220,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         over = state.context.seconds_left() <= 0
         within = "in the time that was left to the run" if over else f"within {tool.timeout:g} s"
         return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
+    except Ended as ended_by_person:
+        return ended_by_person.outcome
     except ToolFailure as failure:
         return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from quoth.tools.call.call import Call, Decided, ToolResult, Voice
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.deadline import PausableClock
-from quoth.tools.call.ports import Reservation
-from quoth.tools.errors import Status
+from quoth.tools.call.ports import Reservation, asks_fact
+from quoth.tools.errors import Pending, Status
 from quoth.tools.registry.table import CognitiveTool
 
 
@@ -60,12 +60,27 @@ class CallState:
     permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
     answers: dict[str, str] = field(default_factory=dict)  # what a person has told the body, by question
     refused: bool = False  # by a person
-    begun: bool = False  # before, in a process that was killed
+    begun: bool = False  # before, in a process that was killed or that ended while the body waited
+    inside: Sequence[Pending] = ()  # what its body asked before
+    acted: bool = False  # it has sent or written something, which no effect need tell
+    effects_of_calls: int = 0  # how many of its effects are those of calls that it has made
+    waits: bool = False  # its body has ended at a question of its own
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
     early: Begun | None = None  # its body, as long as nobody has taken it
     started: float = field(default_factory=time.monotonic)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def must_not_begin_again(self, why: str) -> bool:
+        """Whether the body of a call that is pending, for this reason, may have done what it would do again
+        when the call is resumed and it begins from its start. The calls that it has made are answered by
+        their receipts; of what runs elsewhere, the worker has a record."""
+        effects = len(self.context.side_effects)
+        if self.known_tool.remote:
+            return asks_fact(why)
+        if self.waits:
+            return self.acted or effects > 0 or not self.known_tool.may_begin_again
+        return not self.known_tool.ships and (self.acted or effects > self.effects_of_calls)
 
     @property
     def known_tool(self) -> CognitiveTool:

@@ -143,6 +143,7 @@ class StoreReceipts:
         *,
         decided: bool,
         asked: bool = False,
+        again: bool = False,
         logged: Logged | None = None,
     ) -> None:
         ran = result.audit["stage"] == "body" and result.status in ("ok", "error", "timeout", "cancelled")
@@ -156,7 +157,9 @@ class StoreReceipts:
         if result.status == "pending" and reads:
             self._write(reads)
         stands = result.status == "pending" and result.audit["stage"] == "body"
-        if stands and self._row_begun(call):  # where it stands is known; a question before it tells nothing
+        if (
+            stands and not again and self._row_begun(call)
+        ):  # where it stands is known; a question before it tells nothing
             self._write([(tool, call, "", "", 0, False, False)])
         event, told = (logged.event, "") if logged and _holds(result) else (0, _told(result) if ended else "")
         if call.parent is not None and ended and not answers and not changed:
@@ -164,9 +167,11 @@ class StoreReceipts:
                 (tool, call, result.status, told, event, False, changed)
             )
             return
-        if not answers and not changed:
+        if not answers and not changed and not again:
             return
-        unknown = result.status == "cancelled" and self._row_begun(call)  # it may have done anything
+        unknown = again or (
+            result.status == "cancelled" and self._row_begun(call)
+        )  # it may have done anything
         status = result.status if answers else BEGUN if unknown else ""
         told, event = (told, event) if answers else ("", 0)
         self._write([(tool, call, status, told, event, repeats, changed)])

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
-    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "returns",
-    "free-text", "replace",
+    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "asks-first", "shown", "examples",
+    "returns", "free-text", "replace",
 )  # fmt: skip
 
 BOUNDING = ("pydantic", "annotated_types")  # whose notes in an annotation bound a value

@@ -65,6 +65,7 @@ class CognitiveTool:
     allow_repeat: bool = False
     no_background: bool = False
     ends_turn: bool = False
+    asks_first: bool = False
     shown: bool = True
     examples: tuple[CallForm, ...] = ()
     returns: Returns | None = None
@@ -105,7 +106,15 @@ class CognitiveTool:
         limits = (self.cooldown, self.daily_limit)
         yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
         yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
-        for option in ("gate", "allow_repeat", "no_background", "ends_turn", "shown", "replace"):
+        for option in (
+            "gate",
+            "allow_repeat",
+            "no_background",
+            "ends_turn",
+            "asks_first",
+            "shown",
+            "replace",
+        ):
             flag = isinstance(getattr(self, option), bool)
             yield flag, f": :{option.replace('_', '-')} is True or False."
         names = [param.name for param in self.params]
@@ -118,6 +127,11 @@ class CognitiveTool:
     @property
     def guarded(self) -> bool:
         return self._guard is not None or self.guarded_there
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether its body does nothing before its questions, so that it may begin again after one."""
+        return self.asks_first or HARMLESS.issuperset(self.effects)
 
     @property
     def ships(self) -> bool:

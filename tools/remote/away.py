@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict
+from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Consent, Receipts
 from quoth.tools.call.services import Services
@@ -24,13 +24,14 @@ from quoth.tools.call.values import plain
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.state import CallState
-from quoth.tools.errors import PERMISSION, STATUSES, ToolError
+from quoth.tools.errors import PERMISSION, STATUSES, Pending, ToolError
 from quoth.tools.lisp.forms import CallForm, to_json
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import (
     FROM_CALLER,
     Answer,
+    Asks,
     Begin,
     Begins,
     Cancel,
@@ -123,6 +124,7 @@ class Away:
         self._inbox = names.inbox(prefix, said.grant)
         self._answers: dict[int | str, asyncio.Future[Any]] = {}
         self._loop = asyncio.get_running_loop()
+        self._questions = 0
         self._sending: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
         self.cancelled = asyncio.Event()
@@ -160,7 +162,15 @@ class Away:
         """Have a call made by the caller. Raises ToolError when nobody reads there any more."""
         args = {name: plain(value) for name, value in form.args.items()}
         said = to_json(CallForm(form.tool, args, tuple(map(plain, form.positional))))
-        message = Nested(self._said.grant, number, said, name, dry)
+        return await self._answer(number, Nested(self._said.grant, number, said, name, dry), form.tool)
+
+    async def ask(self, question: str, reason: str) -> ToolResult:
+        """Have a person asked by the caller, while the body waits: ok is a yes. Raises ToolError."""
+        self._questions += 1
+        message = Asks(self._said.grant, question, reason, -self._questions)
+        return await self._answer(message.number, message, "the question")
+
+    async def _answer(self, number: int, message: Message, what: str) -> ToolResult:
         waits = self._answer_to(number)
         try:
             while True:
@@ -171,11 +181,11 @@ class Away:
                         result: ToolResult = waits.result()
                         return result
                     if await self._redis.xrange(self._said.replies, entry, entry):
-                        raise ToolError(f"The caller does not answer, so {form.tool} was not called.")
+                        raise ToolError(f"The caller does not answer, so {what} was not called.")
                 except WireError as error:
-                    raise ToolError(f"{form.tool} was not called. {error}") from None
+                    raise ToolError(f"{what} was not called. {error}") from None
                 except ResponseError:
-                    raise ToolError(f"{form.tool} was not called. Redis refuses the message.") from None
+                    raise ToolError(f"{what} was not called. Redis refuses the message.") from None
                 except (RedisError, OSError):  # the worker waits for Redis; a lost call is cancelled
                     await asyncio.sleep(LOOK_SECONDS)
         finally:
@@ -257,23 +267,32 @@ def begun_question(reason: str, begun: str) -> str:
 
 class AskTheCaller(Consent):
     """Questions go back to the caller, who asks a person; what was allowed there holds for this call only.
-    A new question is asked where a body has ``begun`` once more."""
+    A body that asks is suspended meanwhile. A new question is asked where a body has ``begun`` once more."""
 
-    def __init__(self, approved: list[str], begun: str) -> None:
+    def __init__(self, approved: list[str], begun: str, away: Away) -> None:
         self._approved = approved
         self._begun = begun
+        self._away = away
         self.asked: tuple[str, str] | None = None  # question and reason
+        self.waiting: CognitiveTool | None = None  # whose body is suspended
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         permission = call.form.args.get(PERMISSION)
         question = str(permission) if permission is not None else begun_question(reason, self._begun)
         if question in self._approved:
             return ALLOW
-        self.asked = question, reason
-        return None
+        if permission is None:
+            self.asked = question, reason
+            return None
+        self.waiting = tool
+        async with self._away.lent():
+            answer = await self._away.ask(question, reason)
+        self.waiting = None
+        return ALLOW if answer.ok else deny(answer.message)
 
-    def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
-        return [one for one in self._approved if not one.startswith("worker: ")]
+    def asked_inside(self, tool: CognitiveTool, call: Call) -> list[Pending]:
+        names = (one for one in self._approved if not one.startswith("worker: "))
+        return [Pending("", permission=name) for name in names]
 
 
 class AwayDoor(Door):

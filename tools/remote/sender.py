@@ -16,7 +16,7 @@ from typing import Any
 
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Audit
+from quoth.tools.call.ports import LOST_REQUEST, Audit
 from quoth.tools.call.values import plain
 from quoth.tools.catalog.connection import RedisUrl
 from quoth.tools.catalog.signing import Key
@@ -143,8 +143,11 @@ class _Sending:
         self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
 
     def _late(self) -> bool:
+        return self._seconds_left() < 0
+
+    def _seconds_left(self) -> float:
         clocks = self._context.inner_clocks
-        return time.monotonic() - self._since - (clocks[-1].held if clocks else 0.0) > self._seconds
+        return self._seconds - (time.monotonic() - self._since - (clocks[-1].held if clocks else 0.0))
 
     async def send(self, schema_hash: str) -> None:
         call, context = self._call, self._context
@@ -168,7 +171,7 @@ class _Sending:
             chat=context.chat,
             confidence=call.confidence,
             resumed=call.resumed,
-            approved=sorted(getattr(context.permission, "given", ())),
+            approved=self._approved(),
             deadline=until,
             expires=until,
             replies=self._line.replies,
@@ -186,8 +189,18 @@ class _Sending:
     async def _send_again(self) -> None:
         """Send the call once more, with a new grant and the same key: the worker answers by the result that
         is kept under it, if there is one."""
-        self._delegated = dataclasses.replace(self._delegated, grant=secrets.token_hex(16))
+        until = await self._line.now() + self._seconds_left()
+        self._delegated = dataclasses.replace(
+            self._delegated,
+            grant=secrets.token_hex(16),
+            approved=self._approved(),
+            deadline=until,
+            expires=until,
+        )
         await self._send()
+
+    def _approved(self) -> list[str]:
+        return sorted(getattr(self._context.permission, "given", ()))
 
     async def result(self) -> Any:
         """Wait for the end of the call, and do what the worker asks for until then."""
@@ -199,10 +212,15 @@ class _Sending:
                     return self._ended(news)
                 self._sender.refuse("It is the result of another call.")
             elif isinstance(news, Asks):
-                if news.question in (*self._delegated.approved, SEND_AGAIN):
+                if news.question in self._delegated.approved or news.question.startswith(SEND_AGAIN):
                     again = f"The worker asks again for what was approved: {news.reason}."
                     raise _Over(ToolFailure("denied", again))
-                await self._ask(news.question, one_line(news.reason, MOST_REASON))
+                await self._ask(news.question, one_line(news.reason, MOST_REASON), waits=news.number != 0)
+                if news.number:
+                    self._answer(news)
+                else:
+                    self._begun = ""  # it was asked before the body began
+                    await self._send_again()
             elif isinstance(news, Nested):
                 self._make(news)
             elif isinstance(news, Begins):
@@ -224,9 +242,8 @@ class _Sending:
             elif news == "lost":
                 if await self._line.take_back(waiting, stop=False):
                     continue  # a worker has it, after all
-                if not only_reads(self._tool) and SEND_AGAIN not in self._delegated.approved:
-                    lost = "Redis lost the request, and whether a worker had begun it is not known"
-                    await self._ask(SEND_AGAIN, lost)
+                if not only_reads(self._tool):
+                    await self._ask(self._once_more(), LOST_REQUEST)
                 await self._send_again()
             elif news == "nobody":
                 if not await self._line.take_back(waiting, stop=False):
@@ -250,11 +267,19 @@ class _Sending:
             self._context.say(text)
         return ended.value
 
-    async def _ask(self, question: str, reason: str) -> None:
-        """Ask a person, if that is still to be done: the door then begins this body again."""
+    def _once_more(self) -> str:
+        """The permission to send the call again: each is for one loss of the request."""
+        given = sum(name.startswith(SEND_AGAIN) for name in self._delegated.approved)
+        return f"{SEND_AGAIN} ({given + 1})" if given else SEND_AGAIN
+
+    async def _ask(self, question: str, reason: str, *, waits: bool = False) -> None:
+        """Ask a person, while the call waits here. A body that ``waits`` on the worker is stopped if nobody
+        says yes."""
         try:
             await self._context.permission.request(question, reason)
         except ToolFailure as asked:
+            if waits:
+                raise
             raise _Over(asked) from None
 
     async def _give_up(self) -> None:
@@ -286,10 +311,18 @@ class _Sending:
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
+    def _answer(self, asks: Asks) -> None:
+        """Tell the body that waits for it on a worker that a person has said yes."""
+        yes = ToolResult(secrets.token_hex(5), self._tool.name, "ok")
+        self._tell_of(asks.grant, Answer(asks.grant, asks.number, yes.to_json()).pack(self._key))
+
     def _let(self, begins: Begins) -> None:
         """Tell a worker whether it is the first that begins this call."""
         packed = Begin(begins.grant, begins.by, begins.by == self._begun).pack(self._key)
-        telling = asyncio.create_task(self._told(begins.grant, packed))
+        self._tell_of(begins.grant, packed)
+
+    def _tell_of(self, grant: str, packed: bytes) -> None:
+        telling = asyncio.create_task(self._told(grant, packed))
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
 

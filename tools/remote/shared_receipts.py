@@ -265,6 +265,7 @@ class SharedReceipts(Receipts):
         *,
         decided: bool,
         asked: bool = False,
+        again: bool = False,
         logged: Logged | None = None,
     ) -> None:
         """The worker does so when the audit row is written."""

@@ -94,13 +94,15 @@ class Ended(Message):
 
 @dataclass(frozen=True)
 class Asks(Message):
-    """The worker's rules, guard or body want a person to say yes to ``reason`` first. Nothing was done, or
-    the body will begin again; the caller sends the call again with ``question`` among its ``approved``."""
+    """The worker's rules, guard or body want a person to say yes to ``reason`` first. With a ``number`` the
+    body is suspended and waits for an Answer of that number. Without one nothing was done, or the body will
+    begin again, and the caller sends the call again with ``question`` among its ``approved``."""
 
     KIND: ClassVar[str] = "asks"
 
     question: str
     reason: str
+    number: int = 0
 
 
 @dataclass(frozen=True)

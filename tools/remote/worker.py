@@ -62,14 +62,17 @@ class _AtWork:
     said: Delegated
     away: Away
     receipts: SharedReceipts
+    consent: AskTheCaller
     no_background: bool
     task: asyncio.Task[ToolResult] | None = None
     lost: bool = False
     stopped: bool = False
 
     def look(self) -> None:
-        """Stop it, if it was lost, or if its caller does not wait and it has not begun or may not go on."""
-        given_up = self.away.cancelled.is_set() and (self.no_background or not self.receipts.started)
+        """Stop it, if it was lost, or if its caller does not wait and it has not begun, may not continue, or
+        waits for that caller's answer."""
+        begun = self.receipts.started and self.consent.waiting is None
+        given_up = self.away.cancelled.is_set() and (self.no_background or not begun)
         if (self.lost or given_up) and self.task is not None and not self.stopped:
             self.stopped = True  # once: it has some seconds to put things away
             self.task.cancel()
@@ -289,8 +292,8 @@ class Worker:
         if away.cancelled.is_set() and ended is None:
             raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
         receipts = SharedReceipts(self._records, delivery, begun, ended)
-        consent = AskTheCaller(said.approved, begun)
-        at_work = _AtWork(said, away, receipts, known is not None and known.no_background)
+        consent = AskTheCaller(said.approved, begun, away)
+        at_work = _AtWork(said, away, receipts, consent, known is not None and known.no_background)
         own = AwayDoor(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
@@ -340,12 +343,12 @@ class Worker:
         said, receipts = at_work.said, at_work.receipts
         left: Left
         if result is None:
-            left = "open"
+            waiting = consent.waiting  # a body that did nothing before its question may begin again
+            left = "anew" if waiting is not None and waiting.may_begin_again else "open"
             reply = ended_of(self._key, said, "cancelled", f"{tool_of(said)} was cancelled.")
         elif result.status == "pending" and consent.asked is not None:
             question, reason = consent.asked
-            # A body that waits begins again; of one that began elsewhere nothing more is known.
-            left = "anew" if receipts.started else "open"
+            left = "open"  # it was asked before the body began
             reply = Asks(said.grant, question, reason).pack(self._key)
         elif ended is not None and result.audit.get("stage") == "receipt":
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files, form, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.origin import Origin
-from quoth.tools.call.ports import MemoryAudit, NobodyToAsk
+from quoth.tools.call.ports import BEGUN_BEFORE, MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import EDITED_SECONDS, Broker
 from quoth.tools.consent.decisions import (
     APPROVAL_SECONDS,
@@ -1253,7 +1253,7 @@ def test_a_permission_waits_is_given_once_and_the_call_goes_on(store: Store) -> 
 
 def test_a_call_that_needs_several_decisions_is_asked_about_each_of_them_once(store: Store) -> None:
     done = Spy("edited")
-    here = desk(store, careful(done, "persona", "human", effects=["writes"]))
+    here = desk(store, careful(done, "persona", "human", effects=["writes"], asks_first=True))
     key = here.pass_through("(probe)").id
     asked = []
     while here.waiting:
@@ -1359,7 +1359,7 @@ def test_a_call_instead_of_what_a_body_asks_is_made(store: Store) -> None:
     assert here.pass_through("(probe)").value == 3
 
 
-def test_a_body_that_begins_again_does_not_do_again_what_it_had_done(store: Store) -> None:
+def test_a_body_is_suspended_at_its_question_and_does_nothing_twice(store: Store) -> None:
     wrote, read = Spy("wrote"), Spy("read")
 
     async def body(ctx: ToolContext) -> Any:
@@ -1373,7 +1373,83 @@ def test_a_body_that_begins_again_does_not_do_again_what_it_had_done(store: Stor
     here = desk(store, tool("probe", body), *tools, person=Answers([ALLOW] * 3))
     result = here.pass_through("(probe)")
     assert (result.value, result.message) == (["wrote", "read", "wrote"], "Working.")
-    assert (wrote.calls, read.calls) == (2, 2)
+    assert (wrote.calls, read.calls) == (2, 1)
+
+
+def acting(done: list[str], how: str) -> CognitiveTool:
+    """A tool whose body acts, by an effect or by none that can be seen, then asks, and acts again."""
+
+    async def body(ctx: ToolContext) -> str:
+        done.append("before")
+        if how == "effect":
+            ctx.effect("sent:it")
+        elif how == "call":
+            assert ctx.dispatch is not None
+            await ctx.dispatch(form("(write)"))
+        await ctx.permission.request("more", "it is much")
+        done.append("behind")
+        return "done"
+
+    effects = ["reads"] if how == "reads" else ["writes"]
+    return tool("probe", body, effects=effects, asks_first=how == "asks first")
+
+
+@pytest.mark.parametrize("how", ["effect", "call", "plain", "asks first", "reads"])
+def test_a_body_that_acts_and_then_asks_acts_once_while_a_person_answers(store: Store, how: str) -> None:
+    done: list[str] = []
+    person = Answers([ALLOW] * 3)
+    here = desk(store, acting(done, how), tool("write", Spy(), effects=["writes"]), person=person)
+    assert here.pass_through("(probe)").value == "done"
+    assert done == ["before", "behind"]
+
+
+@pytest.mark.parametrize(
+    ("how", "asked_again"),
+    [("effect", True), ("call", True), ("plain", True), ("asks first", False), ("reads", False)],
+)
+def test_a_body_that_waited_begins_again_by_a_decision(store: Store, how: str, asked_again: bool) -> None:
+    done: list[str] = []
+    tools = [acting(done, how), tool("write", Spy(), effects=["writes"])]
+    here = desk(store, *tools, policy=rules("(allow (probe))\n(allow (write))"))
+    key = here.pass_through("(probe)").id
+    (waiting,) = here.waiting
+    result = here.pass_through("(probe)", key=key)
+    assert (result.status, here.waiting, done) == ("pending", [waiting], ["before"])
+    here.decide()
+    result = here.pass_through("(probe)", key=key)
+    if asked_again:
+        assert (result.status, done) == ("pending", ["before"])
+        (fact,) = here.waiting
+        assert fact.reason.startswith(BEGUN_BEFORE)
+        with pytest.raises(UsageError, match="decided once"):
+            here.decide("duration")
+        assert here.pass_through("(probe)", key=key).status == "pending"
+        here.decide()
+        result = here.pass_through("(probe)", key=key)
+        assert str(here.door.audit.rows()[-1]["consent"])  # type: ignore[attr-defined]
+    assert (result.value, done) == ("done", ["before", "before", "behind"])
+
+
+@pytest.mark.parametrize("grant", ["yes", "duration", "scope"])
+def test_no_permission_answers_whether_a_call_was_begun(store: Store, grant: str) -> None:
+    """A call is killed in its body, and resumed where everything is allowed."""
+    done = Spy("done")
+    probe = tool("probe", done, effects=["writes"])
+    here = desk(store, probe)
+    if grant != "yes":
+        here.pass_through("(probe)", key="s/other")
+        here.decide(grant)
+        assert here.pass_through("(probe)", key="s/other").ok
+    here.door.receipts.begins(probe, new_call(form("(probe)"), key="s/k1"))  # and nothing more
+    person = SayYes() if grant == "yes" else None
+    again = desk(store, tool("probe", done, effects=["writes"]), person=person)
+    done.calls = 0
+    result = again.pass_through("(probe)", key="s/k1")
+    assert (result.status, done.calls) == ("pending", 0)
+    assert BEGUN_BEFORE in result.message
+    again.decide()
+    assert again.pass_through("(probe)", key="s/k1").ok
+    assert done.calls == 1
 
 
 # Doors with other consents

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from words import Desk, PausableClock, SharedStore, Spy, desk, script, tool
 
-from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.call.ports import BEGUN_BEFORE, MemoryAudit
 from quoth.tools.catalog.connection import redis_url
 from quoth.tools.consent.decisions import APPROVAL_SECONDS
 from quoth.tools.consent.request_store import PENDING_SECONDS
@@ -287,6 +287,7 @@ asyncio.run(door.dispatch(new_call(CallForm("probe"), **key), ToolContext(Worksp
 raise SystemExit("it was not killed")
 """
 BEGUN = "it writes files; approved and begun at 2026-03-10 12:00 UTC, and how that ended is not known"
+RESUMED = f"it writes files; {BEGUN_BEFORE}; approved and begun at 2026-03-10 12:00 UTC"
 
 
 @pytest.mark.parametrize(
@@ -327,6 +328,8 @@ def test_an_approval_is_used_at_most_once_wherever_a_process_is_killed(
         assert (again.status, times()) == ("ok", 1)  # answered by its receipt
         assert here.waiting == []
     else:
+        if carried_on and point in ("in the body", "in the body, when it is done", "before the receipt"):
+            told = RESUMED
         assert (again.status, times(), here.waiting[0].reason) == ("pending", ran, told)
         here.decide()
         assert here.pass_through("(probe)", **key).ok

@@ -467,7 +467,7 @@ def test_a_body_that_waits_twice_is_not_taken_for_one_whose_end_is_not_known(sto
         await ctx.permission.request("all", "it is all")
         return "done"
 
-    here = desk(store, tool("probe", body, effects=["writes"]), policy=Allow("probe"))
+    here = desk(store, tool("probe", body, effects=["writes"], asks_first=True), policy=Allow("probe"))
     assert carry_on(here, "(probe)") == ["pending", "pending", "ok", "done"]
     reasons = [request.reason for request in here.broker.requests(every=True)]
     assert not any("not known" in reason for reason in reasons)

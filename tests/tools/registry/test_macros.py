@@ -330,7 +330,7 @@ MISUSES: list[tuple[str, str, str]] = [
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :changes :parameters :effects "
         ":cost :gate :gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background "
-        ":ends-turn :shown :examples :returns :free-text :replace.",
+        ":ends-turn :asks-first :shown :examples :returns :free-text :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',

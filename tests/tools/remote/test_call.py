@@ -15,6 +15,7 @@ from words import desk, tool
 
 from quoth.tools.call.call import deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.catalog.connection import redis_url
 from quoth.tools.errors import CatalogStale
 from quoth.tools.lisp.forms import CallForm
@@ -111,7 +112,7 @@ async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines)
     assert (result.status, result.value) == ("ok", "sold")
     # The door here asks by the tool's effects, the worker's door does too, and then the body does.
     assert machines.person.asked == ["it writes files", "it writes files", "the last ones are sold"]
-    assert begun == ["sell", "sell"]
+    assert begun == ["sell"]
 
     machines.person.answer = deny("not today")
     assert (await machines.call("(sell)")).status == "denied"
@@ -130,8 +131,27 @@ async def test_an_approval_outlives_the_caller_that_asked(machines: Machines, st
     assert (await here.enter("(sell)", key="k1", resumed=False, session="s1")).status == "pending"
     here.decide()
     await machines.restart_caller()
+    # Its body had begun, and whether it had done anything before it asked is not known.
+    assert BEGUN_BEFORE in (await here.enter("(sell)", key="k1", session="s1")).message
+    assert begun == ["sell"]
+    here.decide()
     assert (await here.enter("(sell)", key="k1", session="s1")).value == "sold"
     assert begun == ["sell", "sell"]
+
+
+async def test_a_body_that_asks_first_begins_again_without_another_question(
+    machines: Machines, store: Store
+) -> None:
+    async def sell(ctx: ToolContext) -> str:
+        await ctx.permission.request("sell", "the last ones are sold")
+        return "sold"
+
+    await machines.start_worker(tool("sell", sell, effects=["memory"], asks_first=True))
+    here = desk(store, *map(machines.remote, machines.table))
+    assert (await here.enter("(sell)", key="k1", resumed=False, session="s1")).status == "pending"
+    here.decide()
+    await machines.restart_caller()
+    assert (await here.enter("(sell)", key="k1", session="s1")).value == "sold"
 
 
 async def test_a_resumed_call_is_answered_by_the_result_that_is_kept(machines: Machines) -> None:

@@ -340,17 +340,23 @@ async def test_a_question_of_its_rules_goes_back_and_what_was_allowed_holds_for_
         assert [row["status"] for row in worker.door.audit.rows()] == ["pending", "ok", "pending"]
 
 
-async def test_a_body_that_asks_begins_again_when_it_is_allowed(redis: str) -> None:
+@pytest.mark.parametrize(("status", "value"), [("ok", 30), ("denied", None)])
+async def test_a_body_that_asks_waits_for_the_answer(status: str, value: Any, redis: str) -> None:
+    begun = []
+
     async def body(fruit: str, ctx: Any) -> int:
+        begun.append(fruit)
         await ctx.permission.request("take them", "they are not ours")
         return 30
 
     async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller):
         call = caller.call(COUNT)
         asked = await caller.ask(call)
-        assert asked == Asks(call.grant, "take them", "they are not ours")
-        again = dataclasses.replace(call, grant="2" * 32, approved=["take them"])
-        assert (await caller.ask(again)).value == 30
+        assert asked == Asks(call.grant, "take them", "they are not ours", -1)
+        said = {"id": "i", "tool": "count-fruit", "status": status, "value": None, "message": "no"}
+        await caller.tell(Answer(call.grant, -1, {**said, "side_effects": [], "audit": {}}))
+        ended = await caller.reply()
+        assert (ended.status, ended.value, begun) == (status, value, ["pears"])
 
 
 # What goes back to the caller
