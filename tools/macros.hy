@@ -16,8 +16,8 @@ tools/registry. This file must not know what a door, a model or a loop is."
   (deny \"why\") or (ask \"why\"). :changes tells a person who is asked what a call would change: it only
   reads, and gives [[path old-text new-text] …], None for a file that is not there. With :ends-turn True a
   call that is ok ends the run, and what it says is the reply; with :no-background True a call on another
-  machine is stopped when nobody waits for it any more. :asks-first True says that the body does nothing before
-  it asks a person, so that it may begin again after an answer that came later."
+  machine is stopped when nobody waits for it any more. :asks-first True says that the body does nothing
+  before it asks a person, so that it may begin again after an answer that came later."
   (import quoth.tools.registry.expand [expand-tool])
   (expand-tool _hy-compiler name description options))
 

@@ -124,7 +124,7 @@ def test_a_tool_of_ones_own_that_begins_again_changes_it_once(here: Path) -> Non
         begun.append(1)
         return (await ctx.memory.append_to_block("human", "Up early.")).text
 
-    keep = tool("keep", body, effects=["memory"])
+    keep = tool("keep", body, effects=["memory"], asks_first=True)
     with agent(here, tools=[keep]) as mine:
         assert mine.call("(keep)").status == "pending"
         approve(mine)
@@ -174,7 +174,7 @@ def test_an_approval_to_append_in_a_tool_of_ones_own_is_none_to_overwrite(here: 
         await ctx.memory.append_to_block("human", "Up early.")
         return (await ctx.memory.update_block_text("human", "EVIL")).text
 
-    with agent(here, tools=[tool("keep", body, effects=["memory"])]) as mine:
+    with agent(here, tools=[tool("keep", body, effects=["memory"], asks_first=True)]) as mine:
         assert mine.call("(keep)").status == "pending"
         approve(mine)
         mine.resume()
@@ -231,7 +231,7 @@ def test_a_body_that_waits_is_run_only_once_more(here: Path) -> None:
         return "done"
 
     in_memory(here, lambda m: m.create_block("partner", "Bob.", kind="core", permission="partner"))
-    with agent(here, tools=[tool("note-both", body, effects=["memory"])]) as mine:
+    with agent(here, tools=[tool("note-both", body, effects=["memory"], asks_first=True)]) as mine:
         assert mine.call("(note-both)").status == "pending"
         approve(mine)
         assert [result.status for result in mine.resume()] == ["pending"]

@@ -20,8 +20,10 @@ from quoth.agent.flight.plan_file import PlanFile
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.tools.call.call import ALLOW, Call, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
@@ -87,6 +89,13 @@ def by_the_place(messages: Messages) -> str:
     return REPLIES[sum(message["role"] == "assistant" for message in messages)]
 
 
+class Allows:
+    """A person who says yes to each question, also to whether what was begun may begin again."""
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        return ALLOW
+
+
 class World:
     """A workspace in which processes come and go."""
 
@@ -117,7 +126,7 @@ class World:
             tool("look", lambda: "seen", effects=["reads"]),
         ]
         model = ScriptedBackend(by_the_place)
-        given: dict[str, Any] = {"tools": tools, "model": model, "user": "ann", "consent": "yes"}
+        given: dict[str, Any] = {"tools": tools, "model": model, "user": "ann", "consent": Allows()}
         with Agent(workspace=self.folder, **given) as agent:
             return agent.fly(self.folder / "plan.org").status
 

@@ -357,7 +357,7 @@ def test_a_body_that_asks_twice_is_asked_about_once_each(town: Town) -> None:
         await ctx.permission.request("b", "two")
         return "both"
 
-    made = tool("probe", body, effects=["writes"])
+    made = tool("probe", body, effects=["writes"], asks_first=True)
     with town.agent(tools=[made]) as it:
         it.call("(probe)")
     asked = []

@@ -404,7 +404,7 @@ def test_a_permission_that_is_not_given_ends_the_body(person: Any, status: str, 
     assert not done.ran
 
 
-def test_a_permission_is_asked_once_and_the_body_begins_again() -> None:
+def test_a_permission_is_asked_once_while_the_body_waits() -> None:
     begun, person = Spy(), SayNo(ALLOW)
 
     async def body(ctx: ToolContext) -> Any:
@@ -420,7 +420,7 @@ def test_a_permission_is_asked_once_and_the_body_begins_again() -> None:
         '(probe :n 1 :permission? "edit persona") because it is yours',
         '(probe :n 1 :permission? "edit human") because it is hers',
     ]
-    assert begun.calls == 3
+    assert begun.calls == 1
 
 
 def test_a_body_cannot_ask_for_ever() -> None:

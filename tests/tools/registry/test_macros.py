@@ -204,6 +204,7 @@ OPTIONS = [
     "allow-repeat",
     "no-background",
     "ends-turn",
+    "asks-first",
     "shown",
     "examples",
     "returns",
