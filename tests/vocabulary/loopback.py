@@ -53,6 +53,7 @@ class QuietServer(ThreadingHTTPServer):
     not happen in two threads at once (python/cpython#106905)."""
 
     daemon_threads = True
+    request_queue_size = 128  # with the default, 5, a sixth connection waits seconds for the kernel's retry
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass

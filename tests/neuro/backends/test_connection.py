@@ -8,11 +8,11 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx
 import pytest
-from loopback import Server, Sleeps, loopback, said
+from loopback import Handler, QuietServer, Server, Sleeps, loopback, said
 from server_speech import OPENAI
 
 from quoth.neuro.backends.base import ModelError
@@ -66,6 +66,12 @@ async def test_a_long_request_is_a_write_for_each_piece(server: Server, writes: 
     assert await asked(server.base_url, said(*[text] * 21)) == "hello"
     assert len(writes) <= 12
     assert [len(one["content"]) for one in server.asked()["messages"]] == [len(text)] * 21
+
+
+def test_a_server_of_the_vocabulary_queues_a_hundred_connections_that_it_has_not_accepted_yet() -> None:
+    with QuietServer(("127.0.0.1", 0), Handler) as busy, ExitStack() as callers:
+        for _ in range(100):
+            callers.enter_context(socket.create_connection(busy.server_address[:2], timeout=10))
 
 
 @contextmanager
