@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -138,6 +139,7 @@ class _Sending:
         self._promised: set[str] = set()  # the answers that are told when they are known
         self._telling: set[asyncio.Task[None]] = set()
         self._begun = ""  # the first delivery that was to begin the body
+        self._progressed = Counter[str]()  # progress messages already passed on
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
         self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
@@ -227,6 +229,7 @@ class _Sending:
                 self._begun = self._begun or news.by
                 self._let(news)
             elif isinstance(news, Progress):
+                self._progressed[news.text] += 1
                 self._sender.progressed(self._call, news.text)
             elif isinstance(news, Stale):
                 run = "was not run"
@@ -257,6 +260,11 @@ class _Sending:
                 raise ToolFailure("cancelled", f"{name} was given up: this agent was closed.")
 
     def _ended(self, ended: Ended) -> Any:
+        # A progress message travels by itself: it can arrive after the result, or be lost.
+        for text in ended.said:
+            self._progressed[text] -= 1
+            if self._progressed[text] < 0:
+                self._sender.progressed(self._call, text)
         for effect in ended.side_effects:
             self._context.effect(effect)
         if ended.status != "ok":

@@ -20,7 +20,7 @@ from quoth.tools.catalog.connection import redis_url
 from quoth.tools.errors import CatalogStale
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.remote import line, names
-from quoth.tools.remote.wire import Answer, Asks, Begin, Begins, Cancel, Nested, Stale
+from quoth.tools.remote.wire import Answer, Asks, Begin, Begins, Cancel, Nested, Progress, Stale
 from quoth.tools.storage.database import Store
 
 FRUIT = {"fruit": {"type": str}}
@@ -49,6 +49,20 @@ async def test_a_call_is_made_by_a_worker_and_recorded_on_both_sides(machines: M
     assert (there["route"], there["user"], there["session"]) == ("remote", "ann", "s1")
     for same in ("id", "digest", "status", "form", "side_effects"):
         assert here[same] == there[same]
+
+
+@pytest.mark.parametrize("arrived", [[], ["half"], ["half", "all"], ["all"]])
+@pytest.mark.parametrize("status", ["ok", "error"])
+async def test_a_progress_message_that_the_result_overtook_is_still_shown_once(
+    machines: Machines, arrived: list[str], status: str
+) -> None:
+    hand = ByHand(machines, tool("bake"))
+    calling = asyncio.create_task(machines.call("(bake)"))
+    said = await hand.takes()
+    progress = [Progress(said.grant, text) for text in arrived]
+    await hand.tells(said, *progress, ended(said, told=["half", "all"], status=status), *progress)
+    assert (await calling).status == status
+    assert sorted(machines.progress) == ["all", "half"]
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
