@@ -88,7 +88,7 @@ class AnthropicBackend(HttpBackend):
     def _whole(self, reply: dict[str, Any]) -> Answer:
         blocks = reply.get("content")
         if not isinstance(blocks, list):
-            self._garbage("JSON without content")
+            raise self.answerless()
         found = {index: block for index, block in enumerate(blocks) if isinstance(block, dict)}
         finish = _finish(reply.get("stop_reason"))
         return _explained(_answer(found, {}, finish, reply.get("usage")), reply)
@@ -137,6 +137,8 @@ class _Stream:
         return _text(delta)
 
     def end(self) -> Answer:
+        if self.done and not self._blocks and self._finish is None:
+            raise self._backend.answerless()
         inputs: dict[int, str] = {}
         for (index, key), pieces in self._pieces.items():
             block, text = self._blocks[index], "".join(pieces)

@@ -88,14 +88,16 @@ class Server:
         if reply is None:
             text = _as_text(raw).strip()
             said = self._quote(_words_of(text)) or "a page without a title"
-            self._garbage(f"text that is not JSON ({said})" if text else "nothing")
+            if not text:
+                raise self.answerless("nothing")
+            self._garbage(f"text that is not JSON ({said})")
         return reply
 
     def object_of(self, raw: bytes | str) -> dict[str, Any]:
         """The JSON object of a reply, or of one event of it; an error told in its place is raised."""
         reply = self._json(raw)
         if not isinstance(reply, dict):
-            self._garbage(f"JSON without {self.holds}")
+            raise self.answerless()
         if reply.get("error"):
             self._failed(reply)
         return reply
@@ -186,6 +188,11 @@ class Server:
 
     def _garbage(self, what: str) -> NoReturn:
         raise ModelError(f"{self._shown} answered with {what}. Is it {self.kind}?", "garbage")
+
+    def answerless(self, what: str = "") -> TransientError:
+        """A reply without its answer: busy servers and gateways send such, so it is worth another try."""
+        what = what or f"JSON without {self.holds}"
+        return TransientError(f"{self._shown} answered with {what}. Is it {self.kind}?", "garbage")
 
     def _too_long(self, status: int) -> NoReturn:
         """Not one of the failures that are worth another try."""

@@ -178,7 +178,7 @@ class LocalBackend:
         def hear(raw: bytes) -> bool:
             chunk = json.loads(raw)
             last.update((key, chunk[key]) for key in ("usage", "error") if key in chunk)
-            for choice in chunk.get("choices", ()):
+            for choice in chunk.get("choices") or ():
                 if piece := choice["delta"].get("content"):
                     pieces.append(piece)
                     tell(piece)

@@ -109,7 +109,7 @@ class OpenAIBackend(HttpBackend):
         choice = _choice(reply)
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
-            self._garbage("JSON without choices")
+            raise self.answerless()
         calls = _Calls()
         calls.add(message.get("tool_calls"), whole=True)
         usage = _usage(reply.get("usage"))
@@ -143,12 +143,14 @@ class _Stream:
         self._answer = Answer()
         self._calls = _Calls()
         self._refusal: list[str] = []
+        self._heard = False  # whether any event had a choice
 
     def hear(self, data: str) -> str:
         self.done = self.done or data == "[DONE]"
         if self.done:
             return ""
         choice, usage = self._backend.chunk(data)
+        self._heard |= bool(choice)
         if usage:
             self._answer.usage = _usage(usage)
         delta = choice.get("delta")
@@ -162,6 +164,8 @@ class _Stream:
         return piece
 
     def end(self) -> Answer:
+        if self.done and not self._heard:
+            raise self._backend.answerless()
         self._answer.calls, self._answer.kept = self._calls.made(), self._calls.kept
         if self._refusal and self._answer.finish is not None:
             self._answer.pieces, self._answer.finish = self._refusal, "refused"

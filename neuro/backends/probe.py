@@ -36,11 +36,11 @@ async def models_of(backend: HttpBackend) -> list[str]:
                     raw = await whole_of(response)
         if response.status_code != 200:
             raise backend._refused(response, raw, False, 0.0)
+        return _names(backend._json(raw))
     except TransientError as failure:
         raise ModelError(str(failure), failure.why) from None
     finally:
         await backend.aclose()
-    return _names(backend._json(raw))
 
 
 def _names(reply: Any) -> list[str]:

@@ -68,7 +68,7 @@ class ResponsesBackend(OpenAIBackend):
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         if not isinstance(reply.get("output"), list):
-            self._garbage("JSON without output")
+            raise self.answerless()
         return _answer(reply["output"], reply)
 
     def _stream(self) -> _Stream:
@@ -119,6 +119,8 @@ class _Stream:
         if self._shown:  # the end of the item never came
             self._items.append({"type": "message", "content": [{"type": "output_text", "text": self._shown}]})
         reply = self._reply or {}
+        if self.done and not self._items and not isinstance(reply.get("output"), list):
+            raise self._backend.answerless()
         return _answer(reply.get("output") or self._items, reply, finished=self.done)
 
 

@@ -81,6 +81,7 @@ UNPAID = "the account has no credit, or has reached its limit."
 CUT = "The answer from {url} was cut off in the middle."
 LIMITED = "{url} is limiting requests (429)"
 TRIED = "After 3 tries: "
+WANTING = TRIED + "{url} answered with JSON without {wants}. Is it {kind}?"
 
 STATUSES = [
     Row("400", always(failure(400, "no such field")), "{url} refused the request (400): no such field"),
@@ -221,7 +222,8 @@ WHOLE = [
         always(status(200, b"\xff\x00\x1b[31m")),
         "{url} answered with text that is not JSON (\ufffd [31m). Is it {kind}?",
     ),
-    Row("nothing", always(status(200)), "{url} answered with nothing. Is it {kind}?"),
+    Row("nothing", always(status(200)), TRIED + "{url} answered with nothing. Is it {kind}?", 3),
+    got_over("nothing, once", lambda speech: status(200)),
     Row(
         "half of its JSON",
         always(status(200, b'{"choices": [{')),
@@ -230,9 +232,12 @@ WHOLE = [
     Row(
         "JSON of no use",
         always(status(200, {"ok": True})),
-        "{url} answered with JSON without {wants}. Is it {kind}?",
+        WANTING,
+        3,
     ),
-    Row("a JSON list", always(status(200, [1])), "{url} answered with JSON without {wants}. Is it {kind}?"),
+    Row("a JSON list", always(status(200, [1])), WANTING, 3),
+    Row("null for an answer", lambda speech: [status(200, {speech.wants: None})], WANTING, 3),
+    got_over("null for an answer, once", lambda speech: status(200, {speech.wants: None})),
     Row(
         "an error",
         always(status(200, {"error": {"message": REPEATED}})),
@@ -324,7 +329,9 @@ STREAMS = [
         lambda speech: [sse(*speech.begin, *speech.strange)],
         "{url} answered with a reply of another shape. Is it {kind}?",
     ),
-    Row("other things", always(sse("[1]")), "{url} answered with JSON without {wants}. Is it {kind}?"),
+    Row("other things", always(sse("[1]")), WANTING, 3),
+    Row("no answer", lambda speech: [sse(*speech.answerless)], WANTING, 3),
+    got_over("no answer, once", lambda speech: sse(*speech.answerless)),
     Row(
         "a refusal",
         lambda speech: [sse(*speech.begin, *speech.refused("I will not."))],

@@ -37,6 +37,7 @@ class Speech:
     call: Callable[..., list[Event]]
     end: Sequence[Event]
     refused: Callable[[str], list[Event]]
+    answerless: Sequence[Event]  # a stream that ends well and has no answer in it
     strange: Sequence[Event]  # what has the right fields, and other things in them than they should have
 
     def backend(self, url: str, **more: Any) -> HttpBackend:
@@ -81,6 +82,7 @@ OPENAI = Speech(
     call=_tool_call,
     end=[_choice({}, "stop"), "[DONE]"],
     refused=lambda words: [_choice({"refusal": words}), _choice({}, "stop"), "[DONE]"],
+    answerless=[{"choices": []}, {"choices": None, "usage": {"prompt_tokens": 3}}, "[DONE]"],
     strange=[_choice({"tool_calls": [{"index": [1], "function": {"name": "a"}}]})],
 )
 
@@ -132,6 +134,7 @@ ANTHROPIC = Speech(
         },
         {"type": "message_stop"},
     ],
+    answerless=[{"type": "message_start", "message": {}}, {"type": "message_stop"}],
     strange=[{"type": "content_block_start", "index": index} for index in (1, "a")],
 )
 
@@ -176,6 +179,7 @@ RESPONSES = Speech(
         {"type": "response.output_item.done", "item": _said("refusal", words)},
         *_COMPLETED,
     ],
+    answerless=[{"type": "response.completed", "response": {"status": "completed", "output": None}}],
     strange=[{"type": "response.output_item.done"}],
 )
 

@@ -98,6 +98,15 @@ async def test_a_look_at_the_models_of_a_server_tells_no_secret(
     assert secrets_in(caplog.text, str(told.value), folder=tmp_path) == []
 
 
+@speeches
+async def test_a_look_at_the_models_of_a_server_that_says_nothing_is_a_model_error(
+    server: Server, speech: Speech
+) -> None:
+    server.answers = [status(200)]
+    with pytest.raises(ModelError, match="answered with nothing"):
+        await models_of(speech.backend(server.base_url))
+
+
 def secrets_in(*texts: str, folder: Path) -> list[str]:
     """The secrets that stand in one of the texts, or in a store in the folder."""
     found = [text.encode() for text in texts] + [file.read_bytes() for file in folder.rglob("*.sqlite*")]

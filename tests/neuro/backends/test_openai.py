@@ -612,3 +612,12 @@ async def test_a_forced_call_is_given_up_where_it_is_not_known(server: Server) -
     await backend.complete(said("hi"), tools=TOOLS, tool_choice="none")
     assert "tool_choice" not in server.asked()
     await backend.aclose()
+
+
+@pytest.mark.parametrize("choices", [[], [None], [{}], [{"message": None}], {}, "none"])
+async def test_a_reply_whose_choices_hold_no_message_is_asked_for_again(server: Server, choices: Any) -> None:
+    server.answers = [status(200, {"choices": choices}), reply("hello")]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
+    assert len(server.requests) == 2
