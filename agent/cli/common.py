@@ -405,6 +405,19 @@ def tell_plan(reply: Reply, options: Options) -> None:
     tell_next("To fly it", options.like("fly", path))
 
 
+def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None:
+    """Print the command that continues a failed run: it asks the model again, or continues the conversation
+    where asking again would only repeat the failure."""
+    if reply.status != "failed":
+        return
+    from quoth.agent.terminal.next_step import tell_next
+
+    if agent.may_ask_again():
+        tell_next("To try again", options.typed("resume", agent.session))
+    else:
+        tell_next("To continue the conversation", options.typed("resume", agent.session, also=" TEXT"))
+
+
 def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
     """Print the commands that decide the waiting calls and resume the session, if any call waits."""
     if not agent.waits:

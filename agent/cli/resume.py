@@ -16,6 +16,7 @@ from quoth.agent.cli.common import (
     open_store,
     show_reply,
     show_result,
+    tell_how_to_go_on,
     tell_plan,
     tell_what_waits,
     with_agent,
@@ -106,15 +107,15 @@ class _Continuation:
                 for text in getattr(one, "messages", ()):  # a run tells of its own
                     sent.remove(text) if text in sent else None
             for one in done:
-                self._show(one, sent)
+                self._show(agent, one, sent)
         if self.text and agent.unfinished():
             complain(f"Session {self.session} still waits, so this was not said: {self.text}")
         elif self.text:
-            self._show(await agent.follow(self.text), [])
+            self._show(agent, await agent.follow(self.text), [])
         tell_what_waits(agent, self.options)
         return self.code
 
-    def _show(self, one: Reply | ToolResult, sent: list[str]) -> None:
+    def _show(self, agent: AsyncAgent, one: Reply | ToolResult, sent: list[str]) -> None:
         from quoth.tools.call.call import ToolResult
 
         as_json = self.options.json
@@ -124,6 +125,7 @@ class _Continuation:
         else:
             code = show_reply(one, as_json, self.listener)
             tell_plan(one, self.options)
+            tell_how_to_go_on(agent, one, self.options)
         self.code = max(self.code, code)
 
     def _refuse(self, agent: AsyncAgent) -> None:

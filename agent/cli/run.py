@@ -15,6 +15,7 @@ from quoth.agent.cli.common import (
     listener_for,
     open_store,
     show_reply,
+    tell_how_to_go_on,
     tell_plan,
     tell_what_waits,
     text_of,
@@ -55,6 +56,7 @@ def run(options: TaskOptions) -> int:
         finally:
             listener.stop()
         tell_plan(reply, options)
+        tell_how_to_go_on(agent, reply, options)
         tell_what_waits(agent, options)
         return code
 

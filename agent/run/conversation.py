@@ -18,7 +18,7 @@ from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.observation import waited
 from quoth.agent.run.side_by_side import working
 from quoth.agent.run.subagents import purse_of
-from quoth.agent.session.past import Past
+from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
 from quoth.neuro.backends.base import takes_images
 from quoth.neuro.backends.messages import Messages
@@ -157,6 +157,11 @@ class Conversations(Driver):
     def resumable(self) -> bool:
         """Whether ``resume`` has anything to do."""
         return bool(self._session.to_resume())
+
+    def may_ask_again(self) -> bool:
+        """Whether the last run ended at a request that failed, which ``resume`` sends again."""
+        reply = self.transcript.last(self.session, "reply", run=self._session.last_run())
+        return reply is not None and has_failed(reply)
 
     @property
     def waits(self) -> bool:

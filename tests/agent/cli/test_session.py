@@ -624,3 +624,14 @@ def test_an_agent_tells_what_it_can_resume(tmp_path: Path) -> None:
     agent = AsyncAgent(workspace=tmp_path, session="s", model=scripted())
     assert (agent.unfinished(), agent.resumable()) == ([], False)
     assert kept(tmp_path, lambda store: StoreAudit(lambda: store).verify().ok)
+
+
+def test_a_run_whose_replies_could_not_be_used_goes_on_with_the_command_that_it_names(here: Path) -> None:
+    (here / "bad.txt").write_text("(list-files\n---\n" * 3 + "Sorry. Done.")
+    model = ("--model", "scripted:bad.txt")
+    how = "quoth: To continue the conversation: quoth resume s TEXT"
+    failed = quoth("run", "go", "--session", "s", *model, cwd=here)
+    assert (failed.code, failed.err.splitlines()[-1]) == (1, how)
+    again = quoth("resume", "s", *model, cwd=here)
+    assert (again.code, again.err.splitlines()[-1]) == (1, how)
+    assert done(here, "resume", "s", "Try it in words.", *model) == "Sorry. Done."
