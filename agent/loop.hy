@@ -14,6 +14,7 @@ thousand turns use no more stack than ten."
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder
                                result-images unreadable]
   quoth.agent.run.output [NO-JSON]
+  quoth.agent.run.repeats [repeats-of]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.terminal.text [show-value]
   quoth.neuro.backends.base [ModelError]
@@ -255,10 +256,12 @@ thousand turns use no more stack than ten."
                                 (not record.result.side-effects))
                        record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
-  (setv stuck (note-repeats repeats run)
+  (setv same (repeats-of records run.calls run.door.table)
+        stuck (or (note-repeats repeats run) (one-too-often same records run))
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
         heard (lfor record records
-                    #(record.call-id (call-observation record run (in-vain? record run))))
+                    #(record.call-id
+                      (call-observation record run (or (in-vain? record run) (in record.key same)))))
         told (+ (result-messages (+ heard faults)) (result-images records run)))
   (setv last (when (not (or run.interrupted waiting stuck run.output)) (last-words turn run))
         stops (and (= run.after-tags "stop") (or records (and faults turn.display))))
@@ -312,6 +315,13 @@ thousand turns use no more stack than ten."
     (when (>= (get run.repeated digest) run.limits.repeats)
       (setv stuck record)))
   stuck)
+
+(defn one-too-often [same records run]
+  "The record of a call that may be repeated and came back with the same result too often, or None. SAME
+  counts the earlier ones by key. A recorded run that continued then continues now."
+  (when (not (and run.past run.past.answers))
+    (next (gfor  record records  :if (>= (.get same record.key 0) run.limits.repeats)  record)
+          None)))
 
 (defn unchanged? [run]
   "Whether a change was tried, failed, and none was made since. A model that had to answer there said that it

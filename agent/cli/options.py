@@ -254,7 +254,7 @@ class RunOptions(Options):
     repeats: int | None = option(
         "--max-repeats",
         "N",
-        "stop when one call has come back so often (default: 3)",
+        "stop after the same call was repeated N times (default: 3)",
         type=values.at_least_one,
     )
     context: int | None = option(

@@ -59,9 +59,9 @@ SENTENCE = 300  # characters that a person is told of a call that failed
 class RunLimits:
     """What a run may spend.
 
-    ``steps`` is the number of replies of the model, ``calls`` of the calls in them, ``repeats`` how often the
-    same call may be made before the run is stopped, ``window`` the seconds within which a repeated call is
-    answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
+    ``steps`` is the number of replies of the model, ``calls`` of the calls in them, ``repeats`` after how
+    many repetitions of the same call the run is stopped, ``window`` the seconds within which a repeated call
+    is answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
     ``result_chars`` how many characters of one result the model is shown at once, ``reply_tokens`` the
     longest reply (None: depending on the model), ``context`` the model's context window in tokens
     (None: as far as it is known, neuro/backends/context_window.py), ``parallel`` how many calls of one reply

@@ -158,9 +158,14 @@ class Past:
         return self
 
     @property
+    def answers(self) -> bool:
+        """Whether a recorded reply is still unused."""
+        return self.place < len(self.exchanges)
+
+    @property
     def left(self) -> bool:
         """Whether a recorded reply or call is still unused."""
-        return self.place < len(self.exchanges) or self.unused > 0
+        return self.answers or self.unused > 0
 
     def sent_in(self, key: str) -> list[Sent]:
         """Take out the messages that were sent in the call with this key."""

@@ -635,3 +635,14 @@ def test_a_run_whose_replies_could_not_be_used_goes_on_with_the_command_that_it_
     again = quoth("resume", "s", *model, cwd=here)
     assert (again.code, again.err.splitlines()[-1]) == (1, how)
     assert done(here, "resume", "s", "Try it in words.", *model) == "Sorry. Done."
+
+
+def test_a_run_that_was_stopped_at_a_repeated_call_stops_there_again_unless_more_are_allowed(
+    here: Path,
+) -> None:
+    (here / "loop.txt").write_text('(process :id "x")\n---\n' * 6 + "Enough.")
+    model = ("--model", "scripted:loop.txt")
+    for words in (("run", "go", "--session", "s"), ("resume", "s")):
+        said = quoth(*words, *model, cwd=here)
+        assert "the model made the call (process" in said.err.splitlines()[-2], said
+    assert done(here, "resume", "s", "--max-repeats", "9", *model) == "Enough."

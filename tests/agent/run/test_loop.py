@@ -200,6 +200,68 @@ def test_one_repeat_is_forgiven(tmp_path: Path) -> None:
     assert told.rows[1]["message"] == f"answered by the receipt of call {told.rows[0]['id']}"
 
 
+def repeated(tmp_path: Path, *results: Any, **options: Any) -> Any:
+    """A run that makes one call of a tool that may be repeated for each result, and then answers."""
+    left = list(results)
+    again = probe(lambda: left.pop(0), allow_repeat=True)
+    return story(tmp_path, *["(probe)"] * len(results), "Enough.", tools=table_of(again), **options)
+
+
+def test_a_call_that_may_be_repeated_ends_the_run_when_it_had_the_same_result_four_times(
+    tmp_path: Path,
+) -> None:
+    told = repeated(tmp_path, *["same"] * 8)
+    assert told.reply.error == "The run was stopped: the model made the call (probe) again and again."
+    assert told.statuses == ["ok"] * 4
+    said_so = ["its result was the same" in told.shown(turn) for turn in range(1, 5)]
+    assert said_so == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "results",
+    [["same"] * 3, ["a", "b", "a", "b", "a", "b"], [{"running": True, "output": ""}] * 6, list(range(6))],
+)
+def test_a_call_that_may_be_repeated_goes_on_while_its_result_is_news(tmp_path: Path, results: Any) -> None:
+    assert repeated(tmp_path, *results).reply.status == "done"
+
+
+@pytest.mark.parametrize(("most", "calls"), [(1, 2), (5, 6)])
+@pytest.mark.parametrize("allow_repeat", [True, False])
+def test_the_limit_of_repeats_holds_for_every_tool(
+    tmp_path: Path, most: int, calls: int, allow_repeat: bool
+) -> None:
+    same = probe(lambda: "same", allow_repeat=allow_repeat)
+    told = story(tmp_path, *["(probe)"] * 9, tools=table_of(same), limits=RunLimits(repeats=most))
+    assert (told.reply.status, len(told.reply.calls)) == ("failed", calls)
+
+
+def test_two_failing_calls_in_turn_are_repetitions_too(tmp_path: Path) -> None:
+    def fail(ctx: Any) -> None:
+        ctx.effect("ran:it")
+        raise ToolError("It failed.")
+
+    tools = table_of(*(tool(name, fail, allow_repeat=True) for name in ("one", "two")))
+    told = story(tmp_path, *["(one)", "(two)"] * 9, tools=tools)
+    assert (told.reply.status, len(told.reply.calls)) == ("failed", 8)
+
+
+def test_a_change_between_them_makes_the_same_call_no_repetition(tmp_path: Path) -> None:
+    def change(text: str, ctx: Any) -> str:
+        ctx.effect(f"changed:{text}")
+        return text
+
+    tools = table_of(tool("change", change, params=TEXT), probe(lambda: "red", allow_repeat=True))
+    turns = [turn for text in "abcde" for turn in (f'(change :text "{text}")', "(probe)")]
+    assert story(tmp_path, *turns, "Enough.", tools=tools).reply.status == "done"
+
+
+def test_the_same_call_five_times_in_one_reply_is_one_turn(tmp_path: Path) -> None:
+    told = story(
+        tmp_path, *["(probe)" * 5] * 3, "Enough.", tools=table_of(probe(lambda: "x", allow_repeat=True))
+    )
+    assert told.reply.status == "done"
+
+
 def test_a_repeat_after_a_write_is_done_anew(tmp_path: Path) -> None:
     told = story(
         tmp_path,
@@ -250,8 +312,8 @@ def test_a_conversation_that_waits_for_a_person_holds_what_was_said_of_the_call(
 
 def test_a_tool_may_allow_its_repetition(tmp_path: Path) -> None:
     body = Spy("again")
-    told = story(tmp_path, *["(probe)"] * 9, "Done.", tools=table_of(tool(body=body, allow_repeat=True)))
-    assert (told.reply.status, body.calls) == ("done", 9)
+    told = story(tmp_path, *["(probe)"] * 3, "Done.", tools=table_of(tool(body=body, allow_repeat=True)))
+    assert (told.reply.status, body.calls) == ("done", 3)
 
 
 # Limits

@@ -124,6 +124,10 @@ MISTAKES = {
     '(process :id "none")': (
         'No program "none" runs in the background. There is none: those of a session end with it.'
     ),
+    '(process :id "read-file")': (
+        'No program "read-file" runs in the background. There is none: those of a session end with it.'
+        " read-file is a tool: (read-file :path …)"
+    ),
 }  # fmt: skip
 
 
