@@ -18,6 +18,7 @@ from quoth.tools.door.asking import Permission
 from quoth.tools.door.early import EarlyBody, may_begin_early
 from quoth.tools.door.execution import brief
 from quoth.tools.door.inner import Inner
+from quoth.tools.door.mistaken import with_tool_named
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.recording import acknowledged, record_abandoned, record_end
 from quoth.tools.door.stages import STAGES
@@ -79,6 +80,7 @@ class Door(Parts):
             finally:
                 with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
                     state.reservation.release()
+                outcome = with_tool_named(outcome, call.form, self.table)
                 result = record_end(self, state, stage, outcome)
         try:
             return await acknowledged(self, state, result)
