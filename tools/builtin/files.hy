@@ -3,10 +3,10 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
-  fnmatch [fnmatch]
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.text [count number-of]
   quoth.tools.lisp.printer [print-string]
+  quoth.tools.call.globs [fits]
   quoth.tools.call.guards [inside-workspace]
   quoth.tools.registry.param-types [written])
 
@@ -94,18 +94,13 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (image-value ctx data (written path))
       (some-lines ctx path (text-of ctx path data) start limit)))
 
-(defn matches? [shown pattern]
-  "Whether a path fits a glob, by its name or as a whole."
-  (or (fnmatch (get (.rsplit shown "/" 1) -1) pattern)
-      (fnmatch shown pattern)))
-
 (defn listed [ctx path pattern limit all]
   "The files below a folder that fit a glob, without those that the rules do not let be named."
   (import quoth.tools.call.ignored [Ignored])  ; here: few calls list files
   (setv found []  left-out 0  ignored (Ignored ctx.workspace.root))
   (for [file (.walk ctx.workspace path :all all :ignored ignored)]
     (setv shown (.spelling ctx.workspace file))
-    (when (matches? shown pattern)
+    (when (fits shown pattern)
       (when (= (len found) limit)
         (.say ctx f"There are more than {limit} files; only the first are listed.")
         (break))

@@ -3,17 +3,19 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
-  fnmatch [fnmatch]
   quoth.tools.errors [ToolError]
   quoth.tools.safe_regex [compiled]
   quoth.tools.text [count]
   quoth.tools.registry.param_types [WorkspacePath]
+  quoth.tools.call.globs [fits]
   quoth.tools.call.guards [inside-workspace])
 
 ;; * Bounds
 
 (setv MAX-FILE 5_000_000)
   ; Bytes; a larger file is passed over.
+(setv MOST-NAMED 3)
+  ; Of the files passed over, in the message.
 (setv MAX-LINE 300)
   ; Characters of a line that are shown.
 (setv PIECE 100_000  OVERLAP 10_000)
@@ -46,22 +48,34 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (return False))
     (setv start (- end OVERLAP))))
 
-(defn hits-in [workspace shown expression deadline room]
-  "The first ROOM matching lines of one file; none for a binary or unreadable one."
-  (setv hits [])
+(defn too-large? [file]
+  "Whether a file is passed over, which its size alone decides: none of it is read."
+  (try
+    (> (. (.lstat file) st-size) MAX-FILE)
+    (except [OSError]
+      False)))
+
+(defn hits-in [workspace shown expression deadline]
+  "The matching lines of one file, as they are found; none for a binary or unreadable one."
   (try
     (with [stream (.open-read workspace (WorkspacePath shown))]
       (setv data (.read stream (+ MAX-FILE 1))))
     (except [ToolError]
-      (return hits)))
+      (return)))
   (when (or (> (len data) MAX-FILE) (in b"\0" (cut data 0 8192)))
-    (return hits))
+    (return))
   (for [[number line] (enumerate (.splitlines (.decode data "utf-8" "replace")) 1)]
     (when (in-line? expression line deadline)
-      (.append hits {"path" shown  "line" number  "text" (cut line 0 MAX-LINE)})
-      (when (= (len hits) room)
-        (break))))
-  hits)
+      (yield {"path" shown  "line" number  "text" (cut line 0 MAX-LINE)}))))
+
+(defn tell-skipped [large say]
+  "Say which files were too large to be searched."
+  (when large
+    (setv named (cut large 0 MOST-NAMED)
+          more (- (len large) (len named)))
+    (say (+ f"Skipped: {(count (len large) "file")} larger than {(// MAX-FILE 1_000_000)} MB ("
+            (.join ", " named)
+            (if more f" and {more} more)." ").")))))
 
 (defn search [ctx pattern path glob limit all]
   (import time  quoth.tools.builtin.prefilter [sieve]  quoth.tools.call.ignored [Ignored])
@@ -70,31 +84,40 @@ Must not open a path by itself: every file is reached through ctx.workspace."
         deadline (+ (time.monotonic) SECONDS)
         hits []
         left-out 0
+        large []
         ignored (Ignored ctx.workspace.root))
   (try
     (for [file (.walk ctx.workspace path :all all :ignored ignored)]
       (seconds-to deadline)
-      (when (not (fnmatch file.name glob))
+      (when (not (fits (if (in "/" glob) (.spelling ctx.workspace file) file.name) glob))
         (continue))
       (setv shown (.spelling ctx.workspace file))
       (cond
         (not (.may-read ctx shown))
           (+= left-out 1)
+        (too-large? file)
+          (.append large shown)
         (and wanted (not (.may-be-in wanted file)))
           (continue)
         True
-          (.extend hits (hits-in ctx.workspace shown expression deadline (- (+ limit 1) (len hits)))))
+          (for [hit (hits-in ctx.workspace shown expression deadline)]
+            (.append hits hit)
+            (when (> (len hits) limit)
+              (break))))
       (when (> (len hits) limit)
         (.say ctx f"There are more than {limit} hits; only the first are shown.")
         (break)))
     (except [TimeoutError]
-      (raise (ToolError (+ f"The search took longer than {SECONDS} s; "
-                           "use a simpler pattern or a smaller folder."))
-             :from None)))
+      (setv late (+ f"The search took longer than {SECONDS} s; "
+                    "use a simpler pattern or a smaller folder."))
+      (when (not hits)
+        (raise (ToolError late) :from None))
+      (.say ctx f"{late} The hits are those found until then.")))
+  (tell-skipped large ctx.say)
   (when left-out
     (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be read."))
   (.tell ignored ctx.say)
-  (when (not (or hits left-out))  ; of what the rules hold back nothing can be said, not even by the rest
+  (when (not (or hits left-out large))  ; of what was not searched nothing can be said, not even by the rest
     (import quoth.tools.builtin.nearby [near-search])  ; here: most searches find something
     (setv near (near-search ctx pattern path glob))
     (when near

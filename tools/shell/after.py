@@ -13,8 +13,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
 
+from quoth.tools.call.globs import fits
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 
@@ -32,7 +32,7 @@ class AfterWrite:
     confined: bool = True
 
     def fits(self, path: str) -> bool:
-        return fnmatch(path if "/" in self.pattern else path.rpartition("/")[2], self.pattern)
+        return fits(path if "/" in self.pattern else path.rpartition("/")[2], self.pattern)
 
     def words(self, path: str) -> list[str]:
         """Its argument vector for a file; no name of a file is an option."""

@@ -326,6 +326,11 @@ def test_of_several_edits_all_are_made_or_none(
         ('(list-files :pattern "*.py")', ["src/main.py", "src/util.py"]),
         ('(list-files :pattern "src/*")', ["src/main.py", "src/util.py"]),
         ('(list-files "notes.txt")', ["notes.txt"]),
+        ('(list-files :pattern "**/*.txt")', ["notes.txt"]),
+        ('(list-files :pattern "**/*.py")', ["src/main.py", "src/util.py"]),
+        ('(list-files :pattern "src/**/main.py")', ["src/main.py"]),
+        ('(list-files :pattern "src*")', ["src/main.py", "src/util.py"]),
+        ('(list-files :pattern "src/**")', ["src/main.py", "src/util.py"]),
         ('(list-files :pattern "*.zip")', []),
     ],
 )
@@ -406,9 +411,64 @@ def test_many_hits_are_cut_and_long_lines_too(here: Gateway, home: Path) -> None
 
 def test_binary_and_huge_files_are_passed_over(here: Gateway, home: Path) -> None:
     files(home, {"bin": b"hit\0", "huge": b"hit\n" + b"x" * 5_000_000, "latin": b"hit caf\xe9\n"})
-    assert here.pass_through('(grep-search "hit")').value == [
-        {"path": "latin", "line": 1, "text": "hit caf\ufffd"}
-    ]
+    result = here.pass_through('(grep-search "hit")')
+    assert result.value == [{"path": "latin", "line": 1, "text": "hit caf\ufffd"}]
+    assert result.message == "Skipped: 1 file larger than 5 MB (huge)."
+
+
+def test_a_huge_file_is_passed_over_by_its_size_alone(
+    here: Gateway, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefilter = importlib.import_module("quoth.tools.builtin.prefilter")
+    read: list[str] = []
+    real = prefilter._bytes_of
+    monkeypatch.setattr(prefilter, "_bytes_of", lambda file: read.append(file.name) or real(file))
+    for name in ("a.log", "b.log", "c.log", "d.log"):
+        (home / name).touch()
+        os.truncate(home / name, 2_000_000_000)
+    result = here.pass_through('(grep-search "hit")')
+    assert (result.value, result.message) == (
+        [],
+        "Skipped: 4 files larger than 5 MB (a.log, b.log, c.log and 1 more).",
+    )
+    assert read
+    assert not [name for name in read if name.endswith(".log")]
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("**/*.py", {"src/main.py", "top.py"}),
+        ("src/*.py", {"src/main.py"}),
+        ("src/**/*.py", {"src/main.py"}),
+        ("*.py", {"src/main.py", "top.py"}),
+        ("**/main.py", {"src/main.py"}),
+        ("**/top.py", {"top.py"}),
+    ],
+)
+def test_a_search_takes_the_patterns_that_a_list_takes(
+    here: Gateway, home: Path, glob: str, found: set[str]
+) -> None:
+    files(home, {"top.py": "needle", "src/main.py": "needle", "needle.txt": "needle"})
+    hits = here.pass_through(call("grep-search", pattern="needle", glob=glob)).value
+    listed = here.pass_through(call("list-files", pattern=glob)).value
+    assert {hit["path"] for hit in hits} == found
+    assert found <= set(listed)
+
+
+def test_a_search_that_takes_too_long_gives_the_hits_it_has(
+    here: Gateway, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.import_module("quoth.tools.builtin.search"), "SECONDS", 0.3)
+    files(home, {"early.txt": "aaa\n", "late.txt": "aa\n" + "a" * 60 + "b\n"})
+    result = here.pass_through('(grep-search "(a|aa)+$" :glob "*te.txt")')
+    assert [(hit["path"], hit["line"]) for hit in result.value] == [("late.txt", 1)]
+    result = here.pass_through('(grep-search "(a|aa)+$" :glob "*.txt")')
+    assert [hit["path"] for hit in result.value] == ["early.txt", "late.txt"]
+    assert result.message == (
+        "The search took longer than 0.3 s; use a simpler pattern or a smaller folder."
+        " The hits are those found until then."
+    )
 
 
 SLOW = '(grep-search "(a|aa)+$" "slow.txt")'
