@@ -1,7 +1,7 @@
 """What ``quoth doctor`` looks at. Each check looks, repairs nothing, and tells no secret.
 
-Knows every room a little, and must not change anything: no store is made, no model is loaded. What goes wrong
-within a check is a finding, too.
+Knows every room a little, and must not change anything: no store is made, no model is loaded, and what is
+written as a trial (trial_writes.py) is removed. What goes wrong within a check is a finding, too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from quoth.agent.cli.trial_writes import TrialError, require_regular, try_folder, try_store
 from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import QuothError
 from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, state_dir, store_path
@@ -72,6 +73,8 @@ def findings(options: Options, asks: bool) -> list[Finding]:
     for name, check in checks.items():
         try:
             found += check(options)
+        except TrialError as error:
+            found.append(Finding(name, "wrong", str(error), error.cure))
         except (QuothError, OSError) as error:
             found.append(Finding(name, "wrong", _sentence(error), CURES.get(name, "")))
     return found
@@ -127,8 +130,11 @@ def _store(options: Options) -> Iterator[Finding]:
         yield Finding("store", "wrong", f"The workspace {options.folder} is not a folder.", "--workspace DIR")
         return
     folder, path = state_dir(), store_path(options.folder)
-    if cure := _unwritable(folder):
-        yield Finding("store", "wrong", f"{folder} cannot be written.", f"{cure}, or set QUOTH_STATE")
+    try:
+        for one in (folder, path.parent, folder / "locks"):
+            try_folder(one)
+    except TrialError as error:
+        yield Finding("store", "wrong", str(error), f"{error.cure}, or set QUOTH_STATE")
         return
     if (free := _free(folder)) < ROOM:
         detail = f"Only {free // 10**6} MB are free on the disk of {folder}."
@@ -136,9 +142,11 @@ def _store(options: Options) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("store", "ok", f"none yet for {options.folder.resolve()}; it will be {path}")
         return
+    require_regular(path)
     with closing(Store(path, looking="it is only looked at")) as store:
         damage = [str(row[0]) for row in store.execute("PRAGMA quick_check")]
     if damage == ["ok"]:
+        try_store(path)
         yield Finding("store", "ok", f"{path}, {path.stat().st_size / 10**6:.1f} MB, not damaged")
     else:
         detail = f"{path} is damaged: {damage[0]}"
@@ -149,21 +157,15 @@ def _store(options: Options) -> Iterator[Finding]:
 
 def _cache(options: Options) -> Iterator[Finding]:
     folder = cache_dir()
-    if cure := _unwritable(folder):
-        yield Finding("cache", "wrong", f"{folder} cannot be written.", f"{cure}, or set QUOTH_CACHE")
+    try:
+        try_folder(folder)
+    except TrialError as error:
+        yield Finding("cache", "wrong", str(error), f"{error.cure}, or set QUOTH_CACHE")
     else:
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         yield Finding(
             "cache", "ok", f"{folder}, {size / 10**6:,.0f} MB; {_free(folder) / 10**9:,.0f} GB free"
         )
-
-
-def _unwritable(folder: Path) -> str:
-    """What lets this user write in a folder that may not be there yet; empty if nothing has to be done."""
-    there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
-    if not there.is_dir():
-        return f"remove the file {there}"
-    return "" if os.access(there, os.W_OK | os.X_OK) else f"chmod u+wx {there}"
 
 
 def _free(folder: Path) -> int:
@@ -289,8 +291,10 @@ def _rights(options: Options) -> Iterator[Finding]:
     yield Finding("rights", "ok", f"{said}. User: {options.asker}; files of yours: {config_dir()}")
     for note in notes:
         yield Finding("rights", "note", note, "read it, then: quoth trust")
-    if not os.access(folder, os.W_OK):
-        yield Finding("rights", "note", f"{folder.resolve()} cannot be written, so no tool can write there")
+    try:
+        try_folder(folder.resolve())
+    except TrialError as error:
+        yield Finding("rights", "note", f"{error} No tool can write there.", error.cure)
 
 
 def _skills(options: Options) -> Iterator[Finding]:

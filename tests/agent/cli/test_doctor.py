@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from words import quoth
 
@@ -47,6 +50,59 @@ def test_a_folder_in_the_way_of_the_store_is_found(tmp_path: Path) -> None:
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
     assert rows["store"][0]["cure"] == f"remove the file {tmp_path}/state, or set QUOTH_STATE"
+
+
+def store_in(tmp_path: Path) -> Path:
+    """The store of the workspace, made by a call."""
+    quoth("call", '(echo :text "a")', cwd=tmp_path, env={"QUOTH_STATE": str(tmp_path / "state")})
+    (store,) = (tmp_path / "state" / "workspaces").glob("*.sqlite")
+    return store
+
+
+@pytest.mark.parametrize("part", ["", "workspaces", "locks"])
+@pytest.mark.parametrize("place", ["/proc", "file"])
+def test_a_folder_of_the_state_that_cannot_be_written_is_found(tmp_path: Path, part: str, place: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    there = tmp_path / "state" / part
+    there.parent.mkdir(exist_ok=True)
+    there.symlink_to(Path(tmp_path, place))  # in /proc not even root can make a file
+    code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
+    assert (code, rows["store"][0]["state"]) == (1, "wrong")
+    assert f"{there} cannot be written: " in rows["store"][0]["detail"]
+    assert rows["store"][0]["cure"].endswith(", or set QUOTH_STATE")
+
+
+def test_a_cache_that_cannot_be_written_is_found(tmp_path: Path) -> None:
+    code, rows = found(tmp_path, QUOTH_CACHE="/proc/quoth")
+    assert (code, rows["cache"][0]["state"]) == (1, "wrong")
+    assert rows["cache"][0]["detail"].startswith("/proc/quoth cannot be written: ")
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+def test_a_file_of_the_store_that_cannot_be_written_is_found(tmp_path: Path, ending: str) -> None:
+    store = store_in(tmp_path)
+    beside = store.with_name(store.name + ending)
+    beside.unlink(missing_ok=True)
+    beside.mkdir()
+    code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
+    assert (code, rows["store"][0]["state"]) == (1, "wrong"), rows["store"]
+
+
+def test_a_pipe_in_the_place_of_the_store_holds_nobody_up(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.unlink()
+    os.mkfifo(store)
+    code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
+    assert (code, rows["store"][0]["detail"]) == (1, f"{store} is not a regular file.")
+
+
+def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
+    assert sorted(tmp_path.rglob("*")) == before
+    with closing(apsw.Connection(str(store))) as db:
+        assert not db.execute("SELECT * FROM sqlite_schema WHERE name LIKE '%doctor%'").fetchall()
 
 
 def test_a_damaged_store_is_found(tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""What ``quoth doctor`` tries with files: it opens them, writes, and removes what it wrote.
+
+A permission bit says little: a disk may be full or read-only, a file immutable. Knows files and SQLite; it
+must not know what a store holds.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+TRIAL = b"\0" * 65_536
+BUSY_MS = 2_000  # how long another process may be writing
+CURES = {
+    errno.EACCES: "chmod {bits} {path}",
+    errno.EPERM: "chattr -i {path}",
+    errno.EROFS: "mount its disk so that it can be written",
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room on its disk",
+}
+
+
+class TrialError(Exception):
+    """Something cannot be written: the text says what and why; ``cure`` is what to do."""
+
+    def __init__(self, sentence: str, cure: str) -> None:
+        super().__init__(sentence)
+        self.cure = cure
+
+
+def try_folder(folder: Path) -> None:
+    """Write a file in a folder, or in the folder where it would be made, and remove it. Raises TrialError."""
+    there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
+    if not there.is_dir():
+        raise TrialError(f"{folder} cannot be written: {there} is not a folder.", f"remove the file {there}")
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".quoth-doctor-") as file:
+            file.write(TRIAL)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _failure(folder, there, error, "u+wx") from None
+
+
+def try_store(path: Path) -> None:
+    """Open a store and the files beside it, and write a table into it that is removed in the same
+    transaction. Raises TrialError."""
+    for file in _files_of(path):
+        try:
+            os.close(os.open(file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError as error:
+            raise _failure(file, file, error, "u+rw") from None
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as store:
+            store.set_busy_timeout(BUSY_MS)
+            store.execute(
+                "BEGIN IMMEDIATE; CREATE TABLE quoth_doctor (trial); DROP TABLE quoth_doctor; COMMIT"
+            )
+    except apsw.BusyError:
+        return  # another process writes in it
+    except apsw.Error as error:
+        cure = "see that its folder and the files beside it can be written"
+        raise TrialError(f"{path} cannot be written: {error}.", cure) from None
+
+
+def require_regular(path: Path) -> None:
+    """Raise TrialError where something else than a file is in the place of a store: to open a pipe would wait
+    for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise TrialError(f"{path} is not a regular file.", f"move {path} away; then a new store is made")
+
+
+def _files_of(store: Path) -> Iterator[Path]:
+    for ending in ("", "-wal", "-shm"):
+        file = store.with_name(store.name + ending)
+        if os.path.lexists(file):
+            yield file
+
+
+def _failure(named: Path, path: Path, error: OSError, bits: str) -> TrialError:
+    cure = CURES.get(error.errno or 0, "make {path} writable").format(bits=bits, path=path)
+    return TrialError(f"{named} cannot be written: {error.strerror}.", cure)
