@@ -22,6 +22,9 @@ LONGEST = 8_000_000  # bytes of a reply, decompressed
 # longer counts. So many events have more words than any model says at once, and hold no more memory.
 AROUND = 400
 MOST_EVENTS = 150_000
+# A server counts tokens and sends pieces: one for a token, or for several, and now and then an empty one.
+MULTIPLE = 4
+THOUGHTS = 20_000  # events without text beyond that: not every server counts thoughts
 
 
 class TooLongError(Exception):
@@ -58,6 +61,23 @@ class Answer:
         return Completion(
             "".join(self.pieces), usage, self.finish or "stop", tuple(self.calls), kept=self.kept
         )
+
+
+@dataclass
+class Bound:
+    """Whether a stream continues although its server was told to end after ``limit`` tokens, of which
+    ``words`` were for the reply itself."""
+
+    words: float
+    limit: float
+    _texts: int = 0
+    _events: int = 0
+
+    def is_passed(self, piece: str) -> bool:
+        """Count an event that added a piece of text, or none."""
+        self._events += 1
+        self._texts += bool(piece)
+        return self._texts >= self.words * MULTIPLE or self._events >= self.limit * MULTIPLE + THOUGHTS
 
 
 class Stream(Protocol):

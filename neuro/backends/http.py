@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
+from quoth.neuro.backends.answers import LONGEST, Answer, Bound, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
@@ -115,7 +115,7 @@ class HttpBackend(Server):
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
         request = Request(
-            asked, parts, tools is not None, on_text, messages, options, lambda: ask()[1], seconds
+            asked, parts, tools is not None, on_text, messages, options, lambda: ask()[1], max_tokens, seconds
         )
         try:
             async with asyncio.timeout(seconds):
@@ -353,6 +353,7 @@ class HttpBackend(Server):
     ) -> Answer:
         loop = asyncio.get_running_loop()
         stream, length, heard = self._stream(), 0, 0.0
+        bound, cut = Bound(request.tokens, request.limit), False
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
@@ -368,6 +369,8 @@ class HttpBackend(Server):
                     if piece:
                         request.shown = True
                         on_text(piece)
+                    if cut := not stream.done and bound.is_passed(piece):
+                        break
                     # To set the clock costs as much as to read an event, so it is not done for each.
                     if stream.done or loop.time() - heard > self._timeout / 100:
                         heard = loop.time()
@@ -378,7 +381,9 @@ class HttpBackend(Server):
                 raise
         with self._shaped():
             answer = stream.end()
-        if answer.finish is None and not stream.done:
+        if cut:
+            answer.finish = "length"
+        elif answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
 

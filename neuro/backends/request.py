@@ -34,6 +34,7 @@ class Request:
     rewrite: Callable[
         [], dict[str, list[bytes]]
     ]  # the parts anew, where the server takes them in another way
+    tokens: int  # that the words of the reply may have
     seconds: float  # that the reply may take, with all its tries
     sent: Mapping[str, Any] = field(default_factory=dict)  # the options that its last try had
     shortened: bool = False  # whether fewer tokens are asked for than were at first

@@ -213,7 +213,7 @@ async def test_a_long_reply_in_small_pieces_is_heard_whole() -> None:
     end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
     with loopback(lambda handler: chunks(iter([*[data * 1000] * 25, end]))(handler)) as server:
         backend, _ = openai(server)
-        completion = await backend.complete(said("hi"), on_text=lambda _: None)
+        completion = await backend.complete(said("hi"), max_tokens=25_000, on_text=lambda _: None)
         await backend.aclose()
     assert completion.text == "word " * 25_000
 

@@ -16,14 +16,26 @@ from typing import Any, NoReturn
 import pytest
 import trustme
 from commands import quoth
-from loopback import Handler, Server, Sleeps, failure, loopback, said, silence, sse, status
-from server_failures import PASSWORD, QUERY, REPEATED, SECOND, SECRETS, STATUSES, STREAMS, WHOLE, Row
-from server_speech import SPEECHES, Speech
+from loopback import Answer, Handler, Server, Sleeps, failure, loopback, said, silence, sse, status
+from server_failures import (
+    PASSWORD,
+    QUERY,
+    REPEATED,
+    SECOND,
+    SECRETS,
+    STATUSES,
+    STREAMS,
+    WHOLE,
+    Row,
+    lines,
+)
+from server_speech import SPEECHES, Event, Speech
 from words import tool
 
 from quoth import AsyncAgent, ModelOptions
 from quoth.agent.events import RunEvent
 from quoth.agent.run.model_service import OwnModel
+from quoth.neuro.backends.answers import MULTIPLE
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import forget_failures
 from quoth.neuro.backends.http import HttpBackend
@@ -96,6 +108,46 @@ async def test_a_look_at_the_models_of_a_server_tells_no_secret(
         await models_of(speech.backend(secret_url(server)))
     assert server.requests[0][0].startswith("/v1/models?")
     assert secrets_in(caplog.text, str(told.value), folder=tmp_path) == []
+
+
+def endless(speech: Speech, begin: Sequence[Event], event: Event) -> Answer:
+    """A stream that begins well and repeats one event until its client hangs up."""
+
+    def answer(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.send_header("connection", "close")
+        handler.end_headers()
+        handler.wfile.write(lines([*speech.begin, *begin], "\n"))
+        while not handler.server.released.is_set():
+            handler.wfile.write(lines([event], "\n") * 10)
+
+    return answer
+
+
+@speeches
+async def test_a_stream_that_does_not_heed_the_limit_is_cut_at_a_multiple_of_it(
+    server: Server, speech: Speech
+) -> None:
+    *begin, word = speech.words("well", "on ")[:2] if speech.name == "openai" else speech.words("on ")[:2]
+    server.answers = [endless(speech, begin, word)]
+    shown: list[str] = []
+    backend = speech.backend(server.base_url)
+    completion = await backend.complete(said("hi"), max_tokens=20, on_text=shown.append)
+    await backend.aclose()
+    assert completion.finish == "length"
+    assert 20 <= len(shown) <= 20 * MULTIPLE
+    assert completion.text == "".join(shown)
+    assert len(server.requests) == 1
+
+
+async def test_a_stream_of_thoughts_without_end_is_cut_too(server: Server) -> None:
+    thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
+    server.answers = [endless(SPEECHES[0], [], thought)]
+    backend = SPEECHES[0].backend(server.base_url)
+    completion = await backend.complete(said("hi"), max_tokens=20, on_text=lambda _: None)
+    await backend.aclose()
+    assert (completion.text, completion.finish) == ("", "length")
 
 
 @speeches
