@@ -183,7 +183,9 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
     """Record a decision and print it. With ``resumes`` stdout is for the results of going on at once."""
     from quoth.agent.flight.log import flown_in
     from quoth.agent.session.index import read_leniently
-    from quoth.agent.terminal.ask import confirmed
+    from quoth.agent.terminal.ask import CHANGED, confirmed
+    from quoth.agent.terminal.requests import pending_text
+    from quoth.tools.consent.decisions import ChangeDiffersError
 
     require_person()
     decision = replace(decision, by=options.asker)
@@ -192,9 +194,11 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
         asked = find(options, id, broker)
         assert store is not None, "a request was found in it"
         assert broker is not None, "it is that of the store"
-        if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):
+        if decision.kind in ("once", "duration"):  # what it would change is compared with what was shown
             _take_tools(options, store, broker, asked)
-            _, below = shown_form(asked.form, broker.proposal(asked.id), color=may_draw(sys.stdout))
+        if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):
+            proposal = broker.proposal(asked.id, shown=False)
+            _, below = shown_form(asked.form, proposal, color=may_draw(sys.stdout))
         if decision.kind in ("scope", "edit"):  # the tool must be known to check these
             own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
             broker = agent_of(replace(own, no_input=True, yes=False), store=store).broker
@@ -206,7 +210,13 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
             elif not confirmed(question, no_input=options.no_input):
                 complain("Nothing was granted.")
                 return FAILED
-        decided = decide(broker, asked.id, decision)
+        try:
+            decided = decide(broker, asked.id, decision)
+        except ChangeDiffersError:
+            complain(f"{CHANGED} nothing was decided.")
+            shown = broker
+            _draw(lambda color: pending_text(shown, asked.id, color=color))
+            return FAILED
         if resumes:
             complain(str(decided))
         elif options.json:

@@ -49,7 +49,7 @@ HELP = """\
   Ctrl-C  not now: the call waits"""
 WHOLE = "  Allow it? [y/N/s/e/? for help, or why not] "
 CUT = "  Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] "
-CHANGED = "What it would change is not as it was shown:"
+CHANGED = "The change differs from the one you were shown:"
 
 
 def seconds_of(text: str) -> float:

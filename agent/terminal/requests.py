@@ -103,7 +103,7 @@ def pending_text(
     if request:
         found = broker.find(request)
         return page(found, time.time(), broker.plan_of(found.id), broker.proposal(found.id), color=color)
-    return listing(broker.requests(session=session), broker.proposal)
+    return listing(broker.requests(session=session), lambda id: broker.proposal(id, shown=False))
 
 
 def changes_data(proposal: Proposal | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+NO_FILE = "no file"  # in place of a digest
 MAX_FILE = 20_000_000  # bytes of one file that are kept
 
 

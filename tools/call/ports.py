@@ -117,6 +117,15 @@ class Consent(Protocol):
         decided and not used, and the questions that are open."""
         return ()
 
+    def bound(self, call: Call) -> Mapping[str, str]:
+        """The files that the approval of ``call`` is bound to: by path, the digest of what each must hold
+        when the call changes it (tools/consent/shown.py)."""
+        return {}
+
+    def wrote(self, call: Call, path: str, digest: str) -> None:
+        """Called before ``call`` changes a file, with the digest of what it will hold."""
+        return
+
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
         decision."""

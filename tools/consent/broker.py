@@ -32,7 +32,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,6 +53,7 @@ from quoth.tools.consent.requests import (
     _who,
 )
 from quoth.tools.consent.rows import RequestRows, Row, Rows
+from quoth.tools.consent.shown import Files, fits, look, of_text, replaced, to_text
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, QuothError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
@@ -66,9 +67,11 @@ from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
 
 if TYPE_CHECKING:
+    from quoth.tools.call.change import Changes
     from quoth.tools.call.question import Question
 
 ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere
+DIFFERS = "its change differs from the one that was approved"
 EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for nothing else
 
 _ELSEWHERE: Final = object()
@@ -101,7 +104,11 @@ class Broker(Decisions):
         self._asking: set[str] = set()  # the requests a person is being asked about just now
         self._opening = threading.Lock()
         self._settled: set[str] = set()  # the calls that have used a decision
-        self._tell("show_changes_by", self.changes_of)
+        self._of_plans: set[str] = set()  # the calls that the approval of a plan allows
+        self._stale: set[str] = set()  # the calls whose approval was for another change
+        self._bound: dict[str, dict[str, str]] = {}  # by call: what its approval is bound to
+        self._looked: dict[str, Files] = {}  # by call: what the person was shown last
+        self._tell("show_changes_by", self._shown)
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         """The existing decision on this very call, else the person's answer, else an ask with the request
@@ -110,6 +117,9 @@ class Broker(Decisions):
         settled = self._settle(tool, call, digest, fact=fact) or (None if fact else self._planned(tool, call))
         if settled is not None:
             return settled
+        if call.id in self._stale:
+            self._stale.discard(call.id)
+            reason = f"{reason}; {DIFFERS}"
         person = self._person
         if person is not None and not getattr(person, "human", True):
             if not fact:
@@ -130,7 +140,7 @@ class Broker(Decisions):
         if said is None or (isinstance(said, Verdict) and said.kind == "ask"):
             return waiting
         try:
-            self.decide(opened, _decision(said))
+            self.decide(opened, _decision(said), self._looked.pop(call.id, None))
         except UsageError as error:
             if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
                 return settled
@@ -166,6 +176,19 @@ class Broker(Decisions):
                     return known
                 return ask(f"{waiting.reason}. {error}")
         return self._answered(call, digest, opened) or waiting
+
+    def _shown(self, tool: CognitiveTool, call: Call) -> Changes | None:
+        """What a call would change, for the person who is asked about it now."""
+        changes, self._looked[call.id] = look(tool, call, self._workspace)
+        return changes
+
+    def bound(self, call: Call) -> Mapping[str, str]:
+        return self._bound.pop(call.id, {})
+
+    def wrote(self, call: Call, path: str, digest: str) -> None:
+        """Note what a call of a plan leaves, so that a later call of the plan may change it again."""
+        if call.program_run and call.id in self._of_plans:
+            self._rows.change(call.session, call.user, lambda rows: plans.left(rows, call, path, digest))
 
     def _told(self, tool: CognitiveTool, call: Call, text: str) -> str:
         return Redactor(call.form, tool.params, by_looks=False).text(text)
@@ -269,11 +292,14 @@ class Broker(Decisions):
         if call.route != "program" or not call.program_run:
             return None
         leads = self._leads(tool, call)
+        digests = replaced(tool, self._arguments(tool, call.form), self._workspace)
         found = self._rows.change(
-            call.session, call.user, lambda rows: plans.covering(rows, tool, call, leads)
+            call.session, call.user, lambda rows: plans.covering(rows, tool, call, leads, digests)
         )
         if found is None:
             return None
+        self._of_plans.add(call.id)
+        self._bound[call.id] = digests
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
     def superseded_calls(self, call: Call) -> list[str]:
@@ -306,8 +332,8 @@ class Broker(Decisions):
         by that call alone. Of what has happened (a ``fact``) only a decision tells on a request that asked
         that."""
 
-        def act(rows: Rows) -> Verdict | EditedCall | list[Row]:
-            found = [
+        def usable(rows: Rows) -> list[Row]:
+            return [
                 row
                 for row in rows.where(digest=digest, state="decided")
                 if row.decision in ("once", "edit", "deny")
@@ -316,9 +342,24 @@ class Broker(Decisions):
                 and request in ("", row.id)
                 and (not fact or asks_fact(row.reason))
             ]
+
+        now: Files = {}  # found before the store is locked
+        if any(row.files for row in usable(self._rows.look(call.session, call.user))):
+            now = look(tool, call, self._workspace)[1]
+
+        def act(rows: Rows) -> Verdict | EditedCall | list[Row]:
+            found = []
+            for row in usable(rows):
+                if row.decision != "once" or not row.files or fits(of_text(row.files), now):
+                    found.append(row)
+                else:  # it was for another change
+                    rows.put(replace(row, expires=rows.now))
+                    self._stale.add(call.id)
             if found:
                 row = min(found, key=lambda row: (row.used_by == "", row.decided or 0))
                 rows.put(replace(row, state="used", used=rows.now, used_by=call.id, edited=""))
+                if row.decision == "once" and row.files:
+                    self._bound[call.id] = {path: digest for path, (digest, _) in now.items()}
                 return self._used(rows, tool, call, row)
             if fact:
                 return []
@@ -378,9 +419,10 @@ class Broker(Decisions):
             if free or (found and not asking):
                 return (free or found)[0]
             rows.prune()
-            return self._insert(rows, tool, call, reason, PENDING_SECONDS, origins)
+            return self._insert(rows, tool, call, reason, PENDING_SECONDS, origins, files)
 
         origins = call.origins()  # before the store is locked
+        files = "" if reason == QUESTION else to_text(look(tool, call, self._workspace)[1])
         with self._opening:  # of two equal questions at once, each asks about a request of its own
             opened = self._rows.change(call.session, call.user, act)
             if asking:

@@ -28,8 +28,9 @@ from quoth.tools.consent.requests import (
     request_digest,
 )
 from quoth.tools.consent.rows import Row, Rows
+from quoth.tools.consent.shown import Files, fits, look, of_text, replaced, to_text
 from quoth.tools.door.changes import changes_of
-from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
+from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.printer import Code
@@ -60,6 +61,10 @@ class Proposal(NamedTuple):
     changes: Changes
 
 
+class ChangeDiffersError(UsageError):
+    """What a call would change is not what the person was shown who approves it."""
+
+
 class Decisions(RequestStore):
     """The part of the broker that hosts and commands use to list, preview and decide requests."""
 
@@ -68,6 +73,7 @@ class Decisions(RequestStore):
         its id. Only the host calls this. When ``bound``, an approval is for the run that ``call`` is; else
         for the program's next run."""
         tool, text = self._table.get(call.tool), str(call.form.args["form"])
+        shapes = [self._with_files(shape) for shape in plan["shapes"]]
         asks = replace(call, form=plans.request_form(tool, text, plan))
         digest = request_digest(asks.form, tool.version, call.session)
         hide = Redactor(
@@ -84,11 +90,18 @@ class Decisions(RequestStore):
             for row in found:
                 if row.expires > rows.now:
                     return row.id
-            more = {"program": plan["program"], "shapes": json.dumps(plan["shapes"]), "plan": plan["text"]}
+            more = {"program": plan["program"], "shapes": json.dumps(shapes), "plan": plan["text"]}
             decided = {"shown": shown, "touches": "[]", "rule": "", "used_by": run_of}
             return self._insert(rows, tool, asks, reason, PENDING_SECONDS, origins, **decided, **more)
 
         return self._rows.change(call.session, call.user, act)
+
+    def _with_files(self, shape: Mapping[str, Any]) -> dict[str, Any]:
+        """A call of a plan with what the files hold that it names, as the dry run has found them."""
+        if shape["tool"] not in self._table:
+            return dict(shape)
+        args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
+        return {**shape, "files": replaced(self._table.get(shape["tool"]), args, self._workspace)}
 
     def plan_of(self, request: str) -> str:
         """The text of the plan that a request is about; empty for a request about one call."""
@@ -99,9 +112,9 @@ class Decisions(RequestStore):
         """What a call would change, as the files are now; None where its tool does not tell."""
         return changes_of(tool, call, self._workspace)
 
-    def proposal(self, request: str) -> Proposal | None:
-        """The call of an open request with what it would change; None where its tool does not tell. Raises
-        UsageError."""
+    def proposal(self, request: str, *, shown: bool = True) -> Proposal | None:
+        """The call of an open request with what it would change; None where its tool does not tell. Where
+        that is ``shown`` to a person, an approval is for that from now on. Raises UsageError."""
         row = self._find(request)
         if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
             return None
@@ -110,12 +123,32 @@ class Decisions(RequestStore):
         asked, form = self._require_open(request)
         tool = self._table.get(asked.tool)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
-        changes = None if plans.PLAN in form.args else self.changes_of(tool, call)
+        if plans.PLAN in form.args:
+            return None
+        changes, files = look(tool, call, self._workspace)
+        if shown and (text := to_text(files)) != row.files:
+            self._rows.change(asked.session, asked.user, lambda rows: self._renew(rows, request, text))
         if changes is None:
             return None
         if tool.version != row.version:
             changes = Changes(trouble=f"{tool.name} has changed since this was asked.")
         return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes)
+
+    def _renew(self, rows: Rows, request: str, files: str) -> None:
+        for row in rows.where(id=request, state="pending"):
+            rows.put(replace(row, files=files))
+
+    def differs(self, request: str, shown: Files | None = None) -> bool:
+        """Whether what an open request would change is another thing now than was ``shown`` last."""
+        row = self._find(request)
+        if row.state != "pending" or row.tool not in self._table or (shown is None and not row.files):
+            return False
+        asked, form = self._require_open(request)
+        if ANSWER in form.args or PERMISSION in form.args or plans.PLAN in form.args:
+            return False
+        call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
+        then = of_text(row.files) if shown is None else shown
+        return not fits(then, look(self._table.get(asked.tool), call, self._workspace)[1])
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""
@@ -170,10 +203,16 @@ class Decisions(RequestStore):
             raise UsageError(f"{rule.text} does not cover the call that was asked for, {asked.form}.")
         return replace(decision, rule=rule.text, seconds=decision.seconds or SCOPE_SECONDS)
 
-    def decide(self, request: str, decision: Decision) -> Request:
-        """Record a decision. Raises UsageError, without any change, for a request that is not open, or a
-        scope or edit that does not fit it."""
+    def decide(self, request: str, decision: Decision, shown: Files | None = None) -> Request:
+        """Record a decision. ``shown`` is what the person was shown of the files just now. Raises UsageError,
+        without any change, for a request that is not open, or a scope or edit that does not fit it; and
+        ChangeDiffersError where a call is approved that would make another change than was shown."""
         filled = self.preview(request, decision)
+        if filled.kind == "once" and self.differs(request, shown):
+            raise ChangeDiffersError(
+                "The change differs from the one you were shown. To see it:"
+                f" quoth pending {self.find(request).id}"
+            )
         asked, form = self._require_open(request)
         params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
@@ -204,6 +243,7 @@ class Decisions(RequestStore):
                 why=filled.why,
                 edited=canonical(filled.form) if filled.form else encodable(filled.answer),
                 form="",
+                files=row.files if shown is None else to_text(shown),
                 expires=rows.now + (lasts.get(filled.kind) or APPROVAL_SECONDS),
                 granted=filled.rule if grants else None,
             )

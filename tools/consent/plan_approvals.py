@@ -57,15 +57,26 @@ def is_approved(rows: Rows, program: str, call: Call) -> bool:
     return any(row.expires > rows.now for row in found)
 
 
-def covering(rows: Rows, tool: CognitiveTool, call: Call, leads: Mapping[str, str]) -> tuple[str, str] | None:
+def covering(
+    rows: Rows, tool: CognitiveTool, call: Call, leads: Mapping[str, str], files: Mapping[str, str]
+) -> tuple[str, str] | None:
     """The id and decider of the request whose plan allows this call of the claiming run, or None; it
     counts the call. ``leads`` are the current targets of the call's links, where the form does not name
-    them."""
+    them; ``files`` what the files hold that it would change: what they held at the dry run, or what an
+    earlier call of the plan has left."""
     for row in rows.where(used_by=call.program_run, state="used"):
         if not row.program or row.expires <= rows.now:
             continue
-        shapes = json.loads(row.shapes)
-        fitting = [shape for shape in shapes if _fits(shape, tool, call.form, leads)]
+        shapes, left = json.loads(row.shapes), json.loads(row.files or "{}")
+        fitting = [
+            shape
+            for shape in shapes
+            if _fits(shape, tool, call.form, leads)
+            and all(
+                digest in (files.get(path), None) or left.get(path) == files.get(path)
+                for path, digest in shape.get("files", {}).items()
+            )
+        ]
         # The narrowest first, so that a call that is named does not use up one that may be anything.
         for shape in sorted(fitting, key=lambda shape: json.dumps(shape["args"]).count('"any"')):
             if shape["times"] is None or shape["times"] > 0:
@@ -74,6 +85,13 @@ def covering(rows: Rows, tool: CognitiveTool, call: Call, leads: Mapping[str, st
                     rows.put(replace(row, shapes=json.dumps(shapes)))
                 return row.id, row.decider
     return None
+
+
+def left(rows: Rows, call: Call, path: str, digest: str) -> None:
+    """Note what a file holds once a call of an approved plan has changed it."""
+    for row in rows.where(used_by=call.program_run, state="used"):
+        if row.program:
+            rows.put(replace(row, files=json.dumps({**json.loads(row.files or "{}"), path: digest})))
 
 
 def _fits(shape: Mapping[str, Any], tool: CognitiveTool, form: CallForm, leads: Mapping[str, str]) -> bool:

@@ -94,9 +94,11 @@ class RequestStore:
         reason: str,
         seconds: float,
         origins: Sequence[ArgumentOrigin] = (),
+        files: str = "",
         **more: Any,
     ) -> str:
-        """Insert a request and return its id; ``more`` are the columns of one already decided."""
+        """Insert a request and return its id. ``files`` is what a person is shown of the files that it would
+        change; ``more`` are the columns of one already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = self._digest(tool, call)
         history = "" if more else self._history(rows, tool, call, digest, str(hide.form), asks_fact(reason))
@@ -122,6 +124,7 @@ class RequestStore:
             "asked": rows.now,
             "expires": rows.now + seconds,
             "channel": self.channel,
+            "files": files,
         }
         if origins:
             from quoth.tools.call.origin import to_text  # here: of most calls nobody is asked

@@ -27,8 +27,9 @@ T = TypeVar("T")
 class Row:
     """A request with all that belongs to it. ``form`` is the true form, only while it is open; ``shown`` is
     without declared secrets. ``granted`` is the rule of a grant (empty: of this very call; None: no grant).
-    ``origins`` are those of the arguments, as JSON. ``program``, ``shapes`` and ``plan`` are the digest, the
-    call patterns and the text of a plan."""
+    ``origins`` are those of the arguments, as JSON; ``files`` what was shown of the files that it would
+    change (shown.py), of a plan those that its calls have left. ``program``, ``shapes`` and ``plan`` are the
+    digest, the call patterns and the text of a plan."""
 
     id: str
     digest: str
@@ -57,6 +58,7 @@ class Row:
     used_by: str = ""
     channel: str = ""
     origins: str = ""
+    files: str = ""
     granted: str | None = None
     program: str = ""
     shapes: str = ""

@@ -145,7 +145,7 @@ class Door(Parts):
         inner = Inner(self, state, given, self.dispatch)
         return given.changed(
             side_effects=inner.effects,
-            keep=inner.keep if self.versions is not None or self.after else None,
+            keep=inner.keep,
             said=state.said,
             written=[*given.written],
             tool_names=self.table.sorted_names,

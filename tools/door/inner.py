@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call, ToolResult, _inner
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.keeping import NO_FILE
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.preview import preview_call
 from quoth.tools.door.state import CallState
+from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 
@@ -100,6 +102,17 @@ class Inner:
         """What the body is about to write: kept, and remembered for the programs that go with it."""
         state, versions = self._state, self._door.versions
         state.acted = True
+        held = NO_FILE if write.before is None else write.before.digest.hex()
+        if write.root == self._given.workspace.root and state.bound.get(write.path, held) != held:
+            raise ToolError(
+                f"{write.path} was changed after its change was approved, so it was not written."
+                " Make the call again."
+            )
+        after = NO_FILE if write.after is None else write.after.hex()
+        if write.path in state.bound:
+            state.bound[write.path] = after
+        if wrote := getattr(self._door.consent, "wrote", None):
+            wrote(self._call, write.path, after)
         if write.after is None:
             state.files.pop(write.path, None)
         elif write.root == self._given.workspace.root:

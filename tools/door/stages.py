@@ -206,6 +206,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, state.call)
     try:
+        if bound := getattr(door.consent, "bound", None):  # a host's own consent may know requests alone
+            state.bound = dict(bound(state.call))
         await record_begin(door, state)
         made = await _value(state)
         if door.after and state.files:

@@ -400,4 +400,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     CREATE INDEX audit_day ON audit (substr(ts, 1, 10), tool, status, duration_ms);
     """,
+    """
+    ALTER TABLE requests ADD COLUMN files TEXT NOT NULL DEFAULT '';
+    """,
 )

@@ -106,7 +106,7 @@ def test_what_changed_since_it_was_shown_is_shown_again(capsys: pytest.CaptureFi
     assert decided(person, find=lambda *of: change(texts[0])(*of)) == Decision("once")
     assert person.asked[0] == person.asked[1]
     said = capsys.readouterr().err
-    assert "  What it would change is not as it was shown:\n" in said
+    assert "  The change differs from the one you were shown:\n" in said
     assert said.index("│ - one") < said.index("replaces all 2 lines of a.txt by 1 line")
 
 

@@ -1,0 +1,103 @@
+"""What a person was shown of the files that a call would change, so that an approval is for that.
+
+An approval is bound to each file's bytes, or to the lines that would differ: an edit beside somebody else's
+edit is still the one that was shown. Knows tools, calls and the workspace; it must not know requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
+from io import BufferedReader
+from typing import Any, cast
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.change import Change, Changes, differing, lines_of
+from quoth.tools.call.keeping import NO_FILE
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.door.changes import changes_of
+from quoth.tools.errors import InvalidCallError, ToolError
+from quoth.tools.policy.predicates import paths_in
+from quoth.tools.policy.scope import arguments
+from quoth.tools.registry.table import CognitiveTool
+
+UNREADABLE = "unreadable"
+
+# By path: the SHA-256 of the file's bytes, NO_FILE or UNREADABLE; and that of the lines that would differ,
+# empty where they are not known.
+Files = Mapping[str, tuple[str, str]]
+
+
+def look(tool: CognitiveTool, call: Call, workspace: Workspace) -> tuple[Changes | None, Files]:
+    """What a call would change as the files are now, and what an approval of that is bound to."""
+    if not _is_bound(tool):
+        return changes_of(tool, call, workspace), {}
+    changes = changes_of(tool, call, workspace)
+    if changes is not None and changes.files:
+        files = {change.path: _lines(change) for change in changes.files}
+    else:
+        files = dict.fromkeys(_paths(tool, call, workspace), "")
+    found = {}
+    for path, lines in files.items():
+        with contextlib.suppress(ToolError):
+            found[workspace.spelling(workspace.resolve(path))] = digest_of(path, workspace), lines
+    return changes, found
+
+
+def _is_bound(tool: CognitiveTool) -> bool:
+    return not tool.remote and not {"writes", "deletes"}.isdisjoint(tool.effects)
+
+
+def replaced(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
+    """What the files hold now that a call with these arguments would replace, by path."""
+    found = {}
+    for param in tool.path_params if _is_bound(tool) else ():
+        for path in paths_in(args.get(param.name)):
+            with contextlib.suppress(ToolError):
+                found[workspace.spelling(workspace.resolve(path))] = digest_of(path, workspace)
+    return found
+
+
+def digest_of(path: str, workspace: Workspace) -> str:
+    """The SHA-256 of a file's bytes, read as a stream; or NO_FILE, or UNREADABLE."""
+    try:
+        if not workspace.resolve(path).exists():
+            return NO_FILE
+        with workspace.open_read(path) as file:
+            return hashlib.file_digest(cast(BufferedReader, file), "sha256").hexdigest()
+    except (ToolError, OSError):
+        return UNREADABLE
+
+
+def _paths(tool: CognitiveTool, call: Call, workspace: Workspace) -> list[str]:
+    try:
+        args = arguments(tool, call.form, workspace)
+    except InvalidCallError:
+        return []
+    return [path for param in tool.path_params for path in paths_in(args.get(param.name))]
+
+
+def _lines(change: Change) -> str:
+    if change.binary is not None:
+        return ""
+    old, new = lines_of(change.before), lines_of(change.after)
+    hunks = [[old[a:b], new[c:d]] for a, b, c, d in differing(old, new)]
+    return hashlib.sha256(json.dumps([change.after is None, hunks]).encode()).hexdigest()
+
+
+def fits(then: Files, now: Files) -> bool:
+    """Whether what would be changed now is what was shown then."""
+    return then.keys() == now.keys() and all(
+        before[0] == now[path][0] or (before[1] != "" and before[1] == now[path][1])
+        for path, before in then.items()
+    )
+
+
+def to_text(files: Files) -> str:
+    return json.dumps(files) if files else ""
+
+
+def of_text(text: str) -> Files:
+    return {path: (digest, lines) for path, (digest, lines) in json.loads(text).items()} if text else {}
