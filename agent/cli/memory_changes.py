@@ -6,6 +6,7 @@ Knows options, questions and output; the work is in tools/memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -223,6 +224,8 @@ def forget(options: ForgetOptions) -> int:
 def import_blocks(options: ImportOptions) -> int:
     """Take in the blocks of a file."""
     from quoth.tools.memory.transfer import read_carried
+    from quoth.tools.storage.in_use import not_in_use
+    from quoth.tools.storage.paths import store_path
 
     every = read_carried(read_text(options.file), "stdin" if options.file == "-" else options.file)
 
@@ -232,7 +235,9 @@ def import_blocks(options: ImportOptions) -> int:
         there = {label: (await memory.get_block(label)).permission for label in replaced}
         return new, replaced, [label for label in replaced if there[label] != given[label]]
 
-    new, replaced, kept = asked_of(options, work, changes=True)
+    store = store_path(options.folder)
+    with not_in_use(store) if options.replace else nullcontext():  # a run would go on with the old texts
+        new, replaced, kept = asked_of(options, work, changes=True)
     for label in kept:
         complain(
             f"{label} keeps its stricter permission. To change it: quoth memory edit {label} --permission P"

@@ -271,6 +271,7 @@ def import_session(options: ImportOptions) -> int:
     from quoth.agent.session.index import import_session
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
     from quoth.tools.storage.database import Store
+    from quoth.tools.storage.in_use import not_in_use
     from quoth.tools.storage.paths import store_path
 
     if is_inside():
@@ -283,7 +284,8 @@ def import_session(options: ImportOptions) -> int:
         raise UsageError(f"The workspace {options.folder} is not a folder.")
     store = Store(store_path(options.folder))
     try:
-        new = import_session(store, session, events)
+        with not_in_use(store.path, session):
+            new = import_session(store, session, events)
         also = _text_to_say(store, session) if new else ""
     finally:
         store.close()
@@ -303,6 +305,7 @@ def remove(options: RemoveOptions) -> int:
     from quoth.agent.session.session import alone
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.history.transcript import Transcript
+    from quoth.tools.storage.in_use import not_in_use
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot remove sessions.")
@@ -318,6 +321,7 @@ def remove(options: RemoveOptions) -> int:
             return FAILED
         with ExitStack() as held:
             for session in found:
+                held.enter_context(not_in_use(store.path, session))
                 held.enter_context(alone(Path(store.path), session))
             Transcript(lambda: store).remove(*found)
     if options.json:

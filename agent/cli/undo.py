@@ -74,6 +74,8 @@ def undo(options: UndoOptions) -> int:
 async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     from quoth.agent.session.undo_page import done_text, left_lines
     from quoth.agent.terminal.ask import confirm
+    from quoth.tools.storage.in_use import not_in_use
+    from quoth.tools.storage.paths import store_path
     from quoth.tools.text import number_of
 
     if not options.json:
@@ -84,7 +86,8 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     if not (options.yes or await confirm(question, no_input=options.no_input)):
         complain("Nothing was changed.")
         return FAILED
-    done = way.do(plan)
+    with not_in_use(store_path(options.folder), plan.session):
+        done = way.do(plan)
     if options.json:
         put = [one.to_json() for one in plan.files if one.path in done.files]
         left = [one.to_json() for one in (*plan.left, *done.failed)]

@@ -99,8 +99,9 @@ class _Flight:
                 return log
             break
         session = self._session(self.named or self._free())
-        session.open(agent.given)
-        return begin_flight(session, path, self.plan.title, self.plan.whole_digest)
+        with session.used("flight"):
+            session.open(agent.given)
+            return begin_flight(session, path, self.plan.title, self.plan.whole_digest)
 
     def _session(self, name: str) -> Session:
         agent = self.agent
@@ -173,7 +174,11 @@ class _Flight:
 
     async def fly(self) -> FlightReport:
         began = time.monotonic()
-        with self.log.session.driven():
+        with self.log.session.driven("flight"):
+            if not self.log.is_there():
+                raise UsageError(
+                    f"Session {self.log.session.id} of this flight was removed. Fly the plan again."
+                )
             self.log.session.open(self.agent.given)
             self._show(reset=not self.log.history)
             for part in self._flown():  # where it was broken off after a failure

@@ -66,6 +66,10 @@ class FlightLog:
         """Return the recorded calls and replies of an attempt."""
         return self.session.past(self.run_of(step, attempt))
 
+    def is_there(self) -> bool:
+        """Whether the session still has the event with which this flight began."""
+        return self.session.transcript.holds(self.session.id, self.begun, self.key)
+
     def latest(self, step: str) -> StepStatus | None:
         found = self.history.get(step)
         return found[-1] if found else None

@@ -14,6 +14,7 @@ from quoth.agent.session.session import alone
 from quoth.agent.session.undo_page import changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import may_draw
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.in_use import not_in_use
 from quoth.tools.text import number_of, one_line
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def redo(repl: Interpreter) -> None:
 
 
 def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:
-    done = way.do(plan) if plan.files else None
+    with not_in_use(repl.agent.store.path, plan.session):
+        done = way.do(plan) if plan.files else None
     color = may_draw(sys.stdout)
     if done is not None and done.files:
         again = "Written again" if plan.redo else "Put back"

@@ -70,7 +70,7 @@ class Conversations(Driver):
             "api_key": api_key,
             "max_tokens": max_tokens,
         }
-        with self.free(overrides) as host:
+        with self.free(overrides) as host, host._session.used("run"):
             await host.renew()
             reply, _ = await host._first(task, host._begin(), output=wanted, files=files)
         return reply
@@ -104,6 +104,9 @@ class Conversations(Driver):
         elif self.chat and self._talk and (last := self._session.last_talk()) != self._talk:
             self.forget()
             self._talk = last  # another process has gone on with the chat
+        elif self._talk and self.transcript.last(self.session, "stimulus", run=self._talk) is None:
+            self.forget()
+            self._tell_note(f"Session {self.session} was removed. A new conversation begins in it.")
         return await self._follow(text, speaker or "", turn or "")
 
     @working

@@ -80,14 +80,14 @@ class SideBySide(SingleCalls):
 def working(
     method: Callable[Concatenate[H, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[H, P], Coroutine[Any, Any, T]]:
-    """Decorate a method of SideBySide that works in the host's own session. Raises BusyError while something
-    else does."""
+    """Decorate a method of SideBySide that works in the host's own session, which nobody removes meanwhile.
+    Raises BusyError while something else works there, or removes it."""
 
     @functools.wraps(method)
     async def work(self: H, /, *args: P.args, **named: P.kwargs) -> T:
         if self._at_work:
             raise BusyError(BUSY)
-        with self.at_work():
+        with self.at_work(), self._session.used("chat message" if self.chat else "run"):
             return await method(self, *args, **named)
 
     return work

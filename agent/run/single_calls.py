@@ -30,12 +30,17 @@ class SingleCalls(Host):
             except (ReadError, InvalidCallError) as error:
                 caret = f"\n{error.caret()}" if isinstance(error, ReadError) else ""
                 empty = new_call(CallForm(""), route=route, user=self.user, session=self.session)
-                return self.door.unreadable(empty, self.context(), str(form), f"{error}{caret}")
+                with self._session.used("call"):
+                    return self.door.unreadable(empty, self.context(), str(form), f"{error}{caret}")
         return await self._call(form, route)
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` an earlier call is resumed."""
         await self.renew()
+        with self._session.used("call"):
+            return await self._recorded_call(form, route, key)
+
+    async def _recorded_call(self, form: CallForm, route: Route, key: str) -> ToolResult:
         self._session.open(self.given)
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)

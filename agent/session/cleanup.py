@@ -17,6 +17,7 @@ from quoth.tools.errors import BusyError
 from quoth.tools.history.outline import Row
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
+from quoth.tools.storage.in_use import not_in_use
 
 POLICY: Final = (
     "Removed are sessions that have ended, with nothing in them that waits, was broken off or is flown, and"
@@ -40,8 +41,8 @@ def _is_old(store: Store, session: str, before: str) -> bool:
 
 
 def remove_sessions(store: Store, names: Sequence[str], before: str) -> list[str]:
-    """Remove sessions, and what was left of others; returns those that are gone. One that is driven now, or
-    was gone on with since, stays."""
+    """Remove sessions, and what was left of others; returns those that are gone. One that is in use
+    now, or was gone on with since, stays."""
     transcript = Transcript(lambda: store)
     gone: list[str] = []
     for start in range(0, len(names), BATCH):
@@ -49,6 +50,7 @@ def remove_sessions(store: Store, names: Sequence[str], before: str) -> list[str
             mine: list[str] = []
             for name in names[start : start + BATCH]:
                 try:
+                    stack.enter_context(not_in_use(store.path, name, 0.0))
                     stack.enter_context(alone(Path(store.path), name))
                 except BusyError:
                     continue

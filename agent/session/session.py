@@ -7,7 +7,7 @@ or terminals. A session has no other record: its state is computed from its even
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from quoth.tools.history.event import GOING_ON, Event, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold, is_held
+from quoth.tools.storage.in_use import Kind, in_use
 
 TALK_RUNS = 50
 FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # who calls one knows what is in the file
@@ -64,28 +65,37 @@ class Session:
         self.id = id
         self.user = user
         self._store = store
-        self._opened = False
+        self._open: tuple[int, str] | None = None  # the number and digest of the opening that is in force
         self.sources = Sources(transcript, id)
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
-    def driven(self) -> contextlib.AbstractContextManager[None]:
-        """Within this context only this process drives the session. Raises UsageError."""
-        return alone(self._store, self.id)
+    @contextlib.contextmanager
+    def driven(self, kind: Kind = "run") -> Iterator[None]:
+        """Within this context only this process drives the session, and nobody removes it. Raises
+        BusyError."""
+        with alone(self._store, self.id), self.used(kind):
+            yield
+
+    def used(self, kind: Kind) -> contextlib.AbstractContextManager[None]:
+        """Within this context nobody removes or rewrites the session; its events are written in one. Raises
+        BusyError."""
+        return in_use(self._store, self.id, kind)
 
     def open(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record an opening with the options ``given``, unless the last one is the same. They tell of every
         tool, and are made once."""
-        if self._opened:
-            return
-        if self.given() != (told := given()) or self.foreign():
+        if self._open is not None and self.transcript.outline.holds(self.id, *self._open):
+            return  # else the session was removed since: it begins again
+        event, told = self.opening(), given()
+        if event is None or self.given() != told or self.foreign():
             with self.transcript.together(synced=False):  # it says nothing without what comes next
-                self.transcript.add(self.id, "session", told)
-        self._opened = True
+                event = self.transcript.append(self.id, "session", told)
+        self._open = event.seq, event.digest
 
     def open_again(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record a new opening of a session that was opened, for its options have changed since."""
-        if self._opened:
-            self._opened = False
+        if self._open is not None:
+            self._open = None
             self.open(given)
 
     def foreign(self) -> bool:

@@ -23,6 +23,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from quoth.tools.call.redaction import SECRET
+from quoth.tools.history.outline import Outline
 from quoth.tools.history.references import EVENTS, TOLD, differences, digest_of_texts, row_texts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Statement, Store
@@ -71,6 +72,8 @@ SINCE = "SELECT min(seq) FROM audit INDEXED BY audit_day WHERE substr(ts, 1, 10)
 HEAD = ("audit", "head")
 PAGE = 200  # each with the texts of two events
 FIRST = -(2**63)
+MISSING = "which is missing"
+REMOVED = "was not changed, but the events of its call were removed with session {}"
 DIGEST = "(SELECT digest FROM events WHERE events.session = audit.session AND events.seq = audit.event)"
 
 
@@ -207,7 +210,8 @@ class StoreAudit:
                 elif last_seq is not None and seq > last_seq:
                     faults.append(Fault(seq, row["id"], "was put in after the last row the audit wrote"))
                 elif row["event"] is not None and (wrong := _wrong_event(row, there, result, call)):
-                    faults.append(Fault(seq, row["id"], wrong))
+                    gone = wrong.endswith(MISSING) and not Outline(self._store).is_there(row["session"])
+                    faults.append(Fault(seq, row["id"], REMOVED.format(row["session"]) if gone else wrong))
                 link = row["hash"]
                 noted = noted or link.startswith(head)
             before = seq
@@ -241,9 +245,12 @@ def _wrong_event(row: Mapping[str, Any], there: str | None, result: str | None, 
         if there != row["event_digest"]:
             return ""
     if there is None:
-        return f"tells of event {row['session']}.{row['event']}, which is missing"
+        return f"tells of event {row['session']}.{row['event']}, {MISSING}"
     if there != row["event_digest"]:
         return f"tells of event {row['session']}.{row['event']}, which was changed after it was written"
+    begun_is_gone = (result or "").startswith("(receipt ") and not call
+    if row["said"] and not row["form"] and begun_is_gone:
+        return REMOVED.format(row["session"])
     if row["said"] and not row["form"] and not _tells(row["said"], result, call):
         return "was changed after it was written"
     if result and (others := differences({**row, "side_effects": _list(row["side_effects"])}, result, call)):

@@ -132,6 +132,11 @@ class Outline:
         """Whether a session has an event."""
         return bool(self._store().execute("SELECT 1 FROM events WHERE session = ? LIMIT 1", (session,)))
 
+    def holds(self, session: str, seq: int, digest: str) -> bool:
+        """Whether the event with that number has that digest."""
+        sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND digest = ?"
+        return bool(self._store().execute(sql, (session, seq, digest)))
+
     def unfinished(self, session: str) -> list[Begun]:
         """The runs that have not ended as done, in the order in which they began, and among them a person's
         calls without a result."""

@@ -18,6 +18,8 @@ from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_folder
 
+HELD: dict[int, Path] = {}  # the locks of this process: where the file of each descriptor must be
+os.register_at_fork(after_in_child=HELD.clear)
 LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
 WAIT_SECONDS = 10.0
 PAUSE_SECONDS = 0.005
@@ -27,7 +29,7 @@ PAUSE_SECONDS = 0.005
 def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
     """Hold the exclusive lock ``name``. Raises BusyError with the text ``refusal`` when another process
     still holds it after ``seconds``: by default LOOK_SECONDS with a refusal, WAIT_SECONDS without."""
-    path = _path(name)
+    path = lock_path(name)
     lock = -1
     try:
         try:
@@ -36,7 +38,7 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
                 seconds = LOOK_SECONDS if refusal else WAIT_SECONDS
             while True:
                 lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-                if not (taken := _taken_within(lock, seconds)) or _is_at(lock, path):
+                if not (taken := _taken_within(lock, seconds)) or is_at(lock, path):
                     break
                 os.close(lock)  # the file was swept away before we had it, and locks nothing any more
                 lock = -1
@@ -44,16 +46,18 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
         if not taken:
             raise BusyError(refusal or f"The lock {path} is held by another process.")
+        HELD[lock] = path
         yield
     finally:
         if lock >= 0:
+            HELD.pop(lock, None)
             os.close(lock)
 
 
 def is_held(name: str) -> bool:
     """Whether any process holds the lock now. Creates no file."""
     try:
-        lock = os.open(_path(name), os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(lock_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo would wait
     except (FileNotFoundError, NotADirectoryError):
         return False
     try:
@@ -70,7 +74,7 @@ def sweep(before: float, *, dry: bool = False) -> int:
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 old = os.fstat(lock).st_mtime < before
-                if old and _taken(lock, fcntl.LOCK_EX) and _is_at(lock, path):  # not another's by now
+                if old and _taken(lock, fcntl.LOCK_EX) and is_at(lock, path):  # not another's by now
                     count += 1
                     if not dry:
                         path.unlink()
@@ -79,12 +83,23 @@ def sweep(before: float, *, dry: bool = False) -> int:
     return count
 
 
-def _is_at(lock: int, path: Path) -> bool:
+def lost_lock() -> Path | None:
+    """The file of a lock that this process holds and that was removed or replaced, so that another process
+    can take the lock too; None if there is none."""
+    for lock, path in [*HELD.items()]:
+        if not is_at(lock, path) and HELD.get(lock) is path:  # not released by another thread meanwhile
+            return path
+    return None
+
+
+def is_at(lock: int, path: Path) -> bool:
     """Whether the open file is the one that is at this path now."""
     try:
         return os.path.samestat(os.fstat(lock), path.stat())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:  # it was released meanwhile, or the path cannot be looked at: nothing is known
+        return True
 
 
 def _taken_within(lock: int, seconds: float) -> bool:
@@ -104,6 +119,7 @@ def _taken(lock: int, how: int) -> bool:
     return True
 
 
-def _path(name: str) -> Path:
+def lock_path(name: str, suffix: str = "lock") -> Path:
+    """The file of a lock."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return state_dir() / "locks" / f"{digest[:32]}.lock"
+    return state_dir() / "locks" / f"{digest[:32]}.{suffix}"

@@ -267,3 +267,14 @@ def test_what_the_version_before_had_done_is_not_done_again(earlier: Path) -> No
     stages = [row["stage"] for row in StoreAudit(lambda: store).select() if row["tool"] == "write-file"]
     assert stages[-2:] == ["receipt", "body"]  # a.txt, b.txt
     store.close()
+
+
+def test_a_session_that_was_removed_under_a_call_is_not_a_changed_row(store: Store) -> None:
+    """By a quoth of before the lock of sessions in use; today that is refused."""
+    store.execute("DELETE FROM events WHERE kind = 'call' AND seq < 6")
+    gone = "was not changed, but the events of its call x removed with session s."
+    assert faults(store)[0] == f"Row 1 (call x) {gone}"
+    store.execute("DELETE FROM events")
+    assert faults(store) == [f"Row {seq} (call x) {gone}" for seq in (1, 2)]
+    store.execute("UPDATE audit SET status = 'error' WHERE seq = 2")
+    assert faults(store)[1] == "Row 2 (call x) was changed after it was written."

@@ -1,0 +1,195 @@
+"""Who is at work in a session: a lock that everything shares which writes the session's events, and that
+whoever removes or rewrites the session holds alone.
+
+Each store has one lock file. Its bytes are locked (fcntl) and never written: each session has a few, one for
+each kind of work. So the kernel can name the process that holds a lock, and its kind, and releases the lock
+when that process ends. It knows stores by path and sessions by name; it must not know what is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import struct
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from quoth.tools.errors import BusyError, UsageError
+from quoth.tools.storage.file_lock import HELD, is_at, lock_path
+from quoth.tools.storage.private import private_folder
+
+Kind = Literal["call", "run", "flight", "chat message"]
+KINDS: Final[tuple[Kind, ...]] = ("call", "run", "flight", "chat message")
+BYTES = 16  # of a session in the lock file, one for each kind
+WAIT_SECONDS = 1.0
+PAUSE_SECONDS = 0.005
+_LINUX, _BSD = (
+    "hhqqi0q",
+    "qqihh",
+)  # struct flock: type, whence, start, length, process; on BSD the type is last
+
+
+@dataclass
+class _LockFile:
+    """The open lock file of a store, and what this process has locked in it. There is one a process: with
+    two, closing one would release the locks of the other."""
+
+    number: int
+    shared: Counter[int] = field(default_factory=Counter)  # users, by byte
+    alone: set[tuple[int, int]] = field(default_factory=set)  # ranges, each a first byte and a length
+
+    @property
+    def idle(self) -> bool:
+        return not self.shared and not self.alone
+
+    def take_shared(self, byte: int) -> bool:
+        if any(_overlap(one, (byte, 1)) for one in self.alone):
+            return False
+        if not self.shared[byte] and not self._locked(fcntl.LOCK_SH, byte, 1):
+            return False
+        self.shared[byte] += 1
+        return True
+
+    def take_alone(self, place: tuple[int, int]) -> bool:
+        if any(_overlap((byte, 1), place) for byte in self.shared):
+            return False
+        if any(_overlap(one, place) for one in self.alone) or not self._locked(fcntl.LOCK_EX, *place):
+            return False
+        self.alone.add(place)
+        return True
+
+    def release_shared(self, byte: int) -> None:
+        self.shared[byte] -= 1
+        if not self.shared[byte]:
+            del self.shared[byte]
+            fcntl.lockf(self.number, fcntl.LOCK_UN, 1, byte)
+
+    def release_alone(self, place: tuple[int, int]) -> None:
+        self.alone.discard(place)
+        fcntl.lockf(self.number, fcntl.LOCK_UN, place[1], place[0])
+
+    def _locked(self, how: int, first: int, length: int) -> bool:
+        try:
+            fcntl.lockf(self.number, how | fcntl.LOCK_NB, length, first)
+        except (BlockingIOError, PermissionError):  # EAGAIN, or on some systems EACCES
+            return False
+        return True
+
+    def holder(self, place: tuple[int, int]) -> tuple[int, Kind | None]:
+        """A process that holds a lock there, 0 if that is not known, and for what: None if it does alone."""
+        for byte in self.shared:
+            if _overlap((byte, 1), place):
+                return os.getpid(), KINDS[byte % BYTES]
+        if any(_overlap(one, place) for one in self.alone):
+            return os.getpid(), None
+        first, length = place
+        if sys.platform == "linux":
+            asked = struct.pack(_LINUX, fcntl.F_WRLCK, os.SEEK_SET, first, length, 0)
+            how, _, start, _, process = struct.unpack(_LINUX, fcntl.fcntl(self.number, fcntl.F_GETLK, asked))
+        else:
+            asked = struct.pack(_BSD, first, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
+            start, _, process, how, _ = struct.unpack(_BSD, fcntl.fcntl(self.number, fcntl.F_GETLK, asked))
+        return max(process, 0), KINDS[start % BYTES] if how == fcntl.F_RDLCK else None
+
+
+_FILES: dict[Path, _LockFile] = {}
+_TURNS = threading.Lock()
+os.register_at_fork(after_in_child=_FILES.clear)  # a fork inherits no such lock
+
+
+@contextlib.contextmanager
+def in_use(store: Path | str, session: str, kind: Kind = "call") -> Iterator[None]:
+    """Within this context nobody can remove or rewrite the session; others may work in it, too. Raises
+    BusyError when another still removes or rewrites it after WAIT_SECONDS."""
+    byte = _first_byte(session) + KINDS.index(kind)
+    path = _taken(Path(store), session, (byte, 1), WAIT_SECONDS, alone=False)
+    try:
+        yield
+    finally:
+        _release(path, (byte, 1), alone=False)
+
+
+@contextlib.contextmanager
+def not_in_use(store: Path | str, session: str = "", seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Within this context nothing is written to the session, or without one to any session of the store.
+    Raises BusyError, which names who is at work, when another still works there after ``seconds``."""
+    place = (_first_byte(session), BYTES) if session else (0, 0)  # 0 bytes: all
+    path = _taken(Path(store), session, place, seconds, alone=True)
+    try:
+        yield
+    finally:
+        _release(path, place, alone=True)
+
+
+def _taken(store: Path, session: str, place: tuple[int, int], seconds: float, *, alone: bool) -> Path:
+    path, end = lock_path(f"in use {store}", "use"), time.monotonic() + seconds
+    while True:
+        with _TURNS:
+            file = _opened(path)
+            try:
+                if file.take_alone(place) if alone else file.take_shared(place[0]):
+                    return path
+                if time.monotonic() > end:
+                    raise BusyError(_refusal(session, *file.holder(place)))
+            except OSError as error:
+                raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
+            finally:
+                _close_if_idle(path, file)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _release(path: Path, place: tuple[int, int], *, alone: bool) -> None:
+    with _TURNS:
+        if (file := _FILES.get(path)) is not None:
+            file.release_alone(place) if alone else file.release_shared(place[0])
+            _close_if_idle(path, file)
+
+
+def _opened(path: Path) -> _LockFile:
+    """The lock file of this process. Raises UsageError."""
+    if (file := _FILES.get(path)) is not None:
+        return file
+    try:
+        while True:
+            private_folder(path.parent)
+            number = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            if is_at(number, path):
+                break
+            os.close(number)
+    except OSError as error:
+        raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
+    HELD[number] = path
+    _FILES[path] = _LockFile(number)
+    return _FILES[path]
+
+
+def _close_if_idle(path: Path, file: _LockFile) -> None:
+    if file.idle and _FILES.pop(path, None) is not None:
+        HELD.pop(file.number, None)
+        os.close(file.number)
+
+
+def _refusal(session: str, process: int, kind: Kind | None) -> str:
+    what = f"Session {session}" if session else "This workspace"
+    who = f"process {process}" if process else "another process"
+    if kind is None:
+        return f"{what} is being removed or rewritten by {who}. Try again when that has ended."
+    return f"{what} is in use by {who} (a {kind}). Try again when that has ended."
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    (first, length), (start, size) = one, other
+    return (not size or first < start + size) and (not length or start < first + length)
+
+
+def _first_byte(session: str) -> int:
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).digest()
+    return (1 + int.from_bytes(digest[:6], "big")) * BYTES
