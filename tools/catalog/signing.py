@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -56,7 +57,10 @@ def kept_key(given: str | Path | None) -> dict[str, str]:
 
 def read_key(path: Path) -> Key:
     """Read a key. Raises UsageError where there is none, or where others may read it."""
+    given = path.parent in (Path("/dev/fd"), Path("/proc/self/fd"))  # by a shell, which writes to it
     try:
+        if not given and not stat.S_ISREG(path.stat().st_mode):  # a fifo would be waited for
+            raise UsageError(f"The key {path} is not a regular file.")
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(4096).strip()

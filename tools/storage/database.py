@@ -19,10 +19,12 @@ from typing import Any, Protocol
 import apsw
 
 from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.storage.file_lock import lost_lock
 from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
 from quoth.tools.storage.looking import opened_to_look
 from quoth.tools.storage.paths import store_path
 from quoth.tools.storage.private import private_file, private_folder
+from quoth.tools.storage.same_file import GONE, SameFile, require_regular
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
 
@@ -74,6 +76,7 @@ TROUBLE: dict[type[apsw.Error], str] = {
     apsw.NotADBError: "it is damaged",
     apsw.IOError: FAILED,
 }
+BESIDE = ("-wal", "-shm")  # what SQLite keeps beside a store
 BUSY_MS = 10_000  # how long one process waits for another
 CANNOT_OPEN = "The store {} cannot be opened: {}."
 OLDER = "is of an older quoth and must be brought up to date"
@@ -103,6 +106,7 @@ class Store:
         self._broken = False  # one of them has failed, so that none may be committed
         self.undone = 0  # how many have been
         self._log: LogSync | None = None
+        self._files: tuple[SameFile, ...] = ()  # the store, and what SQLite keeps beside it
         self._made = self._safe = 0  # how many were made without a sync, and how many of them are on disk
         self._syncs = True  # what the connection does now
         self._changes = 0  # rows that the connection had changed before the open transaction
@@ -111,8 +115,13 @@ class Store:
         self.known: dict[tuple[str, str], Any] = {}
         self._version_seen = -1
         try:
+            if path != ":memory:":
+                require_regular(*(Path(f"{path}{end}") for end in ("", *BESIDE)))
             self._db = opened_to_look(Path(path), BUSY_MS) if looking else self._opened()
             self._migrate()
+            if not looking:
+                beside = [f"{path}{end}" for end in BESIDE if Path(f"{path}{end}").exists()]
+                self._files = (*self._files, *map(SameFile, beside))
         except (StoreError, apsw.Error, OSError) as error:
             self._let_go()
             why = self._why_closed(error)
@@ -151,13 +160,12 @@ class Store:
         if path != ":memory:":
             private_folder(Path(path).parent)
             private_file(Path(path))
-            for beside in (
-                Path(f"{path}-wal"),
-                Path(f"{path}-shm"),
-            ):  # SQLite gives them the mode of the first
+            for beside in (Path(f"{path}{end}") for end in BESIDE):  # SQLite gives them the mode of the first
                 if beside.exists():
                     private_file(beside)
         self._db = apsw.Connection(str(path))
+        if path != ":memory:":
+            self._files = (SameFile(str(path)),)
         self._db.set_busy_handler(_wait)
         self._write_ahead()
         self._db.execute("PRAGMA synchronous = FULL")
@@ -172,7 +180,8 @@ class Store:
             try:
                 ((mode,),) = self._db.execute("PRAGMA journal_mode = WAL")
                 if mode == "wal":  # not in memory, nor where files cannot be shared
-                    self._log = use_log(Path(f"{self.path}-wal"), partial(_shorten_log, str(self.path)))
+                    (file,) = self._files
+                    self._log = use_log(Path(f"{self.path}-wal"), partial(_shorten_log, file), file)
                     self._db.set_wal_hook(self._log_has_grown)
                 return
             except apsw.BusyError:
@@ -224,6 +233,7 @@ class Store:
         self._lock.acquire()
         try:
             if not self._depth:
+                self._require(self._files[:1])
                 self._sync_with_commits(synced)
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
                 self._broken, self._changes = False, self._db.total_changes()
@@ -262,8 +272,10 @@ class Store:
             self._db.execute("COMMIT")
             if self._db.total_changes() != self._changes:  # else nothing was written, and nothing synced
                 self._made += 1
-                if self._syncs and (self._log is None or self._log.failed is None):
-                    self._safe = self._made
+                if self._syncs:
+                    self._require_all()
+                    if self._log is None or self._log.failed is None:
+                        self._safe = self._made
 
     def _undo(self) -> None:
         self._broken = True
@@ -287,6 +299,7 @@ class Store:
                 return self._statement(sql, values)
             with self._told():
                 if not sql.lstrip().startswith("SELECT"):
+                    self._require(self._files[:1])
                     self.known.clear()
                     self._sync_with_commits(True)
                 return list(self._db.execute(sql, tuple(values)))
@@ -303,14 +316,29 @@ class Store:
         made = self._made
         if self._log is None or made == self._safe:
             return
+        self._require(self._files[:1])
         try:
             await self._log.wait(session)
+            self._require_all()
         except (OSError, RuntimeError) as error:
             why = str(error) if isinstance(error, RuntimeError) else FAILED  # no thread can be started
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 why = FULL
             raise StoreError(f"The store {self.path} could not be used", why) from None
         self._safe = max(self._safe, made)
+
+    def _require(self, files: Iterable[SameFile]) -> None:
+        """Raise StoreError if one of these files was moved, removed or replaced: what is written to it is
+        lost."""
+        for file in files:
+            if why := file.lost():
+                raise StoreError(f"The store {self.path} could not be used", why)
+
+    def _require_all(self) -> None:
+        """The same for all files of the store and the locks that this process holds."""
+        self._require(self._files)
+        if (lock := lost_lock()) is not None:
+            raise StoreError(f"The store {self.path} could not be used", GONE.format(f"of the lock {lock}"))
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -373,9 +401,11 @@ class Store:
                 self._let_go()
 
 
-def _shorten_log(path: str) -> None:
+def _shorten_log(store: SameFile) -> None:
     """Bring what is in the write-ahead log into the store, as far as nobody reads or writes there."""
-    with contextlib.suppress(apsw.Error), contextlib.closing(apsw.Connection(path)) as db:
+    if store.lost():
+        return
+    with contextlib.suppress(apsw.Error), contextlib.closing(apsw.Connection(store.path)) as db:
         db.execute("PRAGMA user_version").fetchall()  # who has read nothing knows of no log
         db.wal_checkpoint()
 

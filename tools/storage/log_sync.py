@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
+
+from quoth.tools.storage.same_file import Identity, SameFile
 
 EACH = 0.001  # seconds that a sync waits for each of the sessions that are at work,
 LONGEST = 0.05  # and at most
@@ -33,12 +36,13 @@ class LogSync:
     """Syncs one log for all connections of this process. A lone session is synced at once; where many are at
     work, a sync comes a little later and serves several."""
 
-    def __init__(self, log: Path, shorten: Callable[[], None]) -> None:
+    def __init__(self, log: Path, shorten: Callable[[], None], store: SameFile) -> None:
         self.users = 0
         self.pages = 0  # of the log, as of the last write
         self._tried = 0  # how many there were when it was last shortened
         self._shorten = shorten
         self._log = log
+        self._store = store
         self._asked: SimpleQueue[_Waiter | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self.failed: OSError | None = None  # for good
@@ -132,6 +136,8 @@ class LogSync:
                     os.close(file)  # while one closed the store and removed it, another has opened it anew
                     file = -1
                 if file < 0:
+                    if why := self._store.lost():  # the log there is that of another store
+                        raise OSError(errno.ESTALE, why)
                     file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
                     _sync_folder(self._log.parent)  # the log may be new
                 sync_file(file)
@@ -161,15 +167,15 @@ def _sync_folder(folder: Path) -> None:
         os.close(place)
 
 
-_LOGS: dict[str, LogSync] = {}  # of this process, by path
+_LOGS: dict[tuple[str, Identity | None], LogSync] = {}  # of this process, by path and store
 os.register_at_fork(after_in_child=_LOGS.clear)  # a fork has no thread but its own
 _LOCK = threading.Lock()
 
 
-def use_log(log: Path, shorten: Callable[[], None]) -> LogSync:
-    """The one that syncs this log, and shortens it, until ``release_log``."""
+def use_log(log: Path, shorten: Callable[[], None], store: SameFile) -> LogSync:
+    """The one that syncs this log of a store, and shortens it, until ``release_log``."""
     with _LOCK:
-        found = _LOGS.setdefault(str(log), LogSync(log, shorten))
+        found = _LOGS.setdefault((str(log), store.identity), LogSync(log, shorten, store))
         found.users += 1
         return found
 

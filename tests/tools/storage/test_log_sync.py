@@ -18,6 +18,7 @@ from words import Spy, complaint
 from quoth.tools.errors import StoreError
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import FULL, Store
+from quoth.tools.storage.same_file import SameFile
 
 
 class Disk:
@@ -206,7 +207,7 @@ def test_two_connections_of_a_process_share_one_thread(store: Store, disk: Disk)
 
 def test_many_at_work_wait_a_little_for_each_other() -> None:
     """A lone session is synced at once, and so are two that take turns slowly."""
-    sync = log_sync.LogSync(Path("unused"), lambda: None)
+    sync = log_sync.LogSync(Path("unused"), lambda: None, SameFile("unused"))
     asked = [(asyncio.Future(loop=asyncio.new_event_loop()), f"s{number}") for number in range(200)]
     assert sync._pause(asked[:1]) == 0.0
     assert sync._pause(asked[:3]) == pytest.approx(2 * log_sync.EACH)
