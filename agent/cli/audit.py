@@ -58,7 +58,7 @@ def audit(options: AuditOptions) -> int:
     if options.head:
         raise UsageError("--head goes with quoth audit verify.")
     last, filters = _last(options.last), _filters(options)
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         trail = _trail(store)
         for row in trail.select(last=last, **filters) if trail else ():
             print_json(row) if options.json else print_line(_line(row))
@@ -156,7 +156,7 @@ def _verify(options: AuditOptions) -> int:
         raise UsageError(
             "--head takes a hash as quoth audit verify prints it, or at least its first 8 digits."
         )
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         trail = _trail(store)
         if trail is None:
             from quoth.tools.history.audit import Verification, lost_head

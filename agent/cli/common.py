@@ -6,8 +6,8 @@ Knows no single command; the commands import it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,11 +63,20 @@ def interrupted(as_json: bool) -> int:
 # The store and the agent
 
 
-def open_store(options: Options) -> AbstractContextManager[Store | None]:
-    """Open the store of the workspace, or None if it has none. A command does this once."""
+@contextmanager
+def open_store(options: Options, *, lists: bool = False) -> Iterator[Store | None]:
+    """Open the store of the workspace, or None if it has none. A command does this once. One that ``lists``
+    shows damaged texts, too, and names them at its end."""
     from quoth.tools.storage.database import existing_store
 
-    return existing_store(options.folder)
+    with existing_store(options.folder) as store:
+        if store is not None and lists:
+            store.lenient = True
+        try:
+            yield store
+        finally:
+            for text in store.damaged if store is not None else ():
+                complain(f"The store has a damaged text, which is not UTF-8: {text}.")
 
 
 def named_or_latest(options: Options, store: Store | None, wanted: str | None, having: Having) -> str:

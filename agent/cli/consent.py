@@ -78,7 +78,7 @@ def pending(options: PendingOptions) -> int:
     from quoth.agent.terminal.requests import changes_data, pending_text
     from quoth.tools.consent.rows import UNBELIEVED
 
-    with opened(options) as (store, broker):
+    with opened(options, lists=True) as (store, broker):
         if options.id:
             found = find(options, options.id, broker)
             assert broker is not None, "it has found one"
@@ -263,7 +263,7 @@ def find(options: Options, id: str, broker: Broker | None) -> Request:
 
 
 @contextlib.contextmanager
-def opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
+def opened(options: Options, *, lists: bool = False) -> Iterator[tuple[Store | None, Broker | None]]:
     """The store of the workspace and its broker, which knows no tools; None where nothing was ever asked.
     Where requests are shared, there is a store too: for the record of decisions that are made here."""
     from quoth.agent.run.options import ModelOptions, ToolOptions, workspace_of
@@ -275,7 +275,7 @@ def opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
 
     policies = policy_options(options)
     shared = policies.open_shared()
-    with open_store(options) as found, contextlib.ExitStack() as ending:
+    with open_store(options, lists=lists) as found, contextlib.ExitStack() as ending:
         store = found
         if shared is not None:
             ending.callback(shared.close)

@@ -44,7 +44,7 @@ def gc(options: GcOptions) -> int:
         raise UsageError("A program that a tool runs cannot remove sessions.")
     since = time.time() - min(options.days * 86_400, int(time.time()))  # nothing is from before 1970
     before = datetime.fromtimestamp(since, UTC).isoformat(timespec="milliseconds")
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         old = [] if store is None else old_sessions(store, before)
         locks = sweep(since, dry=True)
         if not options.json:

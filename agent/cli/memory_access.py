@@ -44,7 +44,7 @@ def opened(
         raise UsageError("A program that a tool runs cannot change what is remembered this way.")
     checked_label("agent" if options.agent is None else options.agent, "The name of an agent")
     checked_label(options.asker, "The name of a user")
-    with open_store(options) as found, ExitStack() as ending:
+    with open_store(options, lists=not changes) as found, ExitStack() as ending:
         store = found
         if store is None:
             makes = changes and not options.memory_url

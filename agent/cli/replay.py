@@ -54,7 +54,7 @@ def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]
     wanted = options.of or options.session
     if wanted is None and not options.last:
         raise UsageError(f"Name a session, or say --last. See: quoth {command} --help")
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         if wanted is not None and Path(wanted).is_file():
             known = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
             if wanted not in known:

@@ -103,7 +103,7 @@ def sessions(options: SessionsOptions) -> int:
     from quoth.tools.history.outline import Outline
 
     faults: dict[str, None] = {}
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         wanted = options.last or (None if options.all else LATEST)
         rows, count, taken_by = listed(
             store, options.asker, wanted, every=options.all, others=not options.last
@@ -136,7 +136,7 @@ def log(options: LogOptions) -> int:
     wanted = options.of or options.session
     if options.of and options.last:
         raise UsageError("quoth log takes an ID or --last, not both.")
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         session, place = (
             find_event(store, wanted) if wanted else (named_or_latest(options, store, None, "work"), None)
         )

@@ -49,7 +49,7 @@ def stats(options: StatsOptions) -> int:
     from quoth.agent.session.stats import stats as counted
 
     since = time_since(options.since)
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         found = counted(store, since, _price()) if store is not None else Stats()
     if options.json:
         print_json(found.to_json())

@@ -108,7 +108,7 @@ def diff(options: DiffOptions) -> int:
     from quoth.tools.history.transcript import Transcript
     from quoth.tools.history.versions import StoreVersions
 
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         session, store = _session(options, store)
         workspace = Workspace(options.folder)
         versions = StoreVersions(lambda: store, workspace.root)
@@ -148,7 +148,7 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
     from quoth.agent.session.session import alone
     from quoth.tools.storage.paths import store_path
 
-    with open_store(options) as store:
+    with open_store(options, lists=True) as store:
         session, store = _session(options, store)
         own = _with_rules(replace(options, session=session), store)
 

@@ -29,7 +29,7 @@ SET_BY_PERSON: Final = " by a person"  # behind the bound of a share that a pers
 
 def judge(permission: BlockPermission, access: Access) -> Verdict:
     """What a block's permission says of one access; the reason of a denial says what would be allowed."""
-    row = TABLE[permission]
+    row = TABLE.get(permission, TABLE[FROM_STRICTEST[0]])  # an unknown one: a byte of the store is damaged
     word = row[ACCESSES.index(access)]
     if word == "allow":
         return ALLOW
@@ -40,7 +40,7 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
 
 def may(permission: str) -> str:
     """What an agent with that permission may do, in words."""
-    row = TABLE[cast(BlockPermission, permission)]
+    row = TABLE.get(cast(BlockPermission, permission), TABLE[FROM_STRICTEST[0]])
     allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
     asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
     head, _, last = ", ".join(allowed).rpartition(", ")
@@ -52,7 +52,8 @@ def may(permission: str) -> str:
 
 def stricter(one: BlockPermission, other: BlockPermission) -> BlockPermission:
     """The stricter of two permissions."""
-    return min(one, other, key=FROM_STRICTEST.index)
+    ranks = {name: rank for rank, name in enumerate(FROM_STRICTEST)}
+    return min(one, other, key=lambda name: ranks.get(name, -1))
 
 
 def bound_of(share: str) -> BlockPermission:

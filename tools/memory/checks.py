@@ -20,8 +20,8 @@ COMPARED = 1_000  # labels that a misspelt one is compared with
 
 
 def limit_of(block: Block) -> int:
-    """The largest length of a block's text, in characters."""
-    return block.limit or LIMITS[block.kind]
+    """The largest length of a block's text, in characters; 0 for a kind that is unknown, as it is damaged."""
+    return block.limit or LIMITS.get(block.kind, 0)
 
 
 def checked_type(given: object, what: str, wanted: type = str) -> None:

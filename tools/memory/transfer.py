@@ -68,7 +68,7 @@ def _section(level: int, name: str, of: Block | BlockVersion, fields: Sequence[s
     values = {field: getattr(of, field) for field in fields}
     if title == name and _title_of(title) == name:
         values.pop("label", None)
-    if isinstance(of, Block) and of.limit == checks.LIMITS[of.kind]:
+    if isinstance(of, Block) and of.limit == checks.LIMITS.get(of.kind, 0):
         values.pop("limit")
     lines = [f"{'*' * level} {title}", ":PROPERTIES:"]
     lines += [f":{field.upper()}: {property_value(value)}" for field, value in values.items() if value]
@@ -219,7 +219,7 @@ def _whole(block: Block, now: str, by: str) -> Block:
     given = {name: getattr(block, name) for name in ("text", "limit", "description")}
     checks.checked_changes(given)
     checks.fits(block)
-    limit = 0 if block.limit == checks.LIMITS[block.kind] else block.limit  # as stores keep it
+    limit = 0 if block.limit == checks.LIMITS.get(block.kind, 0) else block.limit  # as stores keep it
     made = block.created or block.updated or now
     return replace(block, limit=limit, created=made, updated=block.updated or made, by=block.by or by)
 

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import apsw
 
 from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.storage.damaged import readable_rows, why_undecodable
 from quoth.tools.storage.file_lock import lost_lock
 from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
 from quoth.tools.storage.looking import opened_to_look
@@ -114,6 +115,8 @@ class Store:
         # when anybody else has written, or a transaction is undone.
         self.known: dict[tuple[str, str], Any] = {}
         self._version_seen = -1
+        # Whether ``execute`` reads damaged texts, with a mark in place of each bad byte, and which it met.
+        self.lenient, self.damaged = False, dict[str, None]()
         try:
             if path != ":memory:":
                 require_regular(*(Path(f"{path}{end}") for end in ("", *BESIDE)))
@@ -290,7 +293,18 @@ class Store:
         """Run a statement of the open transaction; raises RuntimeError once part of it has failed."""
         if self._broken:
             raise RuntimeError(BROKEN)
-        return list(self._db.execute(sql, tuple(values)))
+        return self._rows(sql, tuple(values))
+
+    def _rows(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        try:
+            return list(self._db.execute(sql, values))
+        except UnicodeDecodeError:
+            if not self.lenient or self._depth or not sql.lstrip().startswith(("SELECT", "WITH")):
+                why = why_undecodable(sql)
+                raise StoreError(f"The store {self.path} could not be used", why) from None
+        rows, damaged = readable_rows(self._db, sql, values)
+        self.damaged |= dict.fromkeys(damaged)
+        return rows
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of one statement, in this thread's open transaction or its own. Raises StoreError."""
@@ -302,7 +316,7 @@ class Store:
                     self._require(self._files[:1])
                     self.known.clear()
                     self._sync_with_commits(True)
-                return list(self._db.execute(sql, tuple(values)))
+                return self._rows(sql, tuple(values))
 
     def _sync_with_commits(self, wanted: bool) -> None:
         """Let commits be synced or not. Without a log they always are."""
@@ -342,7 +356,7 @@ class Store:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Turns SQLite's errors about the disk into StoreError."""
+        """Turns SQLite's errors into StoreError."""
         try:
             yield
         except apsw.Error as error:
@@ -350,8 +364,9 @@ class Store:
             raise
 
     def _tell(self, error: BaseException | None) -> None:
-        """Raise StoreError for an error of SQLite's about the disk."""
-        if isinstance(error, apsw.Error) and (why := self._why_disk(error) or TROUBLE.get(type(error))):
+        """Raise StoreError for an error of SQLite's."""
+        if isinstance(error, apsw.Error):
+            why = self._why_disk(error) or TROUBLE.get(type(error)) or f"SQLite reports: {error}"
             if self._looking and isinstance(error, apsw.ReadOnlyError):
                 why = self._looking
             raise StoreError(f"The store {self.path} could not be used", why) from None

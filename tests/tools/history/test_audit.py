@@ -14,7 +14,7 @@ import pytest
 from words import Spy, files, gateway, script, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
-from quoth.tools.errors import InvalidCallError
+from quoth.tools.errors import InvalidCallError, StoreError
 from quoth.tools.history.audit import ALL, COLUMNS, StoreAudit, Verification, _hash
 from quoth.tools.storage.database import MIGRATIONS, Store
 
@@ -316,7 +316,7 @@ def test_what_the_chain_cannot_find_a_noted_head_does(trail: StoreAudit, store: 
 
 
 def test_two_rows_with_one_id_leave_the_chain_as_it_was(trail: StoreAudit) -> None:
-    with pytest.raises(apsw.ConstraintError):
+    with pytest.raises(StoreError):
         trail.write(row(6))
     assert trail.verify().rows == 6
     trail.write(row(7))

@@ -115,7 +115,7 @@ def test_two_rows_of_one_call_are_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.sqlite")
     audit = StoreAudit(lambda: store)
     audit.write(row())
-    with pytest.raises(apsw.ConstraintError):
+    with pytest.raises(StoreError):
         audit.write(row())
     assert len(audit.rows()) == 1
     store.close()
@@ -439,7 +439,7 @@ def test_another_threads_failure_is_not_mine(notes: Store) -> None:
 def test_a_statement_outside_of_a_transaction_is_one_by_itself(notes: Store) -> None:
     notes.execute("INSERT INTO notes VALUES ('alone')")
     assert noted(notes) == ["alone"]
-    with pytest.raises(apsw.ConstraintError):
+    with pytest.raises(StoreError):
         notes.execute("INSERT INTO notes VALUES ('alone')")
     notes.execute("INSERT INTO notes VALUES ('again')")
     assert noted(notes) == ["alone", "again"]
