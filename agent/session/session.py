@@ -84,8 +84,8 @@ class Session:
     def open(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record an opening with the options ``given``, unless the last one is the same. They tell of every
         tool, and are made once."""
-        if self._open is not None and self.transcript.outline.holds(self.id, *self._open):
-            return  # else the session was removed since: it begins again
+        if self._is_open():
+            return
         event, told = self.opening(), given()
         if event is None or self.given() != told or self.foreign():
             with self.transcript.together(synced=False):  # it says nothing without what comes next
@@ -94,9 +94,16 @@ class Session:
 
     def open_again(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record a new opening of a session that was opened, for its options have changed since."""
-        if self._open is not None:
-            self._open = None
-            self.open(given)
+        if self._open is None:
+            return
+        with self.used("call"):
+            if self._is_open():
+                self._open = None
+                self.open(given)
+
+    def _is_open(self) -> bool:
+        """Whether the session was opened here and was not removed since; else it begins again."""
+        return self._open is not None and self.transcript.outline.holds(self.id, *self._open)
 
     def foreign(self) -> bool:
         """Whether the current opening was imported and nobody has opened the session here since."""

@@ -53,12 +53,12 @@ def _identity(path: str) -> Identity | None:
 
 
 def require_regular(*paths: Path) -> None:
-    """Raise StoreError unless each of these files is a regular file, or missing: to open a fifo would wait
-    for ever."""
+    """Raise StoreError unless the store and the files beside it are regular files, or missing: to open a fifo
+    would wait for ever."""
     for path in paths:
         try:
             mode = path.stat().st_mode
         except OSError:  # whoever opens it says what is wrong
             continue
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise StoreError("", IRREGULAR.format(path))
+            raise StoreError("", IRREGULAR.format("it" if path == paths[0] else path))

@@ -115,6 +115,7 @@ def test_nothing_is_written_to_a_session_while_it_is_removed(here: Path, store: 
         for words in (
             ["call", "(echo :text 1)"],
             ["eval", "(+ 1 2)"],
+            ["fly", "p.org", "--tools", "waits.hy"],
             ["run", "Go.", "--model", "scripted:replies.txt"],
         ):
             assert "Session s is being removed or rewritten by process" in refused(
@@ -130,6 +131,8 @@ def test_a_session_that_is_removed_between_two_calls_begins_again(here: Path, st
         agent.call("(list-files)")
         agent.say("Hello.")
         assert quoth("rm", "s", "--yes", cwd=here).code == 0
+        agent._agent.use_plan_mode(False)  # what changes an opening does not bring the session back
+        assert Transcript(lambda: store).sessions() == []
         agent.call("(list-files)")
         assert [event.kind for event in Transcript(lambda: store).events("s")] == [
             "session",

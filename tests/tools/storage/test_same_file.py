@@ -158,7 +158,8 @@ def test_what_is_not_a_regular_file_is_not_opened(tmp_path: Path, end: str) -> N
     """To open a fifo would wait for ever."""
     path = tmp_path / "s.sqlite"
     os.mkfifo(f"{path}{end}")
-    said = f"The store {path} cannot be opened: {path}{end} is not a regular file."
+    what = f"{path}{end}" if end else "it"
+    said = f"The store {path} cannot be opened: {what} is not a regular file."
     assert complaint(UsageError, lambda: Store(path)) == said
     assert complaint(UsageError, lambda: Store(path, looking="it is read-only")) == said
 
