@@ -335,6 +335,7 @@ class Store:
             await self._log.wait(session)
             self._require_all()
         except (OSError, RuntimeError) as error:
+            self._require_all()  # a file that is gone cannot be synced, either
             why = str(error) if isinstance(error, RuntimeError) else FAILED  # no thread can be started
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 why = FULL

@@ -74,13 +74,15 @@ LOST: dict[Callable[[Path], None], str] = {
 
 
 @pytest.mark.parametrize("how", LOST, ids=lambda how: how.__name__)
+@pytest.mark.parametrize("synced", [True, False], ids=["synced before", "never synced"])
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
 async def test_a_store_whose_files_are_not_there_any_more_takes_nothing_more(
-    store: Store, how: Callable[[Path], None], end: str
+    store: Store, how: Callable[[Path], None], end: str, synced: bool
 ) -> None:
     path = Path(f"{store.path}{end}")
-    write(store)
-    await store.on_disk("s")
+    if synced:
+        write(store)
+        await store.on_disk("s")
     write(store)
     how(path)
     said = CANNOT.format(store.path) + LOST[how].format(store.path if how is remove_folder else path)
