@@ -79,7 +79,7 @@ class Session:
     def used(self, kind: Kind) -> contextlib.AbstractContextManager[None]:
         """Within this context nobody removes or rewrites the session; its events are written in one. Raises
         BusyError."""
-        return in_use(self._store, self.id, kind)
+        return in_use(self.transcript.outline.store_path, self.id, kind)  # opened first
 
     def open(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record an opening with the options ``given``, unless the last one is the same. They tell of every

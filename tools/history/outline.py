@@ -9,6 +9,7 @@ Knows the table of events and its indexes alone, so that ten thousand sessions c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from quoth.tools.history.event import GOING_ON
@@ -127,6 +128,11 @@ class Outline:
             " UNION SELECT session FROM requests WHERE state = 'pending'"
         )
         return {str(name) for (name,) in self._store().execute(sql)}
+
+    @property
+    def store_path(self) -> Path:
+        """The file of the store, which is opened if it was not. Raises UsageError."""
+        return Path(self._store().path)
 
     def is_there(self, session: str) -> bool:
         """Whether a session has an event."""
