@@ -20,7 +20,7 @@ import apsw
 
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.damaged import readable_rows, why_undecodable
-from quoth.tools.storage.file_lock import lost_lock
+from quoth.tools.storage.in_use import lost_lock
 from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
 from quoth.tools.storage.looking import opened_to_look
 from quoth.tools.storage.paths import store_path
@@ -350,9 +350,9 @@ class Store:
                 raise StoreError(f"The store {self.path} could not be used", why)
 
     def _require_all(self) -> None:
-        """The same for all files of the store and the locks that this process holds."""
+        """The same for all files of the store, and for the lock of the sessions at work in this process."""
         self._require(self._files)
-        if (lock := lost_lock()) is not None:
+        if (lock := lost_lock(self.path)) is not None:
             raise StoreError(f"The store {self.path} could not be used", GONE.format(f"of the lock {lock}"))
 
     @contextlib.contextmanager

@@ -18,8 +18,6 @@ from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_folder
 
-HELD: dict[int, Path] = {}  # the locks of this process: where the file of each descriptor must be
-os.register_at_fork(after_in_child=HELD.clear)
 LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
 WAIT_SECONDS = 10.0
 PAUSE_SECONDS = 0.005
@@ -46,11 +44,9 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
         if not taken:
             raise BusyError(refusal or f"The lock {path} is held by another process.")
-        HELD[lock] = path
         yield
     finally:
         if lock >= 0:
-            HELD.pop(lock, None)
             os.close(lock)
 
 
@@ -81,15 +77,6 @@ def sweep(before: float, *, dry: bool = False) -> int:
             finally:
                 os.close(lock)
     return count
-
-
-def lost_lock() -> Path | None:
-    """The file of a lock that this process holds and that was removed or replaced, so that another process
-    can take the lock too; None if there is none."""
-    for lock, path in [*HELD.items()]:
-        if not is_at(lock, path) and HELD.get(lock) is path:  # not released by another thread meanwhile
-            return path
-    return None
 
 
 def is_at(lock: int, path: Path) -> bool:

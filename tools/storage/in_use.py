@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from quoth.tools.errors import BusyError, UsageError
-from quoth.tools.storage.file_lock import HELD, is_at, lock_path
+from quoth.tools.storage.file_lock import is_at, lock_path
 from quoth.tools.storage.private import private_folder
 
 Kind = Literal["call", "run", "flight", "chat message"]
@@ -43,6 +43,8 @@ class _LockFile:
     two, closing one would release the locks of the other."""
 
     number: int
+    path: Path
+    store: str
     shared: Counter[int] = field(default_factory=Counter)  # users, by byte
     alone: set[tuple[int, int]] = field(default_factory=set)  # ranges, each a first byte and a length
 
@@ -102,7 +104,9 @@ class _LockFile:
 
 _FILES: dict[Path, _LockFile] = {}
 _TURNS = threading.Lock()
-os.register_at_fork(after_in_child=_FILES.clear)  # a fork inherits no such lock
+_OF_STORES: dict[str, _LockFile] = {}  # the same by the path of the store
+for _known in (_FILES, _OF_STORES):
+    os.register_at_fork(after_in_child=_known.clear)  # a fork inherits no such lock
 
 
 @contextlib.contextmanager
@@ -129,11 +133,18 @@ def not_in_use(store: Path | str, session: str = "", seconds: float = WAIT_SECON
         _release(path, place, alone=True)
 
 
+def lost_lock(store: Path | str) -> Path | None:
+    """The lock file of a store, if this process holds a lock in it and it was removed or replaced, so that
+    another process can remove what is in use here."""
+    file = _OF_STORES.get(str(store))
+    return None if file is None or is_at(file.number, file.path) or file.idle else file.path
+
+
 def _taken(store: Path, session: str, place: tuple[int, int], seconds: float, *, alone: bool) -> Path:
     path, end = lock_path(f"in use {store}", "use"), time.monotonic() + seconds
     while True:
         with _TURNS:
-            file = _opened(path)
+            file = _opened(path, store)
             try:
                 if file.take_alone(place) if alone else file.take_shared(place[0]):
                     return path
@@ -142,7 +153,7 @@ def _taken(store: Path, session: str, place: tuple[int, int], seconds: float, *,
             except OSError as error:
                 raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
             finally:
-                _close_if_idle(path, file)
+                _close_if_idle(file)
         time.sleep(PAUSE_SECONDS)
 
 
@@ -150,10 +161,10 @@ def _release(path: Path, place: tuple[int, int], *, alone: bool) -> None:
     with _TURNS:
         if (file := _FILES.get(path)) is not None:
             file.release_alone(place) if alone else file.release_shared(place[0])
-            _close_if_idle(path, file)
+            _close_if_idle(file)
 
 
-def _opened(path: Path) -> _LockFile:
+def _opened(path: Path, store: Path) -> _LockFile:
     """The lock file of this process. Raises UsageError."""
     if (file := _FILES.get(path)) is not None:
         return file
@@ -166,14 +177,13 @@ def _opened(path: Path) -> _LockFile:
             os.close(number)
     except OSError as error:
         raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
-    HELD[number] = path
-    _FILES[path] = _LockFile(number)
+    _FILES[path] = _OF_STORES[str(store)] = _LockFile(number, path, str(store))
     return _FILES[path]
 
 
-def _close_if_idle(path: Path, file: _LockFile) -> None:
-    if file.idle and _FILES.pop(path, None) is not None:
-        HELD.pop(file.number, None)
+def _close_if_idle(file: _LockFile) -> None:
+    if file.idle and _FILES.pop(file.path, None) is not None:
+        _OF_STORES.pop(file.store, None)
         os.close(file.number)
 
 

@@ -15,8 +15,8 @@ import pytest
 from words import complaint
 
 from quoth.tools.errors import BusyError, UsageError
-from quoth.tools.storage.file_lock import lost_lock, sweep
-from quoth.tools.storage.in_use import in_use, not_in_use
+from quoth.tools.storage.file_lock import sweep
+from quoth.tools.storage.in_use import in_use, lost_lock, not_in_use
 
 HOLDS = """
 import sys
@@ -103,11 +103,11 @@ def test_a_process_counts_its_users_and_shares_with_none_what_it_has_alone() -> 
 def test_a_lock_of_a_session_is_kept_while_it_is_held_and_lost_with_its_folder(state: Path) -> None:
     with in_use("store", "s"):
         assert sweep(2e10) == 0
-        assert lost_lock() is None
+        assert lost_lock("store") is None
         shutil.rmtree(state / "locks")
-        assert lost_lock() is not None
-        assert "/locks/" in str(lost_lock())
-    assert lost_lock() is None
+        assert "/locks/" in str(lost_lock("store"))
+        assert lost_lock("another store") is None
+    assert lost_lock("store") is None
     use()
 
 

@@ -16,6 +16,7 @@ from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold, is_held
+from quoth.tools.storage.in_use import in_use
 from quoth.tools.storage.same_file import SameFile
 
 CANNOT = "The store {} could not be used: "
@@ -125,7 +126,7 @@ async def test_the_log_of_another_store_is_never_synced_nor_closed_with_ours(
 async def test_a_lock_that_is_held_and_was_removed_ends_what_it_was_held_for(
     store: Store, state: Path
 ) -> None:
-    with hold("a", "no"):
+    with in_use(store.path, "s"):
         write(store)
         await store.on_disk("s")
         write(store)
