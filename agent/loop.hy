@@ -54,7 +54,7 @@ thousand turns use no more stack than ten."
                        (.checkpoint run came.messages))
                      came)
                    (except [error [StoreError NoMemoryError]]
-                     (.end run "failed" (str error))))))
+                     (.broken-off run error)))))
     (ended turn))
   turn)
 
@@ -231,7 +231,9 @@ thousand turns use no more stack than ten."
   (for [[place found] (enumerate reading.calls)]
     (begin-from place reading.calls run sure)
     (.append turn.records
-      (replace (await (one-call found place run thought.text sure)) :call-id (call-id found))))
+      (replace (await (one-call found place run thought.text sure)) :call-id (call-id found)))
+    (when (and run.log run.log.broken)  ; nothing more is done that cannot be recorded
+      (raise (StoreError run.log.broken))))
   (conclude turn run))
 
 (defn begin-from [place calls run sure]

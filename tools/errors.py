@@ -35,6 +35,18 @@ class StoreError(QuothError):
         super().__init__(f"{sentence}: {why}." if why else sentence)
 
 
+class ServerError(StoreError):
+    """A server, such as Redis or PostgreSQL, could not be used. The records of this workspace are not
+    affected, so a call that fails for it ends with an error; any other StoreError breaks the call off."""
+
+
+def raise_if_broken(error: Exception) -> None:
+    """Raise a failure of the workspace's own store again: what cannot be recorded is broken off, as by a
+    kill, so that it can be resumed."""
+    if isinstance(error, StoreError) and not isinstance(error, ServerError):
+        raise error
+
+
 class DefinitionError(QuothError, ValueError):
     """A tool definition is wrong; the text names the tool and the option."""
 

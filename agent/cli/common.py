@@ -298,8 +298,9 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
     async def shown(agent: AsyncAgent) -> int:
         sent = messages_of(agent, options.json)
-        code = show_result(await work(agent), options.json, sent)
-        tell_what_waits(agent, options)
+        result = await work(agent)
+        code = show_result(result, options.json, sent)
+        tell_what_waits(agent, options, code)
         return code
 
     return with_agent(options, shown, on_event=Progress())  # of sub-agents, workers and programs
@@ -417,7 +418,7 @@ def tell_plan(reply: Reply, options: Options) -> None:
 def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None:
     """Print the command that continues a failed run: it asks the model again, or continues the conversation
     where asking again would only repeat the failure."""
-    if reply.status != "failed":
+    if reply.status != "failed" or agent.broken_off:
         return
     from quoth.agent.terminal.next_step import tell_next
 
@@ -427,12 +428,16 @@ def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None
         tell_next("To continue the conversation", options.typed("resume", agent.session, also=" TEXT"))
 
 
-def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
-    """Print the commands that decide the waiting calls and resume the session, if any call waits."""
-    if not agent.waits:
-        return
+def tell_what_waits(agent: AsyncAgent, options: Options, code: int = DONE) -> None:
+    """Print the commands that decide the waiting calls and resume the session, if any call waits; after a
+    failure also the command that resumes what was broken off, if it is on record."""
     from quoth.agent.terminal.next_step import tell_next
 
+    if code == FAILED and agent.broken_off:
+        tell_next("To go on with it", options.typed("resume", agent.session))
+        return
+    if not agent.waits:
+        return
     waiting = agent.broker.requests(session=agent.session)
     own = [request for request in waiting if request.user == agent.user]
     aim = "Then go on with" if own else "To go on with"

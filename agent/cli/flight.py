@@ -18,6 +18,7 @@ from quoth.agent.cli.common import messages_of, open_store, tools_of, with_agent
 from quoth.agent.cli.options import (
     DONE,
     EXIT_OF_RUN,
+    FAILED,
     USAGE,
     Commands,
     Options,
@@ -31,7 +32,7 @@ from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, results
 from quoth.agent.terminal.person import require_person
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
@@ -120,6 +121,12 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
         except asyncio.CancelledError:
             tell_next("To go on", again)
             raise
+        except StoreError as error:  # the flight is broken off; what was done in it is on record
+            if options.json:
+                print_json({"status": "error", "message": str(error)})
+            complain(str(error))
+            tell_next("To go on", again)
+            return FAILED
         finally:
             look.stop()
         _show(options, agent, report, sent, look.spoken if is_terminal(results()) else ())

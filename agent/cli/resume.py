@@ -112,7 +112,7 @@ class _Continuation:
             complain(f"Session {self.session} still waits, so this was not said: {self.text}")
         elif self.text:
             self._show(agent, await agent.follow(self.text), [])
-        tell_what_waits(agent, self.options)
+        tell_what_waits(agent, self.options, self.code)
         return self.code
 
     def _show(self, agent: AsyncAgent, one: Reply | ToolResult, sent: list[str]) -> None:

@@ -57,7 +57,7 @@ def run(options: TaskOptions) -> int:
             listener.stop()
         tell_plan(reply, options)
         tell_how_to_go_on(agent, reply, options)
-        tell_what_waits(agent, options)
+        tell_what_waits(agent, options, code)
         return code
 
     return with_agent(options, work, on_event=listener)

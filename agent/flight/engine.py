@@ -70,6 +70,7 @@ class _Flight:
         self.chosen = chosen_steps(self.plan, wanted)
         self.named = session
         self.notes: dict[str, None] = {}
+        self.unwritten: list[str] = []  # why the last writing of the file failed
         self.fresh: set[str] = set()  # what is begun anew though it is over
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
@@ -192,9 +193,10 @@ class _Flight:
                 BEFORE_ASKING.reset(asking)
                 self._save()
             status = self._ended()
-            self.log.end(status)
             self._show()
-            self._save()
+            if self._save() and status == "done":
+                status = "failed"  # the next flight of the plan runs nothing again, and writes the file
+            self.log.end(status)
         report = self.report(status, time.monotonic() - began)
         self._tell("landed", lambda: report)
         return report
@@ -381,7 +383,8 @@ class _Flight:
         self._show(self._groups.values())
         self._groups = {}
         faults = self.file.save()
-        self.notes |= dict.fromkeys([*self.file.lost(), *faults])
+        self.unwritten = faults
+        self.notes |= dict.fromkeys(self.file.lost())
         self._next = 0.0 if faults else asyncio.get_running_loop().time() + EVERY
         return faults
 
@@ -461,7 +464,7 @@ class _Flight:
 
     def report(self, status: FlightStatus, seconds: float) -> FlightReport:
         steps = tuple(self.report_of(part) for part in self.plan.parts if part.is_step or part.expect)
-        notes = [*self.notes, *self.file.notes]
+        notes = list(dict.fromkeys([*self.notes, *self.unwritten, *self.file.notes]))
         if self.stopped and not any(step.status in ("failed", "denied") for step in steps):
             notes.append(self.stopped)
         return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))

@@ -116,9 +116,12 @@ class PlanFile:
         )
 
     def _is_protected(self) -> bool:
-        """Whether the file is write-protected; its mode counts for root too."""
+        """Whether the file is write-protected; its mode counts for root too. A read-only disk does not
+        protect it: there a write fails, because nobody chose that the results are not written."""
         try:
             mode = self.path.stat().st_mode
+            if mode & 0o222 and os.statvfs(self.path).f_flag & os.ST_RDONLY:
+                return False
         except OSError:
             return False  # what is wrong with it is said by who reads it
         return not (mode & 0o222 and os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))

@@ -38,7 +38,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import StoreError, ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, more_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_value
@@ -190,7 +190,10 @@ class _Attempt:
                     run, replace(call, form=self.agent.table.get(EVAL).checked(call.form)[0]), text, approval
                 )
         with self.context.running(run):
-            return await run.door.dispatch(call, run.context)
+            result = await run.door.dispatch(call, run.context)
+        if result.audit.get("written") is False:  # the flight is broken off, and continues in this step
+            raise StoreError(result.message)
+        return result
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
         """Apply the person's approval to this one run of the block."""
@@ -252,6 +255,8 @@ class _Attempt:
                 reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         finally:
             self.session.let_go(run.messages)
+        if run.log is not None and run.log.broken:
+            raise StoreError(run.log.broken)
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         return StepOutcome(status.get(reply.status, "interrupted"), "" if reply.ok else reply.said)
 

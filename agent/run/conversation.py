@@ -24,7 +24,7 @@ from quoth.neuro.backends.base import takes_images
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.services import NO_KNOWLEDGE
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.turns import own_turn
@@ -172,6 +172,17 @@ class Conversations(Driver):
         return self._opened_store.opened is not None and any(
             one.status in ("pending", "interrupted") for one in self._session.unfinished()
         )
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a run or call of this session was broken off and is on record, so that it can be
+        resumed."""
+        try:
+            return self._opened_store.opened is not None and any(
+                not one.status for one in self._session.unfinished()
+            )
+        except StoreError:
+            return False
 
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
         """Raise UsageError when the tool of a waiting call is missing; the call itself is not lost."""

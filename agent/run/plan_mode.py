@@ -46,8 +46,6 @@ class PlanHost(Protocol):
     table: ToolTable
     session: str
 
-    def _tell_note(self, text: str) -> None: ...
-
 
 @dataclass(frozen=True)
 class PlannedStep:
@@ -151,8 +149,8 @@ class PlanMode:
     # The file
 
     def written(self) -> WrittenPlan | None:
-        """Write the plan, if this run has noted a step, and tell where it is. A file that a person has
-        changed since, or flown, stays as it is: further steps go into another."""
+        """Write the plan, if this run has noted a step, and return where it is. A file that a person has
+        changed since, or flown, stays as it is: further steps go into another. Raises ToolError."""
         events = self._events()
         steps = _steps_in(events)
         mine = [event for event in steps if event.run.partition("/")[0] == self._run.partition("/")[0]]
@@ -173,8 +171,7 @@ class PlanMode:
             self._save(part, first, data)
         except (ToolError, OSError) as error:
             why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-            self._host._tell_note(f"The plan could not be written: {why.rstrip('.')}.")
-            return None
+            raise ToolError(f"The plan could not be written: {why.rstrip('.')}.") from None
         return WrittenPlan(self._name(part), len(chosen))
 
     def _place(self, events: Sequence[Event]) -> tuple[int, int]:

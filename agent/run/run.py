@@ -27,7 +27,7 @@ from quoth.neuro.reading.words import Words
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
-from quoth.tools.errors import StoreError
+from quoth.tools.errors import ServerError, StoreError, ToolError
 from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.text import short
 
@@ -301,7 +301,23 @@ class Run:
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)
 
+    def broken_off(self, error: Exception) -> Reply:
+        """End where something cannot be used. Where it is the store, as by a kill: the run has no end on
+        record, so that it can be resumed."""
+        if self.log is not None and isinstance(error, StoreError) and not isinstance(error, ServerError):
+            self.log.broken = str(error)
+        return self.end("failed", str(error))
+
     def end(self, status: RunStatus, text: str, unsent: str | None = None, output: Any = None) -> Reply:
+        plan, finished = None, self.log is None or not self.log.broken
+        if self.planning is not None and finished:
+            try:
+                plan = self.planning.written()
+            except (ToolError, StoreError) as error:
+                if status == "done":  # its steps are on record, and a resumed run writes them
+                    status, text, finished = "failed", str(error), False
+                else:
+                    self.tell("note", str(error))
         answered = status in ("done", "pending")
         reply = Reply(
             self.session,
@@ -316,9 +332,9 @@ class Run:
             error="" if answered else text,
             **self._spent(),
             output=output,
-            plan=None if self.planning is None else self.planning.written(),
+            plan=plan,
         )
-        if self.log is not None:
+        if self.log is not None and finished:
             try:
                 self.log.ended(reply, self.messages, after_tags="stop" if self._stops_otherwise() else "")
             except Exception as error:

@@ -47,6 +47,8 @@ class SingleCalls(Host):
         if not key:
             call = replace(call, key=f"{self.session}/{call.id}")
         result = await self.door.dispatch(call, self.context())
+        if result.audit.get("written") is False:  # it is broken off, and what it replaces still counts
+            return result
         if not key and result.status != "pending":
             for other in self.broker.superseded_calls(call):
                 said = {"status": "cancelled", "message": f"It was made again as call {call.id}."}

@@ -41,7 +41,7 @@ from quoth.tools.call.current import running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
-from quoth.tools.errors import Status, ToolError, ToolFailure, UnknownToolError, UsageError
+from quoth.tools.errors import Status, StoreError, ToolError, ToolFailure, UnknownToolError, UsageError
 from quoth.tools.history.call_log import StoreCallLog, key_in
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
@@ -190,6 +190,8 @@ class Team:
                 with self._watched(run):
                     reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
                 run.let_go()
+            if run.log is not None and run.log.broken:
+                raise StoreError(run.log.broken)
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
             raise ToolFailure("limited", message) from None

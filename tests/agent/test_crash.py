@@ -45,7 +45,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
-FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
+FULL = "the disk is full."
 
 
 Crashes = Callable[..., dict[str, Any]]

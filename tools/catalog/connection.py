@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from quoth.tools.errors import StoreError, UsageError, did_you_mean
+from quoth.tools.errors import ServerError, UsageError, did_you_mean
 from quoth.tools.text import excerpt
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
 @asynccontextmanager
 async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
     """A client of a server that was looked at (``check``), closed at the end. What goes wrong with the
-    server is a StoreError."""
+    server is a ServerError."""
     client = async_client(url)
     try:
         with told(url):
@@ -245,7 +245,7 @@ async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
 
 
 async def check(client: redis.asyncio.Redis) -> None:
-    """Raises StoreError for a server that will not do: too old, or a cluster."""
+    """Raises ServerError for a server that will not do: too old, or a cluster."""
     with _asking():
         _look_at(await client.info("server"))
     task = asyncio.current_task()
@@ -307,7 +307,7 @@ def clock_offset(client: redis.Redis) -> float:
 
 @contextmanager
 def told(url: RedisUrl) -> Iterator[None]:
-    """Turns what a server or the way to it does wrong into StoreError; a mistake of ours stays what it is."""
+    """Turns what a server or the way to it does wrong into ServerError; our own mistakes stay as they are."""
     from redis.exceptions import RedisError
 
     try:
@@ -316,9 +316,9 @@ def told(url: RedisUrl) -> Iterator[None]:
         raise trouble(error, url) from None
 
 
-def trouble(error: BaseException, url: RedisUrl) -> StoreError:
+def trouble(error: BaseException, url: RedisUrl) -> ServerError:
     """What is wrong, as an error whose ``why`` is the reason alone."""
-    return StoreError(f"The Redis at {url.shown} cannot be used", _why(error, url))
+    return ServerError(f"The Redis at {url.shown} cannot be used", _why(error, url))
 
 
 def sentence_of(error: BaseException, url: RedisUrl) -> str:

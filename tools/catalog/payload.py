@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from quoth.tools.catalog.signing import Key
-from quoth.tools.errors import StoreError
+from quoth.tools.errors import ServerError
 from quoth.tools.registry.entry import schema_hash
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import excerpt
@@ -23,7 +23,7 @@ SIGNATURE: Final = 32  # bytes, the last ones of a blob
 FIELDS: Final = ("tools", "permissions", "schema_hash", "key", "signature")
 
 
-class CatalogError(StoreError):
+class CatalogError(ServerError):
     """A catalogue cannot be made, or cannot be believed."""
 
 

@@ -19,7 +19,7 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
-from quoth.tools.errors import PERMISSION, Pending, ToolFailure
+from quoth.tools.errors import PERMISSION, Pending, ToolFailure, raise_if_broken
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ async def ask_question(door: Parts, state: CallState, question: Question) -> Out
         with _paused(state):
             said = await door.consent.answer(tool, call, question)
     except Exception as error:
+        raise_if_broken(error)
         said = deny(f"the question could not be asked ({brief(error)})")
     if isinstance(said, Answer):
         state.answers[question.text] = said.text
@@ -197,6 +198,7 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
             return await _make_instead(door, state, said)
         verdict = require_verdict(said) if said is not None else ask(reason)
     except Exception as error:
+        raise_if_broken(error)
         verdict = deny(f"consent could not be asked ({brief(error)})")
     else:
         state.refused = verdict.kind == "deny"

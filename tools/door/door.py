@@ -23,7 +23,7 @@ from quoth.tools.door.parts import Parts
 from quoth.tools.door.recording import acknowledged, record_abandoned, record_end
 from quoth.tools.door.stages import STAGES
 from quoth.tools.door.state import CallState, Outcome
-from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
+from quoth.tools.errors import ServerError, Status, StoreError, ToolNotFound, ToolRateLimited
 from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import ToolTable
@@ -72,6 +72,8 @@ class Door(Parts):
                     outcome = ended
                     break
         except Exception as error:  # a part of the host failed; the call has its result nevertheless
+            if isinstance(error, StoreError) and not isinstance(error, ServerError):
+                state.broken = state.broken or str(error)
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {brief(error)}.")
         finally:
             try:

@@ -14,7 +14,7 @@ from quoth.tools.call.call import ALLOW, NO_GATE, Call, FailedOpen, GateDecision
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Gate
 from quoth.tools.door.execution import brief, run_function
-from quoth.tools.errors import ToolError
+from quoth.tools.errors import ToolError, raise_if_broken
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import short
 
@@ -49,6 +49,7 @@ async def gate_verdict(
     except ToolError as error:
         failure = str(error).rstrip(".")
     except Exception as error:
+        raise_if_broken(error)
         failure = brief(error)
     if tool.gate_failure == "open" and not closed:
         return FailedOpen("allow", failure)

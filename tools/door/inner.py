@@ -17,7 +17,7 @@ from quoth.tools.call.keeping import NO_FILE
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.preview import preview_call
 from quoth.tools.door.state import CallState
-from quoth.tools.errors import ToolError
+from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 
@@ -54,6 +54,9 @@ class Inner:
         result = await self._dispatch(inner, around)
         self.effects.extend(result.side_effects)
         state.effects_of_calls += len(result.side_effects)
+        if result.audit.get("written") is False:
+            state.broken = result.message  # whatever the body makes of the error
+            raise StoreError(result.message)
         return result
 
     async def look(self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
@@ -117,7 +120,11 @@ class Inner:
             state.files.pop(write.path, None)
         elif write.root == self._given.workspace.root:
             state.files.setdefault(write.path, None if write.before is None else write.before.data)
-        return "" if versions is None else versions.keep(state.call, write)
+        try:
+            return "" if versions is None else versions.keep(state.call, write)
+        except StoreError as error:
+            state.broken = str(error)
+            raise
 
 
 def _shipped(name: str, tables: tuple[Any, ...]) -> CognitiveTool | None:

@@ -52,6 +52,8 @@ async def record_begin(door: Parts, state: CallState) -> None:
 
 async def acknowledged(door: Parts, state: CallState, result: ToolResult) -> ToolResult:
     """The result, once its record is on disk."""
+    if result.audit.get("written") is False:
+        return result
     if state.call.route == "program" and state.tool is not None and only_reads(state.tool):
         return result
     try:
@@ -70,6 +72,8 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
         with contextlib.suppress(Exception):  # then the approval stays used
             door.consent.waits(call)
     effects = tuple(state.context.side_effects)
+    if state.broken:  # no receipt, as after a kill: a later process finds it begun
+        return _unwritten(row, state, state.broken, effects)
     name = str(row["tool"])
     record, consent = "audit row", state.verdicts.get("consent")
     try:
@@ -120,6 +124,12 @@ def _unrecorded(
     if isinstance(error, StoreError):  # all that belongs to the call is written at once
         record, why = "receipt", error.why or why
     message = f"{said} {record} could not be written: {why.rstrip('.')}."
+    return _unwritten(row, state, message, effects)
+
+
+def _unwritten(
+    row: Mapping[str, Any], state: CallState, message: str, effects: tuple[str, ...]
+) -> ToolResult:
     told_of = {**row, "status": "error", "written": False}
     return ToolResult(state.call.id, str(row["tool"]), "error", None, message, effects, told_of, message)
 

@@ -39,6 +39,7 @@ from quoth.tools.errors import (
     ToolError,
     ToolFailure,
     UnknownToolError,
+    raise_if_broken,
 )
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.policy.predicates import paths_in
@@ -111,6 +112,7 @@ async def check_limits(door: Parts, state: CallState) -> Outcome | None:
             raise TypeError(f"{reserved!r} is no reservation")
         over, room_at = reserved.reason, reserved.room_at
     except Exception as error:
+        raise_if_broken(error)
         over, room_at = _uncounted(error), None
     at = "" if room_at is None else datetime.fromtimestamp(room_at, UTC).isoformat(timespec="seconds")
     return Outcome("limited", message=f"{state.call.tool} is limited: {over}.", room_at=at)
@@ -134,6 +136,7 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
         )
         verdict = require_verdict(said)
     except Exception as error:
+        raise_if_broken(error)
         verdict = deny(f"the policy failed ({brief(error)})")
     return weigh(state, "policy", verdict)
 
@@ -157,6 +160,7 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
     except ToolFailure as failure:
         return Outcome(failure.status, message=failure.message)
     except Exception as error:
+        raise_if_broken(error)
         return weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
     if isinstance(said, Verdict):
         return weigh(state, "guard", said)
@@ -197,10 +201,12 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
     try:
         door.audit.prepare()
     except Exception as error:
+        raise_if_broken(error)
         return Outcome("error", message=f"{tool.name} was not run: {brief(error)}.")
     try:
         state.reservation.commit()
     except Exception as error:
+        raise_if_broken(error)
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
     if tool.name == PROGRAMS and state.call.parent is None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
@@ -227,6 +233,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
     except ToolFailure as failure:
         return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:
+        raise_if_broken(error)
         return _failed(state, "error", str(error))
     except Exception as error:
         return _failed(state, "error", f"{tool.name} failed: {_told(door, state, error)}.")

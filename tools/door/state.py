@@ -68,6 +68,7 @@ class CallState:
     waits: bool = False  # its body has ended at a question of its own
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
+    broken: str = ""  # why the record of an inner call failed: then this call is broken off, too
     early: Begun | None = None  # its body, as long as nobody has taken it
     started: float = field(default_factory=time.monotonic)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))

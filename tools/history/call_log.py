@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quoth.tools.call.call import Call, Decided, EditedCall, ToolResult, verdict_text
+from quoth.tools.call.call import PROGRAMS, Call, Decided, EditedCall, ToolResult, verdict_text
 from quoth.tools.call.ports import Logged
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.event import written_form
@@ -49,8 +49,8 @@ class StoreCallLog:
         if not call.session:
             return False
         self._open[call.id] = _Open(tool, call, consent)
-        if HARMLESS.issuperset(tool.effects):
-            return False
+        if HARMLESS.issuperset(tool.effects) and (call.run or tool.name != PROGRAMS):
+            return False  # in a run, the reply that it was written in is on record
         self.place(call.id)
         return True
 

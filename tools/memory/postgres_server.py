@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.errors import ServerError, UsageError
 
 if TYPE_CHECKING:
     import psycopg
@@ -83,7 +83,7 @@ def shown_url(url: str) -> str:
 
 
 class Postgres:
-    """A PostgreSQL database. Raises UsageError for a URL that cannot be one, or without psycopg; StoreError,
+    """A PostgreSQL database. Raises UsageError for a URL that cannot be one, or without psycopg; ServerError,
     later, when the server cannot be used. ``steps`` are the migrations of its schema ``quoth``."""
 
     def __init__(self, url: str, steps: tuple[str, ...]) -> None:
@@ -137,7 +137,7 @@ class Postgres:
                         raise
                     self._drop()
                     if saving:
-                        raise StoreError(
+                        raise ServerError(
                             f"The connection to {self.shown} was lost while a change was saved",
                             "it may be there or not, so look before you make it again",
                         ) from None
@@ -187,7 +187,7 @@ class Postgres:
                 prepare_threshold=None,  # poolers do not keep prepared statements
             )
         except psycopg.Error as error:
-            raise StoreError(f"The memory at {self.shown} cannot be opened", self._refusal(error)) from None
+            raise ServerError(f"The memory at {self.shown} cannot be opened", self._refusal(error)) from None
         self._connection = connection
         try:
             self._prepare(connection)
@@ -205,7 +205,7 @@ class Postgres:
         elif (encoding := info.parameter_status("server_encoding")) != "UTF8":
             why = f"the database is encoded as {encoding}, and must be UTF8"
         if why:
-            raise StoreError(f"The memory at {self.shown} cannot be used", why)
+            raise ServerError(f"The memory at {self.shown} cannot be used", why)
         connection.execute(
             f"SET statement_timeout = '{STATEMENT_SECONDS}s'; SET lock_timeout = '{STATEMENT_SECONDS}s';"
             f"SET idle_in_transaction_session_timeout = '{STATEMENT_SECONDS}s';"
@@ -237,14 +237,14 @@ class Postgres:
             return 0
         (version,) = _row(connection, "SELECT coalesce(max(version), 0) FROM quoth.versions")
         if version > len(self._steps):
-            raise StoreError(
+            raise ServerError(
                 f"The memory at {self.shown} cannot be used", "it was made by a newer quoth; use that one"
             )
         return int(version)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Turns what a server says into StoreError; a mistake of ours stays what it is."""
+        """Turns what a server says into ServerError; a mistake of ours stays what it is."""
         import psycopg
 
         try:
@@ -256,7 +256,7 @@ class Postgres:
                 why = "others change the same all the time" if state in AGAIN else "the connection was lost"
             if why is None:
                 raise
-            raise StoreError(f"The memory at {self.shown} could not be used", why) from None
+            raise ServerError(f"The memory at {self.shown} could not be used", why) from None
 
     def _refusal(self, error: Exception) -> str:
         """Why the server does not let us in, without a secret."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
-from quoth.tools.errors import StoreError
+from quoth.tools.errors import ServerError, StoreError
 from quoth.tools.policy.limits import Counted, CountedLimits, Seen, count_of, length_of, whom
 from quoth.tools.policy.quotas import Cooldown, Rule
 from quoth.tools.registry.table import CognitiveTool
@@ -124,7 +124,7 @@ class RedisLimits(CountedLimits):
             if slot != "day":
                 break
         else:
-            raise StoreError(f"The Redis at {self._redis.url.shown} cannot be used", "its clock jumps")
+            raise ServerError(f"The Redis at {self._redis.url.shown} cannot be used", "its clock jumps")
         if slot == "held":
             return Counted(now, held=True)
         found = [

@@ -18,7 +18,7 @@ from typing import Any
 
 from quoth.tools.catalog.signing import Key
 from quoth.tools.consent.rows import KEPT_SECONDS, UNBELIEVED, Row, Rows, T
-from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.shared.server import NOW, SharedRedis, digest
 from quoth.tools.storage.database import Store
 
@@ -144,7 +144,7 @@ class RedisRequests:
             result = act(rows)
             if not rows.written or self._write(rows, session, user):
                 return result
-        raise StoreError(
+        raise ServerError(
             f"The requests at {self._redis.url.shown} could not be changed", "others were quicker"
         )
 
@@ -195,7 +195,7 @@ class RedisRequests:
         return bool(done)
 
     def _remember(self, rows: _SharedRows) -> None:
-        """Remember the turns of decided rows. Raises StoreError for one that this machine has seen."""
+        """Remember the turns of decided rows. Raises ServerError for one that this machine has seen."""
         decided = [row.id for row, _ in rows.written.values() if row.state != "pending"]
         if self._store is None or not decided:
             return
@@ -204,7 +204,7 @@ class RedisRequests:
             for id in decided:
                 if not run(_NEWER, (id, rows.turns.get(id, 0) + 1, rows.now)):
                     place = self._redis.url.shown
-                    raise StoreError(f"Request {id} at {place} was put back to an earlier state.")
+                    raise ServerError(f"Request {id} at {place} was put back to an earlier state.")
 
     def _believed(self, listed: Sequence[tuple[str, bytes]]) -> tuple[list[tuple[Row, int]], list[str]]:
         """The rows that are as somebody with the key wrote them last, with their turns; and the other ids."""

@@ -64,7 +64,7 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
 
 
 # What is no mistake of ours, and how it is told.
-FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly"
+FULL = "the disk is full"
 FAILED = "the disk has failed"
 ROOM = 65_536  # bytes; with less, SQLite cannot make its files, and calls that a failed disk
 TROUBLE: dict[type[apsw.Error], str] = {

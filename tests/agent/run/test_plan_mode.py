@@ -394,17 +394,34 @@ def test_a_plan_that_somebody_has_changed_is_left_alone(office: Office) -> None:
     assert (office.plan(), office.steps("s1-2")) == ("* PLAN mine\n", ['(mark :text "c")'])
 
 
-def test_a_plan_that_cannot_be_written_is_told_and_leads_nowhere(office: Office, tmp_path: Path) -> None:
+def test_a_plan_that_leads_out_of_the_workspace_is_not_written(office: Office, tmp_path: Path) -> None:
     outside = tmp_path.parent / f"{tmp_path.name}-outside"
     outside.mkdir()
     (office.folder / ".quoth").symlink_to(outside)
-    notes: list[str] = []
-    options = {"on_event": lambda event: notes.append(event.data) if event.kind == "note" else None}
-    assert office.run(MARK, "Done.", **options).plan is None
+    reply = office.run(MARK, "Done.")
+    assert (reply.status, reply.plan) == ("failed", None)
     assert not list(outside.iterdir())
-    assert [note.partition(" is outside")[0] for note in notes] == [
-        "The plan could not be written: .quoth/plans/s1.org"
+    said = "The plan could not be written: .quoth/plans/s1.org is outside"
+    assert reply.error.startswith(said)
+
+
+def test_a_plan_that_could_not_be_written_is_written_by_resume(tmp_path: Path) -> None:
+    (tmp_path / "replies.txt").write_text('(write-file :path "a.txt" :content "x")\n---\nDone.\n')
+    blocked = tmp_path / ".quoth"
+    blocked.write_text("")  # where a folder has to be
+    run = ["run", "Go.", "--model", "scripted:replies.txt", "--plan", "--session", "s1"]
+    said = quoth(*run, cwd=tmp_path)
+    assert said.code == 1
+    assert said.err.splitlines()[-2:] == [
+        "■ failed: The plan could not be written: Not a directory.",
+        "quoth: To go on with it: quoth resume s1",
     ]
+    assert quoth("resume", "s1", cwd=tmp_path).code == 1
+    blocked.unlink()
+    said = quoth("resume", "s1", cwd=tmp_path)
+    assert (said.code, said.out) == (0, "Done.\n")
+    assert ":path \"a.txt\"" in (tmp_path / ".quoth/plans/s1.org").read_text()
+    assert quoth("resume", "s1", cwd=tmp_path).code == 2
 
 
 def test_a_secret_is_not_written_into_the_plan_which_then_does_not_fly(tmp_path: Path) -> None:

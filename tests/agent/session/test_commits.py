@@ -17,7 +17,7 @@ from quoth.tools.storage.database import Store
 
 UNWRITTEN = "The call was done, but its receipt could not be written"
 UNSAID = "The transcript could not be written"
-FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
+FULL = "the disk is full."
 
 
 @pytest.fixture

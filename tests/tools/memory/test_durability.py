@@ -18,7 +18,7 @@ from memory import Make, Place, contents, done, said, sqlite_memory, writes_of
 
 from quoth.tools.storage.database import Store
 
-FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly"
+FULL = "the disk is full"
 
 
 @contextmanager
