@@ -448,10 +448,11 @@ def tell_what_waits(agent: AsyncAgent, options: Options, code: int = DONE) -> No
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file. Raises UsageError if it exists or cannot be written."""
+    """Write a new file, whole or not at all. Raises UsageError if it exists or cannot be written."""
+    from quoth.tools.storage.atomic import new_file
+
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        new_file(path, [text.encode()])
     except FileExistsError:
         raise UsageError(f"There is a file {path} already.") from None
     except OSError as error:

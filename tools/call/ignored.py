@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 from quoth.tools.call.on_disk import beginning_of
+from quoth.tools.storage.atomic import is_scratch
 from quoth.tools.text import count
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
@@ -184,7 +185,8 @@ def files_below(folder: Path, ignored: Ignored) -> Iterator[Path]:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+            shown = (entry for entry in found if not is_scratch(entry.name))
+            return sorted(shown, key=lambda entry: entry.name)
     except OSError:
         return []
 

@@ -10,12 +10,12 @@ import hmac
 import os
 import secrets
 import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.atomic import new_file
 from quoth.tools.storage.paths import state_dir
 
 KEY_BYTES = 32
@@ -87,19 +87,10 @@ def new_key(path: Path) -> Key:
     is there."""
     key = Key(secrets.token_bytes(KEY_BYTES))
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(key.secret.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(made, path)  # unlike a rename, it never takes the place of a key
+        new_file(path, [f"{key.secret.hex()}\n".encode()], 0o600)
     except FileExistsError:
         raise UsageError(f"There is a key at {path} already; it is not overwritten.") from None
     except OSError as error:
         raise UsageError(f"The key {path} cannot be written: {error.strerror}.") from None
-    finally:
-        with suppress(OSError):
-            made.unlink()
     return key

@@ -6,9 +6,13 @@ Must not know what the files hold.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-from collections.abc import Callable, Iterable
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def replace_file(
@@ -38,20 +42,83 @@ def replace_in(
     sure: Callable[[], bool],
 ) -> bool:
     """As replace_file, in an open folder. ``finish`` gets the new file's descriptor before it is synced."""
-    scratch = f".{os.urandom(8).hex()}.quoth"
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(scratch, flags, mode, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            finish(descriptor)
-            os.fsync(descriptor)
+    with _scratch(folder, mode) as (scratch, file):
+        _fill(file, pieces, finish)
         if not sure():
             return False
         os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        with contextlib.suppress(OSError):  # it is gone when it took the place
-            os.unlink(scratch, dir_fd=folder)
     os.fsync(folder)
     return True
+
+
+def new_file(path: Path, pieces: Iterable[bytes], mode: int = 0o666) -> None:
+    """Write a new file, whole or not at all, with ``mode`` less the umask. Raises FileExistsError where
+    something is at ``path``, and OSError."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with _scratch(folder, mode) as (scratch, file):
+            _fill(file, pieces, lambda descriptor: None)
+            try:
+                os.link(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except FileExistsError:
+                raise
+            except OSError:  # a disk on which a file has one name: the place is taken first
+                os.close(os.open(path.name, os.O_CREAT | os.O_EXCL, mode, dir_fd=folder))
+                os.replace(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _fill(file: BinaryIO, pieces: Iterable[bytes], finish: Callable[[int], object]) -> None:
+    file.writelines(pieces)
+    file.flush()
+    finish(file.fileno())
+    os.fsync(file.fileno())
+
+
+# * Scratch files
+
+_NAME = re.compile(r"\.[0-9a-f]{16}\.quoth")
+
+
+def is_scratch(name: str) -> bool:
+    """Whether a file of this name is one that is being written, or that a killed process has left."""
+    return name.endswith(".quoth") and _NAME.fullmatch(name) is not None
+
+
+@contextlib.contextmanager
+def _scratch(folder: int, mode: int) -> Iterator[tuple[str, BinaryIO]]:
+    """A scratch file in an open folder, and its name; removed at the end. It is locked as long as it is
+    written: one without a lock was left by a process that was killed, and is removed by the next writer."""
+    _remove_left(folder)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        scratch = f".{os.urandom(8).hex()}.quoth"
+        descriptor = os.open(scratch, flags, mode, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            with contextlib.suppress(OSError):  # where there are no locks, nobody removes it
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not os.fstat(descriptor).st_nlink:  # another writer was quicker than our lock
+                continue
+            try:
+                yield scratch, file
+                return
+            finally:
+                with contextlib.suppress(OSError):  # it is gone when it took the place
+                    os.unlink(scratch, dir_fd=folder)
+
+
+def _remove_left(folder: int) -> None:
+    """Remove the scratch files in a folder that nobody has locked."""
+    for name in filter(is_scratch, os.listdir(folder)):
+        with contextlib.suppress(OSError):  # another's, or just gone
+            if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                continue
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            left = os.open(name, flags, dir_fd=folder)
+            try:
+                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(left)

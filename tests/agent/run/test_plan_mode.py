@@ -420,7 +420,7 @@ def test_a_plan_that_could_not_be_written_is_written_by_resume(tmp_path: Path) -
     blocked.unlink()
     said = quoth("resume", "s1", cwd=tmp_path)
     assert (said.code, said.out) == (0, "Done.\n")
-    assert ":path \"a.txt\"" in (tmp_path / ".quoth/plans/s1.org").read_text()
+    assert ':path "a.txt"' in (tmp_path / ".quoth/plans/s1.org").read_text()
     assert quoth("resume", "s1", cwd=tmp_path).code == 2
 
 

@@ -15,7 +15,7 @@ from words import complaint, gateway, table_of, tool
 from quoth.tools.catalog.connection import redis_url
 from quoth.tools.catalog.remote_table import LiveCatalog, RemoteToolTable, merged
 from quoth.tools.catalog.signing import new_key
-from quoth.tools.errors import DuplicateToolError, StoreError, UsageError
+from quoth.tools.errors import DuplicateToolError, ServerError, UsageError
 from quoth.tools.registry.table import ToolTable
 
 
@@ -157,6 +157,6 @@ def test_without_a_catalogue_or_a_server_it_is_said_what_is_missing(redis: str, 
         " quoth worker --tools FILE --redis URL"
     )
     nowhere = f"unix://{tmp_path}/none"
-    assert complaint(StoreError, opened(nowhere)) == (
+    assert complaint(ServerError, opened(nowhere)) == (
         f"The Redis at {nowhere} cannot be used: no server answers there."
     )

@@ -201,7 +201,7 @@ def test_a_block_that_others_hold_for_too_long_is_told(
     other = PostgresMemory(memory_url, "a")
     with psycopg.connect(memory_url) as holder:
         holder.execute("SELECT * FROM quoth.blocks FOR UPDATE")
-        sentence = f"StoreError: The memory at {memory.server.shown} could not be used: "
+        sentence = f"ServerError: The memory at {memory.server.shown} could not be used: "
         assert said(other.append_to_block("x", "two")).startswith(sentence)
     assert done(other.append_to_block("x", "two")).text == "one\ntwo"
 
@@ -214,7 +214,7 @@ def test_a_database_that_may_only_be_read_is_told(memory: PostgresMemory) -> Non
         return None, False
 
     done(memory.in_thread(read_only))
-    sentence = f"StoreError: The memory at {memory.server.shown} could not be used: it may only be read."
+    sentence = f"ServerError: The memory at {memory.server.shown} could not be used: it may only be read."
     assert said(memory.append_to_block("x", "two")) == sentence
 
 

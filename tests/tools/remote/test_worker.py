@@ -18,7 +18,7 @@ from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
 from quoth.tools.catalog.signing import Key
-from quoth.tools.errors import StoreError, ToolError
+from quoth.tools.errors import ServerError, ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
@@ -624,7 +624,7 @@ async def test_a_body_that_could_not_begin_without_redis_begins_when_it_is_back(
     def shaky(records: CallRecords, delivery: Delivery, call: Call) -> None:
         begin(records, delivery, call)  # it is written, and the answer is lost
         if away and away.pop():
-            raise StoreError("The Redis cannot be used", "the connection was lost")
+            raise ServerError("The Redis cannot be used", "the connection was lost")
 
     monkeypatch.setattr(CallRecords, "begin", shaky)
     async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller) as worker:

@@ -14,7 +14,7 @@ from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, tool
 from quoth.tools.catalog.connection import redis_url
 from quoth.tools.catalog.signing import KEY_BYTES, Key
 from quoth.tools.consent.requests import Decision
-from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.requests import KIND, SIGNATURE, RedisRequests
@@ -292,7 +292,7 @@ def test_without_the_redis_a_call_that_is_asked_about_or_limited_is_refused(mach
         "limited",
         f"probe is limited: its calls cannot be counted. {UNUSABLE}",
     )
-    assert complaint(StoreError, lambda: limited.waiting) == UNUSABLE
-    assert complaint(StoreError, lambda: limited.broker.decide("abcde", Decision())) == UNUSABLE
+    assert complaint(ServerError, lambda: limited.waiting) == UNUSABLE
+    assert complaint(ServerError, lambda: limited.broker.decide("abcde", Decision())) == UNUSABLE
     assert not body.ran
     assert desk(store, tool("free", body), limits=RedisLimits(gone)).pass_through("(free)").ok

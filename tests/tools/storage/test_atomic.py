@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.atomic import is_scratch, new_file, replace_file
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -80,3 +84,117 @@ def test_who_is_no_longer_sure_when_all_is_on_disk_writes_nothing(tmp_path: Path
     assert not replace_file(tmp_path / "a.txt", [b"new"], sure=sure)
     assert [sorted(seen.values()) for seen in asked] == [[b"new", b"old"]]
     assert contents(tmp_path) == {"a.txt": b"old"}
+
+
+# * What a kill leaves
+
+
+def left_by_a_kill(folder: Path) -> str:
+    """The name of the scratch file of a process that was killed while it wrote a file in the folder."""
+    with writing(folder) as writer:
+        (name,) = (name for name in contents(folder) if name.endswith(".quoth"))
+        writer.kill()
+        writer.wait()
+    return name
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has written half of ``big.txt`` in the folder."""
+    program = (
+        "import sys, time; from pathlib import Path; from quoth.tools.storage.atomic import replace_file\n"
+        "def pieces():\n    yield b'half'\n    print('half', flush=True)\n    time.sleep(60)\n"
+        "replace_file(Path(sys.argv[1]), pieces())"
+    )
+    command = [sys.executable, "-c", program, str(folder / "big.txt")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_next_write_in_a_folder_removes_what_a_kill_left(tmp_path: Path) -> None:
+    name = left_by_a_kill(tmp_path)
+    assert is_scratch(name)
+    (tmp_path / "deeper").mkdir()
+    replace_file(tmp_path / "deeper/a.txt", [b"new"])
+    assert name in contents_of_files(tmp_path)
+    replace_file(tmp_path / "a.txt", [b"new"])
+    assert contents_of_files(tmp_path) == {"a.txt": b"new"}
+
+
+def contents_of_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_a_file_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
+    with writing(tmp_path):
+        replace_file(tmp_path / "a.txt", [b"new"])
+        assert sorted(map(is_scratch, contents(tmp_path))) == [False, True]
+
+
+def test_only_regular_files_of_ours_are_removed(tmp_path: Path) -> None:
+    names = [".quoth", ".0123.quoth", "0123456789abcdef.quoth", ".0123456789abcdef.quoth.txt"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"mine")
+    (tmp_path / ".0123456789abcdea.quoth").mkdir()
+    (tmp_path / ".0123456789abcdeb.quoth").symlink_to(tmp_path / ".quoth")
+    os.mkfifo(tmp_path / ".0123456789abcdec.quoth")
+    before = sorted(os.listdir(tmp_path))
+    replace_file(tmp_path / "a.txt", [b"new"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*before, "a.txt"])
+
+
+def test_one_that_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def flock(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        for path in tmp_path.iterdir():  # another writer, just before
+            path.unlink()
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert replace_file(tmp_path / "a.txt", [b"new"])
+    assert contents(tmp_path) == {"a.txt": b"new"}
+
+
+# * New files
+
+
+def test_a_new_file_takes_the_place_of_nothing(tmp_path: Path) -> None:
+    new_file(tmp_path / "a.txt", [b"one"], 0o640)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
+    with pytest.raises(FileExistsError):
+        new_file(tmp_path / "a.txt", [b"two"])
+    assert contents(tmp_path) == {"a.txt": b"one"}
+
+
+def test_a_new_file_that_cannot_be_written_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            new_file(tmp_path / "a.txt", [b"one"])
+    assert contents(tmp_path) == {}
+    new_file(tmp_path / "a.txt", [b"one"])
+
+
+def test_a_new_file_where_files_have_one_name_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*given: object, **more: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", link)
+    new_file(tmp_path / "a.txt", [b"one"])
+    with pytest.raises(FileExistsError):
+        new_file(tmp_path / "a.txt", [b"two"])
+    assert contents(tmp_path) == {"a.txt": b"one"}
