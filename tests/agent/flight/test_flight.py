@@ -936,6 +936,66 @@ def test_a_disk_that_is_full_meanwhile_is_told_in_a_sentence(
     assert field.puts == []
 
 
+def test_what_could_not_be_written_at_the_end_is_written_by_the_next_flight(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fill() -> int:
+        patch.setattr("quoth.tools.storage.atomic.os.fsync", full)
+        return 7
+
+    field.plan(step("a", block("(put 1)")), step("b", block("(fill)")))
+    tools = [*field.tools, tool("fill", fill)]
+    with monkeypatch.context() as patch:
+        report = field.fly(tools=tools, consent="yes")
+    assert (report.status, statuses(report)) == ("failed", {"a": "done", "b": "done"})
+    assert report.notes == (f"{field.path} cannot be written: No space left on device.",)
+    assert field.words["b"] != "DONE"
+    report = field.fly(tools=tools, consent="yes")
+    assert (report.status, report.notes, field.puts) == ("done", (), [1])
+    assert field.words == {"a": "DONE", "b": "DONE"}
+    assert ": 7" in field.text
+
+
+def test_a_fault_that_is_over_at_the_end_is_not_told(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, full = os.fsync, [True]
+
+    def fsync(descriptor: int) -> None:
+        if full and full.pop():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    def fill(messages: Messages) -> str:
+        monkeypatch.setattr("quoth.tools.storage.atomic.os.fsync", fsync)
+        return "Done."
+
+    field.plan(step("a", "Do it."))
+    report = field.fly(model=TalkingFunction(fill))
+    assert (report.status, report.notes, field.words) == ("done", (), {"a": "DONE"})
+
+
+def test_on_a_read_only_disk_no_step_begins_and_a_later_flight_flies(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ReadOnly:
+        f_flag = os.ST_RDONLY
+
+    def refuse(*given: object, **more: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    field.plan(step("a", block("(put 1)")))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda path: ReadOnly)
+        patch.setattr("quoth.agent.flight.plan_file.replace_file", refuse)
+        report = field.fly(consent="yes")
+    assert (report.status, field.puts) == ("failed", [])
+    assert report.notes == (f"{field.path} cannot be written: Read-only file system.", "a was not begun.")
+    assert field.fly(consent="yes").status == "done"
+    assert (field.puts, field.words) == ([1], {"a": "DONE"})
+
+
 @pytest.mark.parametrize(
     ("where", "what"),
     [("in a form", "The call was done, but its receipt"), ("in a model", "The transcript")],
