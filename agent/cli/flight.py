@@ -163,8 +163,11 @@ def _copied(plan: str) -> str:
     from quoth.agent.flight.plan_file import PlanFile
 
     file = PlanFile(plan)
-    copy = Path(tempfile.mkdtemp(prefix="quoth-")) / file.path.name
-    copy.write_bytes(file.data)
+    try:
+        copy = Path(tempfile.mkdtemp(prefix="quoth-")) / file.path.name
+        copy.write_bytes(file.data)
+    except OSError as error:
+        raise UsageError(f"{plan} cannot be copied: {error.strerror}.") from None
     complain(f"{plan} stays as it is; this flies a copy: {copy}")
     return str(copy)
 
