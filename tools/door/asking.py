@@ -235,6 +235,8 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="", edited=True)
     state.verdicts["consent"] = instead._replace(call=call.id)
     result = await state.dispatch(call, state.context)
+    if result.audit.get("written") is False:
+        state.broken = result.message
     state.context.side_effects.extend(result.side_effects)
     state.said += [result.follow_up] if result.follow_up else []
     if result.status == "pending":

@@ -1,4 +1,4 @@
-"""A store that fails for a moment breaks off what it could not record, as a kill does; resume continues it."""
+"""A store that fails for a moment breaks off what it could not record, as a kill does; resume goes on."""
 
 from __future__ import annotations
 
