@@ -5,8 +5,10 @@ Knows their options and output; the work is in agent/run and agent/repl.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Coroutine, Sequence
+import tempfile
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,19 +23,23 @@ from quoth.agent.cli.common import (
     text_of,
     with_agent,
 )
-from quoth.agent.cli.options import Commands, Options, StreamOptions, argument, limits_of, option
+from quoth.agent.cli.options import Commands, Options, StreamOptions, argument, limits_of, option, switch
 from quoth.agent.cli.taking_over import take_over
+from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.terminal.event_lines import EventLines
+    from quoth.agent.terminal.speech import Speech
     from quoth.tools.storage.database import Store
 
 
 @dataclass(init=False, repr=False, eq=False)
 class TaskOptions(StreamOptions):
     task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
+    no_stdin: bool = switch("--no-stdin", "do not show the model what a pipe or file on stdin gives")
     files: Sequence[str] = option(
         "--file", "PATH", "a text or an image to show the model; may be repeated", action="append", default=()
     )
@@ -47,11 +53,17 @@ def add(commands: Commands) -> None:
 
 def run(options: TaskOptions) -> int:
     task, listener = text_of(" ".join(options.task)), listener_for(options)
+    shown = options.no_stdin or list(options.task) == ["-"]
+    with contextlib.nullcontext() if shown else _piped() as stdin:
+        files = [*options.files, stdin] if stdin else options.files
+        return _run(options, task, files, listener)
 
+
+def _run(options: TaskOptions, task: str, files: Sequence[str], listener: Speech | EventLines) -> int:
     async def work(agent: AsyncAgent) -> int:
         listener.watch(agent)
         try:
-            reply = await agent.run(task, files=options.files)
+            reply = await agent.run(task, files=files)
             code = show_reply(reply, options.json, listener)
         finally:
             listener.stop()
@@ -61,6 +73,31 @@ def run(options: TaskOptions) -> int:
         return code
 
     return with_agent(options, work, on_event=listener)
+
+
+@contextlib.contextmanager
+def _piped() -> Iterator[str]:
+    """A file with what standard input gives, as data beside the task; an empty name where that is nothing."""
+    from quoth.agent.run.attachments import TEXT_BYTES
+    from quoth.agent.terminal.input import piped, use_terminal
+    from quoth.tools.call.images import MAX_BYTES, media_of
+
+    data = piped(MAX_BYTES, complain)
+    if not data:
+        yield ""
+        return
+    use_terminal()
+    told = f"{number_of(len(data), 'byte')} of stdin"
+    if not media_of(data) and len(data) > TEXT_BYTES:
+        data = data[:TEXT_BYTES].decode("utf-8", "ignore").encode()
+        told = f"the first {len(data):,} bytes of stdin, which is longer"
+    if b"\0" in data and not media_of(data):
+        raise UsageError("Standard input is not text in UTF-8, nor an image. --no-stdin leaves it unread.")
+    with tempfile.TemporaryDirectory(prefix="quoth-stdin-") as folder:
+        file = Path(folder) / "stdin"
+        file.write_bytes(data)
+        complain(f"The model is shown {told}.")
+        yield str(file)
 
 
 def repl(options: Options) -> int:

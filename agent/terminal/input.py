@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
+import stat
 import sys
 import termios
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -46,6 +49,47 @@ def read_file(path: str | Path) -> str:
         raise UsageError(f"{path} is not UTF-8 text.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+FIRST_SECONDS = 3.0  # for the first byte of a pipe: under cron and CI one may be open that nobody writes to
+NEXT_SECONDS = 60.0  # between two pieces of it
+
+
+def piped(most: int, wait: Callable[[str], None]) -> bytes:
+    """What a file or a pipe gives on standard input, at most ``most`` bytes and one; nothing where it is a
+    terminal, a device such as /dev/null, or closed. ``wait`` is told, in a sentence, of a pipe that was not
+    read, or not to its end. Raises UsageError."""
+    try:
+        descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
+        kind = os.fstat(descriptor).st_mode
+    except (OSError, ValueError):
+        return b""
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        return b""
+    data, seconds = b"", FIRST_SECONDS
+    try:
+        while len(data) <= most:
+            if not select.select([descriptor], [], [], seconds)[0]:
+                told = "was not read to its end: it paused" if data else "was not read: nothing came"
+                wait(f"Standard input {told} for {seconds:g} s. --no-stdin leaves it alone.")
+                break
+            if not (piece := os.read(descriptor, min(CHUNK, most + 1 - len(data)))):
+                break
+            data, seconds = data + piece, NEXT_SECONDS
+    except OSError as error:
+        raise UsageError(f"Standard input cannot be read: {error.strerror}.") from None
+    return data
+
+
+def use_terminal() -> None:
+    """Let a person answer at the terminal, where standard input was a file or a pipe that has been read."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return  # nobody is there: what is asked waits
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    sys.stdin = os.fdopen(0, closefd=False)
 
 
 def _within(data: bytes, name: str) -> bytes:
