@@ -6,10 +6,11 @@ It knows the door's parts as ports; it must not know the stages. While a person 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,20 +31,13 @@ MAX_PERMISSIONS = 20  # that one body may ask for
 MAX_QUESTIONS = 20
 
 
-class Ended(ToolFailure):
-    """The person's answer has ended the call: they refused it, or had another one made."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.status, outcome.message)
-        self.outcome = outcome
-
-
 class Permission:
     """The PermissionBroker of one call. Its body is suspended while a person is asked, and continues with the
     answer; where nobody has decided, it ends as pending."""
 
     def __init__(self, door: Parts, state: CallState) -> None:
         self._door, self._state = door, state
+        self._loop = asyncio.get_running_loop()
 
     @property
     def given(self) -> frozenset[str]:
@@ -57,18 +51,29 @@ class Permission:
     async def request(self, what: str, reason: str) -> None:
         if what not in self._state.permitted:
             needed = Pending(reason, permission=what)
-            self._require(await ask_permission(self._door, self._state, needed))
+            await self._ask(lambda: ask_permission(self._door, self._state, needed))
 
     async def ask(self, question: Question) -> str:
         if question.text not in self._state.answers:
-            self._require(await ask_question(self._door, self._state, question))
+            await self._ask(lambda: ask_question(self._door, self._state, question))
         return self._state.answers[question.text]
+
+    async def _ask(self, ask: Callable[[], Coroutine[Any, Any, Outcome | None]]) -> None:
+        """Ask on the event loop of the door: a body in a thread may have a loop of its own."""
+        state = self._state
+        if state.ended is None:
+            if asyncio.get_running_loop() is self._loop:
+                ended = await ask()
+            else:
+                ended = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._loop))
+            state.ended = state.ended or ended
+        self._require(state.ended)
 
     def _require(self, ended: Outcome | None) -> None:
         if ended is None:
             return
         if ended.status != "pending":
-            raise Ended(ended)
+            raise ToolFailure(ended.status, ended.message)
         self._state.waits = True
         raise Pending(ended.message)
 

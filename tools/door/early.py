@@ -89,6 +89,9 @@ class EarlyBody:
         try:
             return await self._task
         finally:
+            state.ended, state.waits = state.ended or mine.ended, state.waits or mine.waits
+            state.refused = state.refused or mine.refused
+            state.verdicts.update(mine.verdicts)
             state.said += mine.said
             state.context.side_effects.extend(mine.context.side_effects)
             state.context.written.extend(mine.context.written)
@@ -144,7 +147,8 @@ class EarlyBody:
             given, model=_Later(given.model, turn), team=_Later(given.team, turn)
         )
         assert context.dispatch is not None, "the door gives each call a way to make others"
-        return dataclasses.replace(context, services=services, dispatch=_later(context.dispatch, turn))
+        dispatch, permission = _later(context.dispatch, turn), _Later(context.permission, turn)
+        return dataclasses.replace(context, services=services, dispatch=dispatch, permission=permission)
 
 
 def _later(function: Callable[..., Awaitable[Any]], turn: Callable[[], Awaitable[None]]) -> Any:

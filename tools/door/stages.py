@@ -24,7 +24,7 @@ from quoth.tools.call.call import (
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
-from quoth.tools.door.asking import Ended, ask_consent, require_verdict, weigh
+from quoth.tools.door.asking import ask_consent, require_verdict, weigh
 from quoth.tools.door.binding import bindings
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.gate import gate_verdict
@@ -215,7 +215,13 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         if bound := getattr(door.consent, "bound", None):  # a host's own consent may know requests alone
             state.bound = dict(bound(state.call))
         await record_begin(door, state)
-        made = await _value(state)
+        try:
+            made = await _value(state)
+        except Exception:
+            if state.ended is None:
+                raise
+        if state.ended is not None:
+            return state.ended
         if door.after and state.files:
             from quoth.tools.door.after import after_writes  # here: few have such programs
 
@@ -228,8 +234,6 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         over = state.context.seconds_left() <= 0
         within = "in the time that was left to the run" if over else f"within {tool.timeout:g} s"
         return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
-    except Ended as ended_by_person:
-        return ended_by_person.outcome
     except ToolFailure as failure:
         return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -402,6 +404,36 @@ def test_a_permission_that_is_not_given_ends_the_body(person: Any, status: str, 
     result = gateway(tool(body=body), consent=person).pass_through("(probe)")
     assert (result.status, result.message) == (status, message)
     assert not done.ran
+
+
+def test_a_body_in_a_thread_waits_for_the_answer_too() -> None:
+    begun, person = Spy(), SayNo(ALLOW)
+
+    def body(ctx: ToolContext) -> str:
+        begun()
+        asyncio.run(ctx.permission.request("edit persona", "it is yours"))
+        return "edited"
+
+    loops: list[object] = []
+    request = person.request
+
+    async def asked(*words: Any) -> Any:
+        loops.append(threading.current_thread() is threading.main_thread())
+        return await request(*words)
+
+    person.request = asked  # type: ignore[method-assign]
+    assert gateway(tool(body=body), consent=person).pass_through("(probe)").value == "edited"
+    assert (begun.calls, loops) == (1, [True])  # the person is asked where the door is
+
+
+def test_a_body_that_hides_a_refusal_is_refused_all_the_same() -> None:
+    async def body(ctx: ToolContext) -> str:
+        with contextlib.suppress(Exception):
+            await ctx.permission.request("edit persona", "it is yours")
+        return "edited"
+
+    result = gateway(tool(body=body), consent=SayNo(deny("no"))).pass_through("(probe)")
+    assert (result.status, result.value) == ("denied", None)
 
 
 def test_a_permission_is_asked_once_while_the_body_waits() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from words import Gateway, Spy, form, gateway, tool
 
-from quoth.tools.call.call import Call, ToolResult, deny, new_call
+from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
@@ -156,6 +156,31 @@ async def test_a_body_that_was_begun_for_other_arguments_is_not_taken() -> None:
     _, early = begin(at, '(probe :text "x")')
     result = await taken(at, new_call(form('(probe :text "y")')), early)
     assert (result.value, early.running) == ("y", False)
+
+
+@pytest.mark.parametrize("answer", [ALLOW, deny("no")])
+async def test_its_question_to_a_person_waits_for_the_turn_of_the_call(answer: Verdict) -> None:
+    asked, reached = Spy(), asyncio.Event()
+
+    class Someone:
+        async def request(self, *_: Any) -> Verdict:
+            asked()
+            return answer
+
+    async def body(text: str, ctx: ToolContext) -> str:
+        reached.set()
+        await ctx.permission.request("more", "it is much")
+        return "done"
+
+    at = place(body)
+    at.door.consent = Someone()
+    call, early = begin(at)
+    await reached.wait()
+    await asyncio.sleep(0)
+    assert asked.calls == 0
+    result = await taken(at, call, early)
+    assert (asked.calls, result.status) == (1, "ok" if answer is ALLOW else "denied")
+    assert at.rows[-1]["consent"].startswith("allow" if answer is ALLOW else "deny")
 
 
 async def begun_for_ever() -> tuple[Gateway, Call, EarlyBody]:
