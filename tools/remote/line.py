@@ -19,7 +19,7 @@ from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client,
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import ToolError
 from quoth.tools.remote import names
-from quoth.tools.remote.wire import FROM_WORKER, Message, Nested, WireError, unpack
+from quoth.tools.remote.wire import FROM_WORKER, Asks, Message, Nested, WireError, unpack
 
 BLOCK = 2.0  # seconds that one command waits for replies
 BATCH = 100  # commands that go together
@@ -278,7 +278,7 @@ class Line:
         if waiting is None:
             return False
         waiting.news.put_nowait(message)
-        return isinstance(message, Nested)
+        return isinstance(message, Nested) or (isinstance(message, Asks) and message.number != 0)
 
     # Watching
 

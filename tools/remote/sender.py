@@ -250,9 +250,8 @@ class _Sending:
                 await self._send_again()
             elif news == "nobody":
                 if not await self._line.take_back(waiting, stop=False):
-                    nobody = (
-                        f"{name} was not run: no worker offers these tools now; start one with quoth worker."
-                    )
+                    run = "was begun, and how that ended is not known" if self._begun else "was not run"
+                    nobody = f"{name} {run}: no worker offers these tools now; start one with quoth worker."
                     raise _Over(ToolFailure("error", nobody))
             elif news == "late":
                 await self._give_up()
@@ -301,7 +300,7 @@ class _Sending:
             raise ToolFailure("timeout", said) from None
         begun = f"{name} was begun by a worker and did not end within {seconds}; the worker is told to stop."
         free = f"{name} was not run: no worker was free within {seconds}."
-        raise _Over(ToolFailure("timeout", begun if taken else free))
+        raise _Over(ToolFailure("timeout", begun if taken or self._begun else free))
 
     # Calls that the body makes
 

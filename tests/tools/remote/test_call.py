@@ -132,6 +132,28 @@ async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines)
     assert (await machines.call("(sell)")).status == "denied"
 
 
+async def test_a_person_may_take_longer_than_a_worker_asks_again(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.remote.away.ASKED_AGAIN_SECONDS", 0.1)
+    asked = machines.person.request
+
+    async def slowly(tool: Any, call: Any, reason: str) -> Any:
+        if reason == "the last ones are sold":
+            await asyncio.sleep(0.6)
+        return await asked(tool, call, reason)
+
+    monkeypatch.setattr(machines.person, "request", slowly)
+
+    async def sell(ctx: ToolContext) -> str:
+        await ctx.permission.request("sell", "the last ones are sold")
+        return "sold"
+
+    await machines.start_worker(tool("sell", sell, effects=["writes"]))
+    assert (await machines.call("(sell)")).value == "sold"
+    assert machines.person.asked.count("the last ones are sold") == 1
+
+
 async def test_an_approval_outlives_the_caller_that_asked(machines: Machines, store: Store) -> None:
     begun = []
 
