@@ -84,8 +84,8 @@ async def run_after(
     except (OSError, ValueError) as error:
         raise ToolError(f"it cannot be started: {getattr(error, 'strerror', None) or error}") from None
     finally:
+        command.finish()
         command.close()
-        command.removed()
     return code, output.text
 
 

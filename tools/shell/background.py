@@ -102,9 +102,10 @@ async def _watch(running: Running, command: Command, output: Output) -> int:
     finally:
         try:
             await running.put_away()
+            for sentence in await asyncio.to_thread(command.finish):
+                output.add(f"\nquoth: {sentence}\n".encode())
         finally:
             command.close()
-            command.removed()
 
 
 async def _end(program: _Program) -> None:

@@ -16,7 +16,9 @@ from typing import Literal
 
 from quoth.tools.shell import bubblewrap, landlock
 from quoth.tools.shell.cgroup import ControlGroup
-from quoth.tools.shell.view import Boundary, Command, environment, real, without_leads
+from quoth.tools.shell.guarded import Guarded
+from quoth.tools.shell.private_git import PrivateGit
+from quoth.tools.shell.view import Boundary, Command, environment
 
 Kind = Literal["bubblewrap", "landlock", ""]
 
@@ -35,19 +37,29 @@ def why_none() -> str:
 
 def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
     """How to start ``argv`` inside the boundary. Raises ToolError where its workspace cannot be bounded."""
-    remove_leads = without_leads(real(boundary.root))
-    if kind == "bubblewrap":
-        program = _bwrap()[0]
-        assert program is not None
-        command = _in_namespaces(program, argv, boundary)
-    elif kind == "landlock":
-        command = landlock.command(argv, boundary)
-    else:
-        raise ValueError(f"no boundary of kind {kind!r}")
-    return replace(command, removed=remove_leads)
+    guarded = Guarded(boundary, copies=kind == "bubblewrap")
+    try:
+        if kind == "bubblewrap":
+            program = _bwrap()[0]
+            assert program is not None
+            command = _in_namespaces(program, argv, guarded.boundary, guarded.git)
+        elif kind == "landlock":
+            command = landlock.command(argv, guarded.boundary)
+        else:
+            raise ValueError(f"no boundary of kind {kind!r}")
+    except BaseException:
+        guarded.close()
+        raise
+
+    def close() -> None:
+        guarded.close()
+        command.close()
+
+    env = {**command.env, **guarded.env()}
+    return replace(command, env=env, close=close, finish=guarded.finish, git_read_only=guarded.why)
 
 
-def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Command:
+def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: PrivateGit | None) -> Command:
     # bwrap sees to it late that its child dies with it: a child whose bwrap was killed before that finds,
     # just before the program starts, that nobody reads this pipe any more.
     reading, tie = os.pipe()
@@ -64,7 +76,7 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary) -> Com
             os.close(opened.pop())
 
     try:
-        words = bubblewrap.arguments(program, argv, boundary, opened, opened[0])
+        words = bubblewrap.arguments(program, argv, boundary, opened, opened[0], git)
     except BaseException:
         shut()
         raise

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from quoth.tools.errors import ToolError
 from quoth.tools.shell.limits import LIMITED, limit_words
+from quoth.tools.shell.plain_git import SYSTEM
+from quoth.tools.shell.private_git import PrivateGit
 from quoth.tools.shell.seccomp import filter_file
 from quoth.tools.shell.view import Access, Boundary, around, places, real
 
-# Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
-SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
 ISOLATED = (
     *("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -58,7 +58,12 @@ def candidates() -> Iterator[str]:
 
 
 def arguments(
-    program: str, argv: Sequence[str], boundary: Boundary, opened: list[int], tie: int
+    program: str,
+    argv: Sequence[str],
+    boundary: Boundary,
+    opened: list[int],
+    tie: int,
+    git: PrivateGit | None = None,
 ) -> list[str]:
     """The whole command: bwrap, what it mounts, and the program under its limits. The command needs the files
     that are put into ``opened``, and the ``tie``."""
@@ -70,6 +75,8 @@ def arguments(
         words += ["--add-seccomp-fd", str(opened[-1])]
     words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
     words += mounts(boundary, opened)
+    if git is not None:
+        words += _git_mounts(real(boundary.root) / ".git", git, opened)
     words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
     words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary, tied=True), *argv]
     return words
@@ -104,6 +111,14 @@ def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
     for place, access in known.items():  # last, since mounts within need a folder made for them
         if access == Access.HIDDEN and place.is_dir():
             words += ["--remount-ro", str(place)]
+    return words
+
+
+def _git_mounts(place: Path, git: PrivateGit, opened: list[int]) -> list[str]:
+    """The copy over the repository, and over that what is seen as it is."""
+    words = ["--bind", str(git.copy), str(place)]
+    for name, written in git.real.items():
+        words += ["--bind-fd" if written else "--ro-bind-fd", _held(place / name, opened), str(place / name)]
     return words
 
 

@@ -8,16 +8,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from quoth.tools.shell.limits import LIMITED, limit_words
 from quoth.tools.shell.seccomp import filter_program
-from quoth.tools.shell.view import GIT, Access, Boundary, Command, environment, places, real, running
+from quoth.tools.shell.view import Access, Boundary, Command, environment, places, real, running
 
 CHILD = str(Path(__file__).with_name("landlock_child.py"))
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 SCRATCH = "quoth-shell-"
+GIT = (".git/hooks", ".git/config")  # git outside runs what these name
 
 
 def library() -> str:
@@ -46,7 +48,8 @@ def _clear() -> None:
 
 def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
     """What sandlock is told. A folder is granted whole: of what is covered, its neighbours are granted."""
-    found = places(boundary)
+    hooks, config = (real(boundary.root) / name for name in GIT)
+    found = places(replace(boundary, protected=(*boundary.protected, hooks, config)))
     of: dict[Access, list[Path]] = {access: [] for access in Access}
     for place, access in found:
         of[access].append(place)
@@ -55,7 +58,7 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
         readable.append(real(Path("/etc/resolv.conf")))
     needed = {
         real(boundary.root) / ".git",
-        real(boundary.root) / GIT[1],
+        config,
         *map(real, running(real(boundary.root))),
     }  # cannot be read only
     hidden = [*(place for place in of[Access.PROTECTED] if place not in needed), *of[Access.HIDDEN]]

@@ -22,6 +22,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
+from quoth.tools.shell.guarded import unguarded
 from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
@@ -35,6 +36,7 @@ SHELL_WORDS = {
     **dict.fromkeys(("export", "source", ".", "alias", "set", "unset", "ulimit"), "a shell knows it, {}"),
 }
 OPERATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "<<", "2>", "2>&1", "&>"}
+READ_ONLY = "Read-only file system"
 # What the output of a failed program looks like where the boundary was in its way, and what is told then.
 NO_NETWORK = (
     "Could not resolve host|Temporary failure in name resolution|Name or service not known"
@@ -42,7 +44,7 @@ NO_NETWORK = (
 )
 TOLD_BY_OUTPUT = {
     NO_NETWORK: "It had no network; :network True asks for it.",
-    "Read-only file system|EROFS": "Only the workspace and /tmp can be written here.",
+    f"{READ_ONLY}|EROFS": "Only the workspace and /tmp can be written here.",
     "Please tell me who you are": (
         "The home folder is not seen here; its owner may show a file of it in config.hy:"
         ' (shell :readable ["~/.gitconfig"]).'
@@ -64,13 +66,16 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
         check(argv, folder, cwd)
     except ToolError as error:
         raise ToolFailure("invalid", str(error)) from None
-    if boundary_kind():
+    if kind := boundary_kind():
         root = ctx.workspace.root
         if any(home.is_relative_to(root) for home in homes()):
             try:
                 places(Boundary(root, folder))
             except ToolError as error:
                 raise ToolFailure("invalid", str(error)) from None
+        if why := unguarded(root, copies=kind == "bubblewrap"):
+            reason = f"{why}, so that git outside may run what the program says"
+            return Verdict("ask", reason, each_time=True)
         return ALLOW
     why = why_none().rstrip(".")
     reason = f"nothing confines programs here, so that it may do whatever you may ({why})"
@@ -205,12 +210,13 @@ async def run(
         lines.end()
         try:
             await program.put_away()
+            for sentence in await asyncio.to_thread(command.finish):
+                ctx.say(sentence)
         finally:
             command.close()
-            removed = command.removed()
-    if removed:
-        ctx.say(f"Removed, as git outside would obey it: {', '.join(removed)}.")
     result = {"exit": exit_code(code), "output": plain(output.text)}
+    if code and command.git_read_only and READ_ONLY in output.text:
+        ctx.say(command.git_read_only)
     for note in notes(argv, result, network):
         ctx.say(note)
     return result

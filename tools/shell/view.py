@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -52,7 +50,8 @@ class Command:
     pass_fds: tuple[int, ...] = ()
     let_go: Callable[[], object] = lambda: None  # before it is killed: what has not begun then never will
     close: Callable[[], object] = lambda: None
-    removed: Callable[[], list[str]] = list  # then, too: takes away what would mislead git, and names it
+    finish: Callable[[], list[str]] = list  # once it has ended, before close: what a person should know
+    git_read_only: str = ""  # why it cannot write git's folder, where that is so
     ends_all: bool = False  # whether all that the program starts ends with it, and with whoever started it
 
 
@@ -85,8 +84,6 @@ SECRETS = (
     *("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/sys/kernel/debug", "/sys/kernel/tracing"),
 )
 OURS = ".quoth"
-GIT = (".git/hooks", ".git/config")  # git outside runs what these name
-LEADS_GIT = ("commondir", "config.worktree", "config", "hooks")  # in .git, to such settings in another place
 # Programs of PATH below home look for the rest of themselves in these folders.
 TOOLCHAINS = (
     ".rustup",
@@ -155,9 +152,7 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
     found.update({place: Access.READ for place in needed if not place.is_relative_to(root)})
     put(Access.READ, *boundary.readable)
     put(Access.WRITE, boundary.root, *boundary.writable)
-    put(Access.PROTECTED, *(root / name for name in (OURS, *GIT)), *boundary.protected, *running(root))
-    if (root / ".git").is_file():  # it names the folder that git takes its settings from
-        put(Access.PROTECTED, root / ".git")
+    put(Access.PROTECTED, root / OURS, *boundary.protected, *running(root))
     own = [real(folder) for folder in (state_dir(), config_dir(), cache_dir())]
     put(Access.HIDDEN, *boundary.hidden, *own)
     found.update(dict.fromkeys(secrets(), Access.HIDDEN))
@@ -179,31 +174,6 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
 def around(place: Path, known: Mapping[Path, Access]) -> Access:
     """What the nearest of the known places around this one is; the system is read-only."""
     return next((known[outer] for outer in place.parents if outer in known), Access.READ)
-
-
-def without_leads(root: Path) -> Callable[[], list[str]]:
-    """What removes the files that lead git to other settings and were not there before: no mount can keep a
-    file from being made. Call it once the program has ended; it gives the names of what it has removed."""
-    git = root / ".git"
-    absent = [name for name in LEADS_GIT if not os.path.lexists(git / name)] if git.is_dir() else []
-
-    def remove() -> list[str]:
-        removed = []
-        with contextlib.suppress(OSError):
-            folder = os.open(git, os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                for name in absent:
-                    with contextlib.suppress(FileNotFoundError):
-                        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                            shutil.rmtree(name, dir_fd=folder)
-                        else:
-                            os.unlink(name, dir_fd=folder)
-                        removed.append(f".git/{name}")
-            finally:
-                os.close(folder)
-        return removed
-
-    return remove
 
 
 @functools.cache

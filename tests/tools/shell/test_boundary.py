@@ -132,22 +132,16 @@ def test_a_link_in_the_workspace_shows_nothing_of_home(
     assert "secret" not in says(kind, shop, f"cat .quoth/config .git/config {home}/config")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_left_that_leads_git_to_other_settings(kind: Kind, shop: Path) -> None:
+def test_a_git_folder_that_cannot_be_copied_is_read_only(shop: Path) -> None:
     git = shop / ".git"
     git.mkdir()
     (git / "config").write_text("[core]")
-    command = confined(["x"], Boundary(shop, shop), kind)  # one that still runs, as in the background
-    says(kind, shop, "cd .git; echo ../evil > commondir; mkdir -p hooks; touch HEAD hooks/pre-commit")
-    assert (git / "commondir").exists()  # else nothing was tried
-    assert command.removed() == [".git/commondir", ".git/hooks"]
-    assert sorted(os.listdir(git)) == ["HEAD", "config"]
-    command.close()
+    says("bubblewrap", shop, "cd .git; echo ../evil > commondir; mkdir -p hooks; touch HEAD hooks/pre-commit")
+    assert sorted(os.listdir(git)) == ["config"]
     shutil.rmtree(git)
     git.write_text("gitdir: /main/.git")  # as in a work tree of its own
-    if kind == "bubblewrap":
-        assert "gitdir: /main" in says(kind, shop, "echo gitdir: evil > .git; mv .git x; cat .git")
-        assert git.read_text() == "gitdir: /main/.git"
+    assert "gitdir: /main" in says("bubblewrap", shop, "echo gitdir: evil > .git; mv .git x; cat .git")
+    assert git.read_text() == "gitdir: /main/.git"
 
 
 def test_a_link_put_in_place_of_a_folder_is_not_followed(shop: Path, tmp_path: Path) -> None:

@@ -1,0 +1,322 @@
+"""What comes back from the private .git of a confined program, and what does not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from git_layouts import Place, repository
+from words import agent, quoth, started, wait_until
+
+from quoth.tools.lisp.printer import print_value
+from quoth.tools.storage.paths import state_dir
+
+COMMIT = "git -c user.name=ann -c user.email=ann@example.org commit -q"
+INCOMPLETE = "git refuses a name in the index, or the index is incomplete"
+NOT_KEPT = "Nothing that the program did with git was kept: "
+CHANGED = "HEAD, a branch or the index was changed outside meanwhile"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A repository with a branch master, whose person has a name."""
+    found = repository(tmp_path)
+    found.sh("git config user.name ann; git config user.email ann@example.org")
+    yield found
+    assert not list(state_dir().glob("git-*")), "a copy was left"
+
+
+def shell(*argv: str, more: str = "") -> str:
+    return f"(shell :argv {print_value(list(argv))}{more})"
+
+
+def runs(place: Place, script: str, meanwhile: Callable[[], object] = lambda: None) -> str:
+    """What is said of a program; something may happen outside while it waits for the file ``go``."""
+
+    def outside() -> None:
+        wait_until((place.shop / "ready").exists)
+        meanwhile()
+        (place.shop / "go").touch()
+
+    for name in ("ready", "go"):
+        (place.shop / name).unlink(missing_ok=True)
+    waits = threading.Thread(target=outside)
+    if "wait" in script:
+        waits.start()
+    script = script.replace("wait", "touch ready; while ! test -e go; do sleep 0.01; done")
+    with agent(place.shop, consent="yes") as made:
+        result = made.call(shell("sh", "-c", script))
+    if waits.is_alive():
+        waits.join()
+    assert result.ok, result.message
+    return f"{result.value['output']}{result.message}"
+
+
+def heads(place: Place) -> str:
+    return place.sh("git for-each-ref; git symbolic-ref HEAD; git ls-files -s; git reflog")
+
+
+def test_a_commit_comes_back_and_settings_do_not(place: Place) -> None:
+    said = runs(
+        place,
+        f"echo x > a.txt; git add a.txt; {COMMIT} -m second; echo ../x > .git/commondir; cd .git; ln -s / x",
+    )
+    assert said == "Only data comes back from .git; this was left out: .git/commondir, .git/x."
+    assert place.sh("git log --format=%s; git status --porcelain") == "second\nfirst\n"
+    assert not (place.shop / ".git/commondir").exists()
+
+
+def test_a_rebase_that_stops_leaves_everything_as_it_was(place: Place) -> None:
+    place.sh("git switch -qc topic; echo 1 > a.txt; git commit -qam one; git switch -q master")
+    place.sh("echo 2 > a.txt; git commit -qam two; git switch -q topic")
+    before = heads(place)
+    said = runs(place, "git rebase -q master 2>/dev/null; true")
+    assert (
+        f"{NOT_KEPT}a rebase, a sequence of picks or a bisect stopped half-way (.git/rebase-merge)." in said
+    )
+    assert heads(place) == before
+    assert "rebase" not in place.sh("git status")
+    place.sh("git checkout -q -- .; git rebase master")  # and so is one that stopped outside, for a program
+    before = heads(place)
+    assert runs(place, "git status --short; git checkout -q --theirs a.txt").startswith("UU a.txt")
+    assert NOT_KEPT in runs(place, "git add a.txt; git -c core.editor=true rebase --continue 2>&1")
+    assert heads(place) == before
+    assert "could not" not in place.sh("git rebase --abort")
+
+
+def test_a_merge_with_a_conflict_goes_on_outside(place: Place) -> None:
+    place.sh("git switch -qc topic; echo 1 > a.txt; git commit -qam one; git switch -q master")
+    place.sh("echo 2 > a.txt; git commit -qam two")
+    runs(place, "git merge topic")
+    assert place.sh("git status --porcelain; git merge --abort; git status --porcelain") == "UU a.txt\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "git branch other",
+        "git switch -qc other",
+        "echo y > y; git add y",
+        "git commit -q --allow-empty -m mine",
+        "git pack-refs --all",
+    ],
+)
+def test_nothing_comes_back_over_a_change_from_outside(place: Place, change: str) -> None:
+    seen: list[str] = []
+
+    def meanwhile() -> None:
+        place.sh(change)
+        seen.append(heads(place))
+
+    said = runs(place, f"echo x > a.txt; git add a.txt; wait; {COMMIT} -m second", meanwhile)
+    assert f"{NOT_KEPT}{CHANGED}" in said
+    assert heads(place) == seen[0]
+
+
+def test_what_an_editor_asks_meanwhile_is_no_change(place: Place) -> None:
+    (place.shop / "src/b.txt").touch()
+    said = runs(
+        place, f"echo x > a.txt; wait; git add a.txt; {COMMIT} -m second", lambda: place.sh("git status")
+    )
+    assert said == ""
+    assert place.sh("git log --format=%s") == "second\nfirst\n"
+
+
+def test_a_lock_of_git_outside_is_waited_for(place: Place) -> None:
+    lock = place.shop / ".git/index.lock"
+    free = threading.Timer(0.5, lock.unlink)
+
+    def meanwhile() -> None:
+        lock.touch()
+        free.start()
+
+    assert runs(place, f"echo x > a.txt; wait; git add a.txt; {COMMIT} -m two", meanwhile) == ""
+    said = runs(place, f"echo y > a.txt; wait; git add a.txt; {COMMIT} -m three", lock.touch)
+    assert said.startswith(f"{NOT_KEPT}git outside holds index.lock.")
+    lock.unlink()
+    assert place.sh("git log --format=%s; find .git -name '*.lock'") == "two\nfirst\n"
+
+
+def test_nothing_came_back_where_quoth_was_killed(place: Place) -> None:
+    before = heads(place)
+    script = (
+        f"echo x > a.txt; git add a.txt; {COMMIT} -m two; echo ../x > .git/commondir; touch ready; sleep 90"
+    )
+    rules = place.shop.parent / "rules.hy"
+    rules.write_text("(allow (shell :argv _))")
+    form = f'(shell :argv ["sh" "-c" "{script}"])'
+    with started("call", form, "--policy", str(rules), cwd=place.shop) as running:
+        wait_until((place.shop / "ready").exists)
+        running.process.send_signal(signal.SIGKILL)
+        running.process.wait()
+    assert heads(place) == before
+    assert place.sh("git status --porcelain") == " M a.txt\n?? ready\n"
+    assert list(state_dir().glob("git-*")), "there was no copy"
+    runs(place, "true")  # the next program removes that
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("rm .git/HEAD", "the program took HEAD or all references away"),
+        ("rm -rf .git/refs; ln -s /etc .git/refs", "the program took HEAD or all references away"),
+        ("echo 'ref: refs/../config' > .git/HEAD", "HEAD is not a reference"),
+        ("echo 'ref: config' > .git/refs/heads/master", "refs/heads/master is not a reference"),
+        ("echo $(git rev-parse HEAD) x > .git/refs/heads/master", "refs/heads/master is not a reference"),
+        ("GIT_CONFIG_COUNT=0 git update-index --split-index; rm .git/sharedindex.*", INCOMPLETE),
+        ("printf nothing > .git/index", INCOMPLETE),
+    ],
+)
+def test_what_git_would_not_take_takes_all_with_it(place: Place, script: str, why: str) -> None:
+    before = heads(place)
+    assert f"{NOT_KEPT}{why}." in runs(place, f"git tag t; {script}")
+    assert heads(place) == before
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "rm .git/refs/heads/master; ln -s {secret} .git/refs/heads/master",
+        "rm .git/COMMIT_EDITMSG; ln -s {secret} .git/COMMIT_EDITMSG",
+        "mkfifo .git/MERGE_MSG",
+        "cd .git/refs/heads; echo x > x.lock; mkdir ' y'; cp master ' y/z'",
+        "mkdir -p .git/logs/refs/heads/..y; echo x > .git/logs/refs/heads/..y/z",
+    ],
+)
+def test_what_is_no_data_is_left_out(place: Place, tmp_path: Path, script: str) -> None:
+    place.sh("git commit -q --allow-empty -m second")
+    (tmp_path / "secret").write_text("secret")
+    files = place.sh("find .git -type f | sort | grep -v objects; git branch | cat; cat .git/refs/heads/*")
+    runs(place, script.format(secret=tmp_path / "secret"))
+    assert place.sh(
+        "find .git -type f | sort | grep -v objects; git branch | cat; cat .git/refs/heads/*"
+    ) in (
+        files,
+        files.replace(".git/refs/heads/master\n", ""),
+    )
+    assert "secret" not in place.sh("cat .git/COMMIT_EDITMSG .git/refs/heads/*")
+
+
+READ_ONLY = {
+    # how the workspace is made beside the repository: what is said where git would write
+    "git worktree add -q ../tree": ("tree", "Git's folder lies outside of the workspace, and is read-only"),
+    "git -c protocol.file.allow=always submodule add -q ../library lib": (
+        "shop/lib",
+        "Git's folder lies outside of the workspace, and is read-only",
+    ),
+    "true": ("shop/src", "The repository is that of {base}/shop, a folder above the workspace, and"),
+    "mkdir .git/reftable": (
+        "shop",
+        "Git's folder is not copied, because it keeps its branches in a reftable",
+    ),
+    "mv .git/logs x; ln -s ../../x .git/logs": ("shop", "Git's folder is not copied, because logs is a link"),
+}
+
+
+@pytest.mark.parametrize(("made", "told"), READ_ONLY.items(), ids=list(READ_ONLY))
+def test_a_repository_that_is_read_only_is_read_and_said(
+    place: Place, monkeypatch: pytest.MonkeyPatch, made: str, told: tuple[str, str]
+) -> None:
+    base = place.shop.parent
+    monkeypatch.setenv("HOME", str(base))
+    place.sh(made)
+    if "logs" in made:
+        (base / "x").mkdir()
+    where, said = told
+    there = place._replace(shop=base / where)
+    found = runs(there, f"git log --format=%s; git status >&2; {COMMIT} --allow-empty -m x; exit 1")
+    assert found.startswith("first\n")
+    assert said.format(base=base) in found
+
+
+def test_a_file_that_names_the_git_of_another_shows_nothing_of_it(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place.sh("cp -r .git ../home/private; git worktree add -q ../tree; mkdir ../plain")
+    plain = place._replace(shop=tmp_path / "plain")
+    (plain.shop / ".git").write_text(f"gitdir: {tmp_path}/home/private\n")
+    assert "not a git repository" in runs(plain, "git log 2>&1; true")
+    (plain.shop / ".git").write_text(f"gitdir: {place.shop}/.git/worktrees/tree\n")
+    assert "first" in runs(place._replace(shop=tmp_path / "tree"), "git log")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "git init -q --object-format=sha256",
+        "git init -q; git config core.splitIndex true",
+        "git init -q; git config index.version 4",
+        "git init -q; git config feature.manyFiles true",
+    ],
+)
+def test_repositories_of_other_kinds_take_a_commit(place: Place, how: str) -> None:
+    place.sh(f"rm -rf .git; {how}; git add .; git commit -qm first")
+    said = runs(place, f"echo x > a.txt; git add a.txt; {COMMIT} -m second")
+    assert NOT_KEPT not in said
+    assert place.sh("git log --format=%s; git status --porcelain; git fsck") == "second\nfirst\n"
+
+
+def test_a_sparse_checkout_takes_a_commit(place: Place) -> None:
+    place.sh(
+        "mkdir other; echo x > other/x; git add .; git commit -qm two;"
+        " git sparse-checkout set --cone --sparse-index src"
+    )
+    assert runs(place, f"echo y > src/b.txt; git add src; {COMMIT} -m three") == ""
+    assert place.sh("git log --format=%s; git status --porcelain; git ls-files -t") == (
+        "three\ntwo\nfirst\nH a.txt\nS other/x\nH src/b.txt\n"
+    )
+
+
+def test_a_program_in_the_background_says_what_was_left_out(place: Place) -> None:
+    script = "git tag t; echo x > .git/commondir"
+    with agent(place.shop, consent="yes") as made:
+        id = made.call(shell("sh", "-c", script, more=" :background True")).value["id"]
+        said = made.call(f'(process :id "{id}" :operation "wait")').value
+    assert said == {
+        "exit": 0,
+        "output": "\nquoth: Only data comes back from .git; this was left out: .git/commondir.\n",
+    }
+    assert place.sh("git tag") == "t\n"
+
+
+def test_a_copy_that_cannot_be_made_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.tools.shell.private_git.MOST_FILES", 3)
+    said = runs(place, "git tag t; exit 1")
+    assert "it has more than 3 files beside its objects" in said
+
+
+def test_what_works_on_the_project_works_with_the_rules_that_quoth_prints(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is asked: no person is there."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    for name, text in {
+        "test_it.py": "def test_it(tmp_path):\n    assert tmp_path.exists()\n",
+        "package.json": '{"scripts": {"test": "echo from npm; git status --short"}}',
+        ".git/hooks/pre-commit": "#!/bin/sh\nexec ruff check -q .\n",
+    }.items():
+        (place.shop / name).write_text(text)
+    (place.shop / ".git/hooks/pre-commit").chmod(0o755)
+    rules = place.shop.parent / "rules.hy"
+    rules.write_text(quoth("policy", "example", cwd=place.shop).out)
+    calls = [
+        ["git", "add", "."],
+        ["git", "commit", "-m", "tested"],
+        ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        ["ruff", "check", "."],
+        ["git", "status", "--short"],
+        *([["npm", "test"]] if shutil.which("npm") else []),
+    ]
+    with agent(place.shop, policy=str(rules)) as made:
+        for argv in calls:
+            result = made.call(shell(*argv))
+            assert result.ok, result.message
+            assert result.value["exit"] == 0, result.value
+    assert place.sh("git log --format=%s; git status --porcelain") == "tested\nfirst\n"

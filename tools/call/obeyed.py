@@ -1,0 +1,143 @@
+"""Files that other programs obey: an editor, a shell, git run what these say. Which files these are, by the
+structure of their paths, and a bounded walk that finds them.
+
+It knows names and the file system; it must not know rules, tools or programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quoth.tools.text import excerpt
+
+# Names with a dot that are data, and those that every run of a test or a linter writes.
+DATA = frozenset((".gitignore", ".gitattributes", ".editorconfig", ".dockerignore", ".prettierrc"))
+CACHES = frozenset((".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage"))
+WITHOUT_DOT = re.compile(r"(?is)mise\.([^.]+\.)?toml|.*\.code-workspace")
+LAYOUT = ("HEAD", "objects", "refs")  # git obeys the config beside these
+MOST_NAMES = 200_000
+MOST_REPOSITORIES = 100
+SHOWN = 5
+
+Signature = tuple[int, ...]
+
+
+def obeyed_parts(parts: Sequence[str]) -> list[int]:
+    """The numbers of the parts of a path below the root that have other programs obey the file."""
+    last = len(parts) - 1
+    return [
+        number
+        for number, part in enumerate(parts)
+        if (part.startswith(".") and not (number == last and part in DATA))
+        or (number == last and WITHOUT_DOT.fullmatch(part))
+    ]
+
+
+def repository_made(root: Path, parts: Sequence[str]) -> str:
+    """The folder that is a repository of git once the file of this path is written; "" if none is."""
+    folder = str(root)
+    for number, part in enumerate(parts):
+        if all(name.lower() == part.lower() or os.path.lexists(f"{folder}/{name}") for name in LAYOUT):
+            return "/".join(parts[:number]) or "."
+        folder = f"{folder}/{part}"
+    return ""
+
+
+@dataclass
+class Found:
+    """What a walk has found below a root. ``links`` are the repositories whose ``.git`` is a link, ``obeyed``
+    the files that other programs obey. ``missed`` says what was not looked at, "" for nothing."""
+
+    root: Path
+    repositories: list[Path] = field(default_factory=list)
+    links: list[Path] = field(default_factory=list)
+    obeyed: dict[str, Signature] = field(default_factory=dict)
+    missed: str = ""
+
+    def shown(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def look(root: Path) -> Found:
+    """Walk the names below a real folder, those near the root first, without following links and without
+    looking into repositories' own folders."""
+    found = Found(root)
+    most = MOST_NAMES
+    waiting = deque([("", False)])
+    while waiting:
+        folder, of = waiting.popleft()
+        try:
+            with os.scandir(root / folder) as listing:
+                entries = list(listing)
+        except PermissionError:
+            if (root / folder).lstat().st_uid == os.getuid():  # a program may open it for itself
+                found.missed = f"{folder} cannot be read"
+            continue
+        except OSError:
+            continue
+        most -= len(entries)
+        if most < 0:
+            found.missed = f"the workspace has more than {MOST_NAMES} names"
+            return found
+        if {entry.name for entry in entries}.issuperset(LAYOUT):
+            found.repositories.append(root / folder)
+            continue
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            folder_inside = entry.is_dir(follow_symlinks=False)
+            if entry.name.lower() == ".git":
+                found.repositories.append(root / path)
+                if entry.is_symlink():
+                    found.links.append(root / path)
+                _sign(found, path, entry)
+                continue
+            obeyed = of or (entry.name not in CACHES and bool(obeyed_parts([entry.name])))
+            if folder_inside:
+                waiting.append((path, obeyed or entry.name in DATA))
+            elif obeyed:
+                _sign(found, path, entry)
+    if len(found.repositories) > MOST_REPOSITORIES:
+        found.missed = f"the workspace has more than {MOST_REPOSITORIES} repositories"
+    return found
+
+
+def _sign(found: Found, path: str, entry: os.DirEntry[str]) -> None:
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except OSError:
+        return
+    whole = () if stat.S_ISDIR(seen.st_mode) else (seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    found.obeyed[path] = (seen.st_mode, seen.st_ino, *whole)
+
+
+def news(before: Found, after: Found) -> str:
+    """The files that other programs obey that are new or changed, as a text for people; "" for none."""
+    made = [f"{after.shown(path)} (a git repository)" for path in after.repositories
+            if path not in before.repositories]  # fmt: skip
+    changed = {path for path, signature in after.obeyed.items() if before.obeyed.get(path) != signature}
+    known = {path.partition(" (")[0] for path in made}
+    paths = [path for path in sorted(changed) if path not in known]
+    names = list(dict.fromkeys([*made, *_grouped(paths)]))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(excerpt(name) for name in names[:SHOWN]) + more
+
+
+def _grouped(paths: Sequence[str]) -> Iterator[str]:
+    """Each path; of several in one folder that is obeyed as a whole, the folder."""
+    folders = [_folder_of(path) for path in paths]
+    for path, folder in zip(paths, folders, strict=True):
+        yield f"{folder}/" if folder and folders.count(folder) > 1 else path
+
+
+def _folder_of(path: str) -> str:
+    parts = path.split("/")
+    for number, part in enumerate(parts[:-1], 1):
+        if part.startswith(".") and part not in CACHES:
+            return "/".join(parts[:number])
+    return ""

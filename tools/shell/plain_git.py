@@ -1,0 +1,93 @@
+"""git for our own questions: in a repository of ours, without any settings that could have it run something.
+
+It knows git's files; it must not know boundaries or calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+# Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
+SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
+LIST = ("ls-files", "-s", "-z")
+
+
+class IndexReader:
+    """Reads indexes of a repository; ``folder`` is an empty one for its own files."""
+
+    def __init__(self, git: Path, folder: Path) -> None:
+        self._folder, own = folder, folder / "own"
+        for name in ("objects", "refs"):
+            (own / name).mkdir(parents=True)
+        (own / "HEAD").write_text("ref: refs/heads/none\n")
+        sha256 = _setting(git / "config", "extensions.objectformat") == "sha256"
+        version = "1\n[extensions]\n\tobjectformat = sha256\n" if sha256 else "0\n"
+        (own / "config").write_text(f"[core]\n\tbare = false\n\trepositoryformatversion = {version}")
+        self._env = {"GIT_DIR": str(own), "GIT_OBJECT_DIRECTORY": str(git / "objects")}
+
+    def is_plain(self, index: Path) -> bool:
+        """Whether git takes each entry of an index into an empty one. One that needs others, as a split
+        index does, is not plain."""
+        listed = self._ask(*LIST, index=index)
+        again = self._folder / "again"
+        if (
+            listed is None
+            or self._ask("update-index", "-z", "--index-info", index=again, stdin=listed) is None
+        ):
+            return False
+        return listed == (self._ask(*LIST, index=again) if again.exists() else b"")
+
+    def same(self, one: Path, other: Path) -> bool:
+        """Whether two indexes hold the same, but for what they know of the files on the disk."""
+        if not (one.exists() and other.exists()):
+            return one.exists() == other.exists()
+        said = self._ask(*LIST, "-v", index=one)
+        return said is not None and said == self._ask(*LIST, "-v", index=other)
+
+    def _ask(self, *words: str, index: Path, stdin: bytes = b"") -> bytes | None:
+        return _git(*words, cwd=self._folder, more={**self._env, "GIT_INDEX_FILE": str(index)}, stdin=stdin)
+
+
+def common_folders(root: Path) -> tuple[Path, ...]:
+    """The folders of git that a linked work tree or a submodule uses; none unless these name it, too: the
+    file ``.git`` may be anybody's."""
+    with contextlib.suppress(OSError, ValueError):
+        named = (root / ".git").read_text().removeprefix("gitdir:").strip()
+        folder = Path(os.path.realpath(root / named))
+        back = folder / "gitdir"
+        if back.is_file():
+            common = Path(os.path.realpath(folder / (folder / "commondir").read_text().strip()))
+            return (common, folder) if Path(back.read_text().strip()) == root / ".git" else ()
+        tree = _setting(folder / "config", "core.worktree")
+        return (folder,) if tree and Path(os.path.realpath(folder / tree)) == root else ()
+    return ()
+
+
+def _setting(file: Path, name: str) -> str:
+    words = ("config", "--file", str(file), "--no-includes", "--get", name)
+    return (_git(*words, cwd=Path("/")) or b"").decode("utf-8", "replace").strip()
+
+
+def _git(*words: str, cwd: Path, more: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes | None:
+    """What git says, None if it fails."""
+    usual = {"PATH": SYSTEM, "HOME": "/nonexistent", "LC_ALL": "C"}
+    closed = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    if (program := shutil.which("git", path=SYSTEM)) is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, *words],
+            cwd=cwd,
+            env={**usual, **closed, **(more or {})},
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,303 @@
+"""A private copy of the workspace's ``.git`` for one confined program, of which only data comes back.
+
+git outside runs what the settings of a repository name, and a program that uses git must write into ``.git``.
+So it writes into a copy, beside the real objects. After the program the index, HEAD, branches, tags and
+their logs are carried back, each by git's own lock and rename, all or none; the rest is left out. It knows
+files and git; it must not know boundaries or calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from quoth.tools.shell.plain_git import IndexReader
+from quoth.tools.storage.paths import state_dir
+from quoth.tools.text import excerpt
+
+PREFIX = "git-"
+DATA = re.compile(
+    r"index|HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_[A-Z]+|AUTO_MERGE|CHERRY_PICK_HEAD|REVERT_HEAD|SQUASH_MSG"
+    r"|COMMIT_EDITMSG|packed-refs|shallow"
+)
+COPIED = re.compile(r"refs|logs|info|rr-cache|sequencer|rebase-.*")  # of folders; the others are read-only
+SHARED = ("objects", "lfs")  # the real ones
+HALFWAY = re.compile(r"rebase-.*|sequencer|BISECT_.*")
+KEPT = {"HEAD", "packed-refs", "refs", "index"}  # what may not change outside meanwhile
+# A reference's name, as git check-ref-format has it, and what may be in its file.
+NAME = r"(?:(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)/)*" \
+       r"(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)"  # fmt: skip
+REFERENCE = re.compile(rf"(?:refs|logs)/{NAME}")
+VALUE = re.compile(rf"(?:ref:\s*refs/{NAME}|[0-9a-f]{{40}}(?:[0-9a-f]{{24}})?)\n?")
+MOST_FILES = 50_000
+MOST_BYTES = 512 << 20
+LOCK_SECONDS = 2.0  # an editor's git holds the index for a moment
+Signature = tuple[int, ...]
+
+
+class Unusable(Exception):
+    """Why a repository cannot be copied, or what is in the copy not be carried back: part of a sentence."""
+
+
+class PrivateGit:
+    """The copy for one program. Call ``carry`` once the program has ended, and ``drop`` in any case."""
+
+    def __init__(self, git: Path) -> None:
+        """Copy ``git``. Raises Unusable and OSError."""
+        _clear()
+        _require_usual(git)
+        state_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._git = git
+        self._put_some = False
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=state_dir()))
+        self.copy = self._folder / "git"
+        self.real: dict[str, bool] = {}  # what is seen as it is, and whether it can be written
+        try:
+            self.copy.mkdir()
+            self._before = self._copied()
+            self._index = self._folder / "index"
+            if (git / "index").exists():
+                shutil.copyfile(self.copy / "index", self._index)
+            self._written = _signatures(self.copy, self.real)
+        except BaseException:
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _copied(self) -> dict[str, Signature]:
+        """Copy what a program may write; the signatures of the originals."""
+        for entry in os.scandir(self._git):
+            if entry.is_dir(follow_symlinks=False):
+                (self.copy / entry.name).mkdir()
+                if not COPIED.fullmatch(entry.name):
+                    self.real[entry.name] = entry.name in SHARED
+            elif entry.name == "config":
+                (self.copy / "config").touch()
+                self.real["config"] = False
+        copied, total = {}, 0
+        for name, entry in _files(self._git, self.real):
+            if entry.is_symlink():
+                raise Unusable(f"{excerpt(name)} is a link")
+            if entry.is_file() and not name.endswith(".lock"):
+                copied[name] = _copy(entry.path, self.copy / name)
+                total += copied[name].st_size
+                if total > MOST_BYTES:
+                    raise Unusable(f"it has more than {MOST_BYTES >> 20} MB beside its objects")
+        return {name: _signature(seen) for name, seen in copied.items()}
+
+    # After the program
+
+    def carry(self) -> list[str]:
+        """Carry the data of the copy back; sentences about what was not."""
+        try:
+            now = _signatures(self.copy, self.real)
+            changed = {name for name in {**now, **self._written} if now.get(name) != self._written.get(name)}
+            ours = {name for name in changed if _is_data(name, now)}
+            reader = IndexReader(self._git, self._folder) if "index" in ours else None
+            if reader and reader.same(self.copy / "index", self._index):
+                ours.remove("index")
+            if ours:
+                self._require_data(ours, now)
+                if reader and "index" in now and not reader.is_plain(self.copy / "index"):
+                    raise Unusable("git refuses a name in the index, or the index is incomplete")
+                with self._locks({*ours, "HEAD", "index"}) as locks:
+                    self._require_unchanged(reader)
+                    self._put(ours, now, locks)
+        except (Unusable, OSError) as error:
+            why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
+            if self._put_some:
+                return [f"Only a part of what the program did with git was kept: {why}. Run git fsck."]
+            return [
+                f"Nothing that the program did with git was kept: {why}. HEAD, branches and the index are as"
+                " before it; the files of the workspace are as it left them."
+            ]
+        return _left_out({_whole(name) for name in changed - ours if not name.endswith(".lock")} - {"index"})
+
+    def _require_data(self, ours: set[str], now: Mapping[str, Signature]) -> None:
+        names = {name.partition("/")[0] for name in now} | set(os.listdir(self._git))  # noqa: PTH208
+        if halfway := min(filter(HALFWAY.fullmatch, names), default=""):
+            raise Unusable(
+                f"a rebase, a sequence of picks or a bisect stopped half-way (.git/{halfway}). Finish or"
+                ' abort it in the same call, as in ["sh" "-c" "git rebase main || git rebase --abort"],'
+                " or run it outside"
+            )
+        if "HEAD" not in now or not (self.copy / "refs").is_dir() or (self.copy / "refs").is_symlink():
+            raise Unusable("the program took HEAD or all references away")
+        for name in ours & now.keys():
+            if name == "HEAD" or name.startswith("refs/"):
+                text = (self.copy / name).read_bytes()[:4096].decode("utf-8", "surrogateescape")
+                if not VALUE.fullmatch(text):
+                    raise Unusable(f"{excerpt(name)} is not a reference")
+
+    def _require_unchanged(self, reader: IndexReader | None) -> None:
+        others = set(os.listdir(self._git)) - KEPT  # noqa: PTH208
+        now = {name: seen for name, seen in _signatures(self._git, others).items() if name[-5:] != ".lock"}
+        before = {name: seen for name, seen in self._before.items() if name.partition("/")[0] in KEPT}
+        if now.pop("index", None) != before.pop("index", None):
+            reader = reader or IndexReader(self._git, self._folder)
+            before["index"] = () if reader.same(self._git / "index", self._index) else (1,)
+            now["index"] = ()
+        if now != before:
+            raise Unusable("HEAD, a branch or the index was changed outside meanwhile")
+
+    @contextlib.contextmanager
+    def _locks(self, names: set[str]) -> Iterator[dict[str, Path]]:
+        """git's own locks of these files, each with the new content; removed at the end."""
+        locks: dict[str, Path] = {}
+        deadline = time.monotonic() + LOCK_SECONDS
+        try:
+            for name in sorted(names):
+                target = self._git / name
+                if any(parent.is_file() for parent in target.parents if parent.is_relative_to(self._git)):
+                    continue  # a branch a that makes room for a/b: its own lock serves
+                target.parent.mkdir(parents=True, exist_ok=True)
+                lock = target.with_name(f"{target.name}.lock")
+                _take(lock, deadline)
+                locks[name] = lock
+                source = self.copy / name
+                if source.is_file() and not source.is_symlink():
+                    shutil.copyfile(source, lock, follow_symlinks=False)
+                    with contextlib.suppress(FileNotFoundError):
+                        lock.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield locks
+        finally:
+            for lock in locks.values():
+                with contextlib.suppress(OSError):
+                    lock.unlink()
+
+    def _put(self, ours: set[str], now: Mapping[str, Signature], locks: Mapping[str, Path]) -> None:
+        """The packed references first, so that none is missing meanwhile, and HEAD last."""
+        self._put_some = True
+        order = sorted(ours, key=lambda name: (name == "HEAD", name == "index", name))
+        if "packed-refs" in ours & now.keys():
+            locks["packed-refs"].replace(self._git / "packed-refs")
+            order.remove("packed-refs")
+        for name in order:
+            if name not in now:  # first, since a branch may have the name of a folder now
+                (self._git / name).unlink(missing_ok=True)
+                if name in locks:
+                    locks[name].unlink(missing_ok=True)
+                _prune((self._git / name).parent, self._git)
+        for name in order:
+            if name in now:
+                target = self._git / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if name in locks:
+                    locks[name].replace(target)
+                else:
+                    shutil.copyfile(self.copy / name, target)
+
+
+def settings() -> dict[str, str]:
+    """The variables of a program that has a private git: nothing may depend on what is not carried back."""
+    wanted = {"gc.auto": "0", "core.splitIndex": "false"}
+    found = {"GIT_CONFIG_COUNT": str(len(wanted))}
+    for number, (name, value) in enumerate(wanted.items()):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def _require_usual(git: Path) -> None:
+    for name in ("HEAD", "objects", "refs"):
+        if not (git / name).exists():
+            raise Unusable(f"it has no {name}")
+    if (git / "reftable").exists():
+        raise Unusable("it keeps its branches in a reftable")
+    if (git / "commondir").exists():
+        raise Unusable("it is part of another repository")
+
+
+def _copy(source: str, target: Path) -> os.stat_result:
+    """Copy a regular file; what it was when it was read."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        seen = os.fstat(file.fileno())
+        with os.fdopen(
+            os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, seen.st_mode & 0o777), "wb"
+        ) as copy:
+            shutil.copyfileobj(file, copy)
+    return seen
+
+
+def _files(folder: Path, without: Collection[str] = ()) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """What is below a folder and not a folder itself, by its name from there."""
+    waiting, count = [(str(folder), "")], 0
+    while waiting:
+        place, prefix = waiting.pop()
+        with os.scandir(place) as entries:
+            for entry in entries:
+                name = f"{prefix}{entry.name}"
+                if name in without:
+                    continue
+                count += 1
+                if count > MOST_FILES:
+                    raise Unusable(f"it has more than {MOST_FILES} files beside its objects")
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, f"{name}/"))
+                else:
+                    yield name, entry
+
+
+def _signatures(folder: Path, without: Collection[str] = ()) -> dict[str, Signature]:
+    return {name: _signature(entry.stat(follow_symlinks=False)) for name, entry in _files(folder, without)}
+
+
+def _signature(seen: os.stat_result) -> Signature:
+    return (seen.st_mode, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def _is_data(name: str, now: Mapping[str, Signature]) -> bool:
+    """Whether a file comes back as it is by now; a link, a pipe or a giant does not."""
+    usual = name not in now or (stat.S_ISREG(now[name][0]) and now[name][2] <= MOST_BYTES)
+    return usual and bool(DATA.fullmatch(name) or REFERENCE.fullmatch(name))
+
+
+def _whole(name: str) -> str:
+    """A name as it is told: of what is half-way, its folder."""
+    first = name.partition("/")[0]
+    return first if HALFWAY.fullmatch(first) else name
+
+
+def _left_out(names: set[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(f".git/{excerpt(name)}" for name in sorted(names)[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return [f"Only data comes back from .git; this was left out: {shown}{more}."]
+
+
+def _take(lock: Path, deadline: float) -> None:
+    while True:
+        try:
+            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            return
+        except FileExistsError:
+            if time.monotonic() > deadline:
+                raise Unusable(f"git outside holds {lock.name}") from None
+            time.sleep(0.02)
+
+
+def _prune(folder: Path, git: Path) -> None:
+    """Remove empty folders, as git does, so that a branch may have the name."""
+    while len(folder.relative_to(git).parts) > 2:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
+
+
+def _clear() -> None:
+    """Remove the copies of processes that were killed."""
+    for folder in state_dir().glob(f"{PREFIX}*-*"):
+        if not Path("/proc", folder.name.removeprefix(PREFIX).partition("-")[0]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
