@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from quoth.tools.lisp.source import Place
+from quoth.tools.policy.obeyed_paths import names_all
 from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default, paths_of_call
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.registry.parameters import Param
@@ -110,7 +111,7 @@ class Rule:
             if said is False:
                 return False
             truth = truth and said
-        return truth
+        return truth if names_all(self._test, args, facts) else False
 
     def _bound(self, tool: CognitiveTool) -> Iterator[Param]:
         """The parameters that an allow does not name and covers with their defaults only: those that are

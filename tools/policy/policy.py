@@ -24,6 +24,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.model import KINDS, Key, Limit, Places, PolicyFile, Rule
+from quoth.tools.policy.obeyed_paths import obeyed_in
 from quoth.tools.policy.path_index import PathIndex
 from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
@@ -205,10 +206,13 @@ class RulesPolicy:
 
     def _without_rules(self, indexed: _Indexed, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
         """The verdict where no rule decides."""
-        if indexed.careful is None:
-            return indexed.default
-        said = indexed.careful(args, facts)
-        return indexed.default if self._tightens and said.kind == "allow" else said
+        said = indexed.default
+        if indexed.careful is not None:
+            careful = indexed.careful(args, facts)
+            said = said if self._tightens and careful.kind == "allow" else careful
+        if obeyed := next(obeyed_in(args, facts), None):
+            return replace(said, kind="ask", reason=f"{said.reason}, and {obeyed.why}")
+        return said
 
     def judge_unknown(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
