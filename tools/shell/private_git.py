@@ -83,12 +83,15 @@ class PrivateGit:
             elif entry.name == "config":
                 (self.copy / "config").touch()
                 self.real["config"] = False
-        copied, total = {}, 0
+        copied, total, folders = {}, 0, {""}
         for name, entry in _files(self._git, self.real):
             if entry.is_symlink():
                 raise Unusable(f"{excerpt(name)} is a link")
-            if entry.is_file() and not name.endswith(".lock"):
-                copied[name] = _copy(entry.path, self.copy / name)
+            if entry.is_file(follow_symlinks=False) and not name.endswith(".lock"):
+                if (folder := name.rpartition("/")[0]) not in folders:
+                    (self.copy / folder).mkdir(parents=True, exist_ok=True)
+                    folders.add(folder)
+                copied[name] = _copy(entry.path, f"{self.copy}/{name}")
                 total += copied[name].st_size
                 if total > MOST_BYTES:
                     raise Unusable(f"it has more than {MOST_BYTES >> 20} MB beside its objects")
@@ -216,15 +219,20 @@ def _require_usual(git: Path) -> None:
         raise Unusable("it is part of another repository")
 
 
-def _copy(source: str, target: Path) -> os.stat_result:
-    """Copy a regular file; what it was when it was read."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        seen = os.fstat(file.fileno())
-        with os.fdopen(
-            os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, seen.st_mode & 0o777), "wb"
-        ) as copy:
-            shutil.copyfileobj(file, copy)
+def _copy(source: str, target: str) -> os.stat_result:
+    """Copy a regular file; what it was when it was read. There may be thousands: no Path, no buffer."""
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        seen = os.fstat(reading)
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, seen.st_mode & 0o777)
+        try:
+            while data := os.read(reading, 1 << 20):
+                while data:
+                    data = data[os.write(writing, data) :]
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
     return seen
 
 

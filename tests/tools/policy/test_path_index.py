@@ -259,7 +259,7 @@ def test_a_call_looks_at_its_own_path_and_not_at_those_of_all_rules(
     bound, found = checked(made, CallForm("move", {"path": "src/a"}), workspace)
     looks.clear()
     assert rules.judge(made, new_call(bound), found, ToolContext(workspace)).kind == "ask"
-    assert len(looks) <= 4
+    assert len(looks) <= 5  # and a HEAD beside it and above, which would make a repository of the folder
     looks.clear()
     walk = Walk(rules, TOOLS["pack"], new_call(bound), {"path": [WorkspacePath(".")]}, workspace, made)
     assert [walk.may_read(path) for path in ("src/a", "here7/x", "no1")] == [True, False, False]

@@ -15,6 +15,7 @@ from git_layouts import Place, repository
 from words import agent, quoth, started, wait_until
 
 from quoth.tools.lisp.printer import print_value
+from quoth.tools.shell import boundary
 from quoth.tools.storage.paths import state_dir
 
 COMMIT = "git -c user.name=ann -c user.email=ann@example.org commit -q"
@@ -320,3 +321,42 @@ def test_what_works_on_the_project_works_with_the_rules_that_quoth_prints(
             assert result.ok, result.message
             assert result.value["exit"] == 0, result.value
     assert place.sh("git log --format=%s; git status --porcelain") == "tested\nfirst\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (
+            "true",
+            "Landlock cannot protect the repository .git, so that git outside may run what the program says",
+        ),
+        ("mkdir plain; git clone -q . lib; rm -rf .git", "Landlock cannot protect the repository lib/.git"),
+        ("rm -rf .git", ""),
+    ],
+)
+def test_landlock_asks_in_a_workspace_with_a_repository(
+    place: Place, monkeypatch: pytest.MonkeyPatch, made: str, why: str
+) -> None:
+    monkeypatch.setenv("QUOTH_BOUNDARY", "landlock")
+    for answer in (boundary._found, boundary._bwrap, boundary._landlock):
+        answer.cache_clear()
+    place.sh(made)
+    (rules := place.shop.parent / "rules.hy").write_text("(allow (shell :argv _))")
+    with agent(place.shop, policy=str(rules)) as asked:
+        result = asked.call(shell("true"))
+    assert (result.status, why in result.message) == ("pending" if why else "ok", True)
+    boundary._found.cache_clear()
+
+
+def test_a_workspace_that_is_a_bare_repository_asks(place: Place, tmp_path: Path) -> None:
+    place.sh("git clone -q --bare . ../mirror")
+    with agent(tmp_path / "mirror") as asked:
+        assert "itself a bare repository" in asked.call(shell("true")).message
+
+
+def test_what_others_obey_is_named(place: Place) -> None:
+    script = "mkdir -p a/.vscode docs/objects docs/refs; touch a/.vscode/tasks.json .envrc docs/HEAD b.py"
+    assert runs(place, script) == (
+        "Other programs obey what it wrote: docs (a git repository), .envrc, a/.vscode/tasks.json."
+        " Look at that before they do."
+    )
