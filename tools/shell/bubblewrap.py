@@ -74,9 +74,7 @@ def arguments(
         opened.append(high(filtered))
         words += ["--add-seccomp-fd", str(opened[-1])]
     words += [*_scratch("/dev/shm", boundary), "--remount-ro", "/dev"]  # noqa: S108
-    words += mounts(boundary, opened)
-    if git is not None:
-        words += _git_mounts(real(boundary.root) / ".git", git, opened)
+    words += mounts(boundary, opened, git)
     words += ["--remount-ro", "/proc"]  # there root could set the whole kernel, and write into bwrap itself
     words += ["--chdir", str(real(boundary.cwd)), "--", *LIMITED, *limit_words(boundary, tied=True), *argv]
     return words
@@ -92,10 +90,15 @@ def high(number: int) -> int:
         os.close(number)
 
 
-def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
+def mounts(boundary: Boundary, opened: list[int], git: PrivateGit | None = None) -> list[str]:
     """A later mount lies over an earlier one; the places come outer ones first."""
     words: list[str] = []
     known = dict(places(boundary))
+    own = real(boundary.root) / ".git"
+    within = [place for place in known if git and place.is_relative_to(own)]
+    hidden = [place for place in within if known[place] == Access.HIDDEN]
+    for place in within:  # the rest of it is a copy
+        del known[place]
     for place, access in list(known.items()):
         inside = Access.WRITE in (known.get(outer) for outer in place.parents)
         if around(place, known) == Access.WRITE:
@@ -104,6 +107,9 @@ def mounts(boundary: Boundary, opened: list[int]) -> list[str]:
                     words += ["--bind-fd", _held(folder, opened), str(folder)]
                     known[folder] = Access.WRITE
         words += _mount(place, access, boundary, opened if inside else None)
+    if git:
+        words += _git_mounts(own, git, opened)
+        words += [word for place in hidden for word in _mount(place, Access.HIDDEN, boundary, None)]
     if boundary.network:
         names = real(Path("/etc/resolv.conf"))
         if names.is_relative_to("/run") and names.exists():

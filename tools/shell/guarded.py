@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from quoth.tools.call.obeyed import Found, look, news
-from quoth.tools.shell.plain_git import common_folders
-from quoth.tools.shell.private_git import PrivateGit, Unusable, settings
+from quoth.tools.shell.plain_git import common_folders, settings
+from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
 from quoth.tools.shell.view import Boundary, homes, real
 
 READ_ONLY = ", and is read-only here: stage and commit outside."
@@ -35,7 +35,7 @@ class Guarded:
             try:
                 self.git = PrivateGit(own)
             except (Unusable, OSError) as error:
-                self.why = f"Git's folder is not copied, because {error}{READ_ONLY}"
+                self.why = f"Git's folder is not copied, because {reason(error)}{READ_ONLY}"
         kept = [place for place in self._found.repositories if place != own or self.git is None]
         if not copies:  # Landlock denies what it cannot make read-only
             kept = [place for place in kept if place != own]

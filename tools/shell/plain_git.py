@@ -1,4 +1,5 @@
-"""git for our own questions: in a repository of ours, without any settings that could have it run something.
+"""What git's files are, and git for our own questions: in a repository of ours, without any settings that
+could have it run something.
 
 It knows git's files; it must not know boundaries or calls.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +17,31 @@ from pathlib import Path
 # Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
 SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
 LIST = ("ls-files", "-s", "-z")
+# The files of .git that are data, and of those that show that something has stopped half-way.
+DATA = re.compile(
+    r"index|HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_[A-Z]+|AUTO_MERGE|CHERRY_PICK_HEAD|REVERT_HEAD|SQUASH_MSG"
+    r"|COMMIT_EDITMSG|packed-refs|shallow"
+)
+HALFWAY = re.compile(r"rebase-.*|sequencer|BISECT_.*")
+# A reference's name, as git check-ref-format has it, and what may be in its file.
+NAME = r"(?:(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)/)*" \
+       r"(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)"  # fmt: skip
+REFERENCE = re.compile(rf"(?:refs|logs)/{NAME}")
+VALUE = re.compile(rf"(?:ref:\s*refs/{NAME}|[0-9a-f]{{40}}(?:[0-9a-f]{{24}})?)\n?")
+
+
+def is_data(name: str) -> bool:
+    """Whether a name in .git is that of a file that git only reads."""
+    return bool(DATA.fullmatch(name) or REFERENCE.fullmatch(name))
+
+
+def settings() -> dict[str, str]:
+    """The variables of a program that has a private git: nothing may depend on what is not carried back."""
+    wanted = {"gc.auto": "0", "core.splitIndex": "false"}
+    found = {"GIT_CONFIG_COUNT": str(len(wanted))}
+    for number, (name, value) in enumerate(wanted.items()):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
 
 
 class IndexReader:

@@ -18,24 +18,14 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from quoth.tools.shell.plain_git import IndexReader
+from quoth.tools.shell.plain_git import HALFWAY, VALUE, IndexReader, is_data
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.text import excerpt
 
 PREFIX = "git-"
-DATA = re.compile(
-    r"index|HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_[A-Z]+|AUTO_MERGE|CHERRY_PICK_HEAD|REVERT_HEAD|SQUASH_MSG"
-    r"|COMMIT_EDITMSG|packed-refs|shallow"
-)
 COPIED = re.compile(r"refs|logs|info|rr-cache|sequencer|rebase-.*")  # of folders; the others are read-only
 SHARED = ("objects", "lfs")  # the real ones
-HALFWAY = re.compile(r"rebase-.*|sequencer|BISECT_.*")
 KEPT = {"HEAD", "packed-refs", "refs", "index"}  # what may not change outside meanwhile
-# A reference's name, as git check-ref-format has it, and what may be in its file.
-NAME = r"(?:(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)/)*" \
-       r"(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)"  # fmt: skip
-REFERENCE = re.compile(rf"(?:refs|logs)/{NAME}")
-VALUE = re.compile(rf"(?:ref:\s*refs/{NAME}|[0-9a-f]{{40}}(?:[0-9a-f]{{24}})?)\n?")
 MOST_FILES = 50_000
 MOST_BYTES = 512 << 20
 LOCK_SECONDS = 2.0  # an editor's git holds the index for a moment
@@ -104,7 +94,7 @@ class PrivateGit:
         try:
             now = _signatures(self.copy, self.real)
             changed = {name for name in {**now, **self._written} if now.get(name) != self._written.get(name)}
-            ours = {name for name in changed if _is_data(name, now)}
+            ours = {name for name in changed if _comes_back(name, now)}
             reader = IndexReader(self._git, self._folder) if "index" in ours else None
             if reader and reader.same(self.copy / "index", self._index):
                 ours.remove("index")
@@ -116,7 +106,7 @@ class PrivateGit:
                     self._require_unchanged(reader)
                     self._put(ours, now, locks)
         except (Unusable, OSError) as error:
-            why = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
+            why = reason(error)
             if self._put_some:
                 return [f"Only a part of what the program did with git was kept: {why}. Run git fsck."]
             return [
@@ -200,13 +190,10 @@ class PrivateGit:
                     shutil.copyfile(self.copy / name, target)
 
 
-def settings() -> dict[str, str]:
-    """The variables of a program that has a private git: nothing may depend on what is not carried back."""
-    wanted = {"gc.auto": "0", "core.splitIndex": "false"}
-    found = {"GIT_CONFIG_COUNT": str(len(wanted))}
-    for number, (name, value) in enumerate(wanted.items()):
-        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return found
+def reason(error: Unusable | OSError) -> str:
+    return (
+        (getattr(error, "strerror", None) or str(error)).lower() if isinstance(error, OSError) else str(error)
+    )
 
 
 def _require_usual(git: Path) -> None:
@@ -263,10 +250,10 @@ def _signature(seen: os.stat_result) -> Signature:
     return (seen.st_mode, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
-def _is_data(name: str, now: Mapping[str, Signature]) -> bool:
+def _comes_back(name: str, now: Mapping[str, Signature]) -> bool:
     """Whether a file comes back as it is by now; a link, a pipe or a giant does not."""
     usual = name not in now or (stat.S_ISREG(now[name][0]) and now[name][2] <= MOST_BYTES)
-    return usual and bool(DATA.fullmatch(name) or REFERENCE.fullmatch(name))
+    return usual and is_data(name)
 
 
 def _whole(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -360,3 +361,22 @@ def test_what_others_obey_is_named(place: Place) -> None:
         "Other programs obey what it wrote: docs (a git repository), .envrc, a/.vscode/tasks.json."
         " Look at that before they do."
     )
+
+
+def test_what_is_hidden_in_git_is_hidden_in_the_copy(place: Place) -> None:
+    (place.shop / ".git/info").mkdir(exist_ok=True)
+    (place.shop / ".git/info/secret").write_text("secret")
+    secret = place.shop / ".git/info/secret"
+    command = boundary.confined(
+        ["sh", "-c", "cat .git/info/secret .git/config; git tag t"],
+        boundary.Boundary(place.shop, place.shop, hidden=(secret,), protected=(secret.parent,)),
+        "bubblewrap",
+    )
+    done = subprocess.run(
+        command.argv, env=command.env, pass_fds=command.pass_fds, capture_output=True, text=True
+    )
+    assert command.finish() == []
+    command.close()
+    assert "secret" not in done.stdout
+    assert "ann@example.org" in done.stdout
+    assert place.sh("git tag") == "t\n"
