@@ -44,6 +44,10 @@ class Attack(NamedTuple):
     looks: str = "git status; git -C . diff --stat"
 
 
+# After each, too: what a prompt of a shell asks for.
+PROMPT = "bash -c '. /usr/lib/git-core/git-sh-prompt && GIT_PS1_SHOWDIRTYSTATE=1 __git_ps1'"
+
+
 ATTACKS = {
     "settings of a work tree": Attack(
         "git config extensions.worktreeConfig true; touch .git/config.worktree", "evil .git/config.worktree"
@@ -209,7 +213,7 @@ def got_through(attack: Attack, base: Path) -> bool:
     forger = place.shop / "forger.py"
     forger.write_text(Path(__file__).read_text())
     script = f"PWNED={place.pwned}; FORGER=forger.py; export PWNED; {TOOLS}\n{attack.does}"
-    asyncio.run(_attacked(place, script, lambda: place.sh(attack.looks)))
+    asyncio.run(_attacked(place, script, lambda: place.sh(f"{attack.looks}; {PROMPT}")))
     return place.pwned.exists()
 
 

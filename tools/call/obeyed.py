@@ -19,6 +19,7 @@ from quoth.tools.text import excerpt
 # Names with a dot that are data, and those that every run of a test or a linter writes.
 DATA = frozenset((".gitignore", ".gitattributes", ".editorconfig", ".dockerignore", ".prettierrc"))
 CACHES = frozenset((".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage"))
+PLAIN = DATA | CACHES
 WITHOUT_DOT = re.compile(r"(?is)mise\.([^.]+\.)?toml|.*\.code-workspace")
 LAYOUT = ("HEAD", "objects", "refs")  # git obeys the config beside these
 MOST_NAMES = 200_000
@@ -73,7 +74,7 @@ def look(root: Path) -> Found:
     while waiting:
         folder, of = waiting.popleft()
         try:
-            with os.scandir(root / folder) as listing:
+            with os.scandir(f"{root}/{folder}") as listing:
                 entries = list(listing)
         except PermissionError:
             if (root / folder).lstat().st_uid == os.getuid():  # a program may open it for itself
@@ -88,20 +89,18 @@ def look(root: Path) -> Found:
         if {entry.name for entry in entries}.issuperset(LAYOUT):
             found.repositories.append(root / folder)
             continue
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            folder_inside = entry.is_dir(follow_symlinks=False)
-            if entry.name.lower() == ".git":
-                found.repositories.append(root / path)
+        prefix = f"{folder}/" if folder else ""
+        for entry in entries:  # there may be thousands: most names are quickly known
+            name, inner = entry.name, entry.is_dir(follow_symlinks=False)
+            if name.lower() == ".git":
+                found.repositories.append(root / folder / name)
                 if entry.is_symlink():
-                    found.links.append(root / path)
-                _sign(found, path, entry)
-                continue
-            obeyed = of or (entry.name not in CACHES and bool(obeyed_parts([entry.name])))
-            if folder_inside:
-                waiting.append((path, obeyed or entry.name in DATA))
-            elif obeyed:
-                _sign(found, path, entry)
+                    found.links.append(root / folder / name)
+                _sign(found, prefix + name, entry)
+            elif inner:
+                waiting.append((prefix + name, of or (name[0] == "." and name not in CACHES)))
+            elif of or (name[0] == "." and name not in PLAIN) or WITHOUT_DOT.fullmatch(name):
+                _sign(found, prefix + name, entry)
     if len(found.repositories) > MOST_REPOSITORIES:
         found.missed = f"the workspace has more than {MOST_REPOSITORIES} repositories"
     return found

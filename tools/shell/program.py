@@ -45,6 +45,7 @@ NO_NETWORK = (
 TOLD_BY_OUTPUT = {
     NO_NETWORK: "It had no network; :network True asks for it.",
     f"{READ_ONLY}|EROFS": "Only the workspace and /tmp can be written here.",
+    "could not (write|lock) config file": "The settings of git are read-only here: change them outside.",
     "Please tell me who you are": (
         "The home folder is not seen here; its owner may show a file of it in config.hy:"
         ' (shell :readable ["~/.gitconfig"]).'

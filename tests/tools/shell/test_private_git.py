@@ -380,3 +380,9 @@ def test_what_is_hidden_in_git_is_hidden_in_the_copy(place: Place) -> None:
     assert "secret" not in done.stdout
     assert "ann@example.org" in done.stdout
     assert place.sh("git tag") == "t\n"
+
+
+def test_settings_are_changed_outside(place: Place) -> None:
+    said = runs(place, "git config user.name eve; exit 1")
+    assert said.endswith("The settings of git are read-only here: change them outside.")
+    assert place.sh("git config user.name") == "ann\n"
