@@ -33,6 +33,13 @@ def printable(text: str, kept: str = "", instead: str = "\ufffd") -> str:
     return "".join(char if char.isprintable() or char in kept else instead for char in text)
 
 
+def file_name(path: str) -> str:
+    r"""A path for a sentence: line feeds and other unprintable characters are escapes such as ``\n``."""
+    if path.isprintable():
+        return str(path)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in path)
+
+
 def escape(char: str) -> str:
     r"""A character as an escape that Lisp and Python read, such as ``\u202e``."""
     code = ord(char)

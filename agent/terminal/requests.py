@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
 from quoth.agent.terminal.person import require_person
-from quoth.tools.text import exact_time, one_line
+from quoth.tools.text import exact_time, file_name, one_line
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
         return "\n       ".join([f"{request.id}  {request.tool} asks a question:", *asked, where])
     summary = [one["summary"] for one in changes_data(proposal).get("changes", ())]
     trouble = [proposal.changes.trouble] if proposal and proposal.changes.trouble else []
-    touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
+    touches = f"; touches {', '.join(map(file_name, request.touches))}" if request.touches else ""
     lines = [
         f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
         *(_told(one, 7) for one in [*summary, *trouble]),
@@ -185,11 +185,12 @@ def page(
         from quoth.agent.terminal.words import rows as rows_of
 
         form, below = f"{request.tool} asks a question:", rows_of(request.question, _columns())
+    touched = ", ".join(map(file_name, request.touches))
     rows = {
         "runs": _command_line(request),
         "because": "" if request.question else request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
-        "touches": "" if request.question else ", ".join(request.touches) or "no file it names",
+        "touches": "" if request.question else touched or "no file it names",
         "asked by": f"{_origin(request)}, session {request.session}, route {request.route}",
         "asked at": when(request.asked),
         "in answer to": request.message,

@@ -186,14 +186,16 @@ def test_what_another_agent_has_read_says_nothing(home: Path) -> None:
     assert not workspace.write("notes.txt", b"y")
 
 
-def test_a_model_is_told_that_the_file_was_changed_meanwhile(home: Path) -> None:
+def test_what_is_changed_while_a_person_is_asked_is_asked_again(home: Path) -> None:
     class Editor(Yes):
         async def request(self, *_: Any) -> Any:
             (home / "notes.txt").write_text("the editor's\n")
             return ALLOW
 
     with agent(home, READ, WRITE, "I see.", consent=Editor()) as quoth:
-        assert quoth.run("Write my notes.").text == "I see."
+        reply = quoth.run("Write my notes.")
+    assert reply.status == "pending"
+    assert "The change differs from the one you were shown." in reply.text
     assert (home / "notes.txt").read_text() == "the editor's\n"
 
 

@@ -27,6 +27,7 @@ from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 from quoth.tools.storage.paths import shared_path
+from quoth.tools.text import file_name
 
 TURN_SECONDS = 25.0  # so long a writer waits for those before it
 TURNS = 64  # locks for all files together: their own files are never removed, so there must not be many
@@ -346,7 +347,7 @@ class Workspace:
         if isinstance(error, FileNotFoundError):
             siblings: list[str] = []
             with contextlib.suppress(OSError):
-                siblings = [self.shown(item) for item in real.parent.iterdir()]
+                siblings = [file_name(self.shown(item)) for item in real.parent.iterdir()]
             if real == self.root / self.root.name:  # models take the name of the folder for a path in it
                 return f'There is no file {path}; the folder itself is ".".'
             return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)

@@ -15,7 +15,7 @@ from typing import Any
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.registry.json_type import JsonType, in_short, json_type, words
-from quoth.tools.text import short
+from quoth.tools.text import file_name, short
 
 
 class WorkspacePath(str):
@@ -31,14 +31,18 @@ class WorkspacePath(str):
         made.written = text if written is None else written
         return made
 
+    def __format__(self, spec: str) -> str:
+        """The path in a sentence."""
+        return format(file_name(self), spec)
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         return handler(str)
 
 
 def written(path: str) -> str:
-    """The path as it was originally written."""
-    return path.written if isinstance(path, WorkspacePath) else path
+    """The path as it was originally written, for a sentence: a line feed in it is an escape."""
+    return file_name(path.written if isinstance(path, WorkspacePath) else path)
 
 
 PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}

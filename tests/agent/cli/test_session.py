@@ -236,6 +236,8 @@ def test_a_fork_goes_on_from_its_place_and_makes_no_call_twice(here: Path) -> No
     approve(here)
     assert done(here, "resume", new) == "It is done."
     assert (here / "count").read_text() == "3"
+    assert quoth("resume", "s1", cwd=here).code == 3  # the file is there by now, which was not shown
+    approve(here)
     assert done(here, "resume", "s1") == "It is done."  # and the other goes on by itself
     assert (here / "count").read_text() == "4"
     for session in ("s1", new):

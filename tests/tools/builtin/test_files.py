@@ -540,3 +540,14 @@ def test_the_helpers_complain_with_a_sentence() -> None:
     search = importlib.import_module("quoth.tools.builtin.search")
     assert complaint(ToolError, lambda: search.compiled("(")).startswith("( is no regular expression")
     assert form("(echo)").tool == "echo"
+
+
+@pytest.mark.parametrize("call", ["write-file :content 1", "read-file", "edit-file :old 1 :new 2"])
+def test_a_line_feed_in_a_name_is_shown_as_an_escape(call: str, home: Path) -> None:
+    (home / "a\nb.txt").write_bytes(b"\0")
+    name, _, rest = call.replace("1", '"x"').replace("2", '"y"').partition(" ")
+    for path in ("a\\nb.txt", "a\\nc.txt"):
+        result = shipped(home, consent=Yes()).pass_through(f'({name} :path "{path}" {rest})')
+        said = f"{result.value or ''}{result.message}"
+        assert "a\\n" in said
+        assert "\n" not in said

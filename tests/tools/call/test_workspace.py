@@ -83,7 +83,7 @@ def test_a_path_with_a_nul_is_refused(home: Path, path: str) -> None:
 
 
 def test_half_a_character_in_a_path_is_an_error_with_a_sentence(home: Path) -> None:
-    assert "\ud800 cannot be resolved: " in complaint(ToolError, lambda: Workspace(home).open_read("\ud800"))
+    assert "\\ud800 cannot be resolved: " in complaint(ToolError, lambda: Workspace(home).open_read("\ud800"))
 
 
 def test_a_link_that_goes_in_circles_is_an_error(home: Path) -> None:

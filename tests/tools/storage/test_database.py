@@ -191,7 +191,7 @@ def test_a_closed_store_makes_the_call_an_error_and_not_a_crash(tmp_path: Path) 
     store.close()
     result = gateway(tool(), audit=StoreAudit(lambda: store)).pass_through("(probe)")
     assert result.status == "error"
-    assert result.message.startswith("The audit row could not be written: ConnectionClosedError")
+    assert result.message.endswith("SQLite reports: The connection has been closed.")
 
 
 def test_the_rows_of_memory_are_a_copy() -> None:
