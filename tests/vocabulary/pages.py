@@ -71,7 +71,7 @@ class Names:
         (r"(?<=workspaces/shop-)[0-9a-f]{16}", "5d0c4b1a9e7f3826"),
         (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
         (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
-        (r"(?<=, in )\d+ (hours?|minutes?|seconds?)(?=\.)", "8 hours"),
+        (r"(?<=, in )\d+ (hours?|minutes?|seconds?|s)(?=\.)", "8 hours"),
     )
 
     def __init__(self) -> None:
