@@ -24,6 +24,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
 from quoth.tools.shell.guarded import unguarded
 from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
+from quoth.tools.shell.unread import MOST, shown, unread
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
 
@@ -76,6 +77,13 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
                 raise ToolFailure("invalid", str(error)) from None
         if why := unguarded(root, copies=kind == "bubblewrap"):
             reason = f"{why}, so that git outside may run what the program says"
+            return Verdict("ask", reason, each_time=True)
+        hidden = unread(root, ctx.may_read)
+        if hidden and (kind != "bubblewrap" or len(hidden) > MOST):
+            cannot = (
+                "Landlock hides no single file" if kind != "bubblewrap" else f"at most {MOST} can be hidden"
+            )
+            reason = f"the rules forbid reading {shown(root, hidden)}, and {cannot}"
             return Verdict("ask", reason, each_time=True)
         return ALLOW
     why = why_none().rstrip(".")
@@ -139,10 +147,17 @@ def _quoted(name: str) -> str:
 
 
 def command_for(
-    argv: Sequence[str], folder: Path, workspace: Workspace, *, network: bool, more: Mapping[str, Any]
+    argv: Sequence[str],
+    folder: Path,
+    workspace: Workspace,
+    *,
+    network: bool,
+    more: Mapping[str, Any],
+    unseen: Sequence[Path] = (),
 ) -> Command:
-    """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked."""
-    kept, hidden = workspace.loaded, workspace.protected
+    """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked.
+    ``unseen`` are the files that the rules keep from being read."""
+    kept, hidden = workspace.loaded, (*workspace.protected, *unseen[:MOST])
     boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
@@ -187,7 +202,8 @@ async def run(
     order in which it came. Raises ToolError and ToolFailure ``timeout``."""
     folder, name = ctx.workspace.resolve(cwd), argv[0]
     check(argv, folder, cwd)
-    command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary)
+    unseen = unread(ctx.workspace.root, ctx.may_read)
+    command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary, unseen=unseen)
     ctx.effect(f"ran:{name}")
     program = await start(command, name, folder, stdin)
     output, lines = Output(MAX_OUTPUT), Lines(ctx.shows)
@@ -220,6 +236,8 @@ async def run(
         ctx.say(command.git_read_only)
     for note in notes(argv, result, network):
         ctx.say(note)
+    if unseen and result["exit"]:
+        ctx.say(f"Programs do not see {shown(ctx.workspace.root, unseen)}: the rules forbid reading it.")
     return result
 
 
@@ -235,7 +253,8 @@ async def begin(
     folder, name = ctx.workspace.resolve(cwd), argv[0]
     check(argv, folder, cwd)
     programs.require_room()
-    command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary)
+    unseen = unread(ctx.workspace.root, ctx.may_read)
+    command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary, unseen=unseen)
     ctx.effect(f"ran:{name}")
     id = programs.take(name, await start(command, name, folder), command)
     ctx.say(f'(process :id "{id}") shows its output; it ends with this session.')

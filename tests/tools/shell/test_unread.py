@@ -1,0 +1,67 @@
+"""What the rules keep from being read, no program sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from words import files, quoth, scripted
+
+from quoth import Agent
+from quoth.tools.shell.unread import unread
+
+RULES = r"""
+(allow (shell :argv ["sh" "-c" _]))
+(allow (shell :argv ["sh" "-c" _] :background True))
+(deny (any-tool :path (matches "\\.env$")))
+(ask (read-file :path (under "drawer")))
+"""
+TREE = {".env": "KEY=1", "sub/.env": "KEY=2", "drawer/a": "till", "drawer/in/b": "till", "open.txt": "open"}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return files(tmp_path, {**TREE, "rules.hy": RULES})
+
+
+def test_only_what_the_rules_forbid_is_hidden_and_a_whole_folder_at_once(tmp_path: Path) -> None:
+    files(tmp_path, TREE)
+    (tmp_path / "link").symlink_to(".env")
+
+    def may_read(path: str) -> bool:
+        return not path.endswith(".env") and not path.startswith("drawer/")
+
+    found = sorted(place.relative_to(tmp_path).as_posix() for place in unread(tmp_path, may_read))
+    assert found == [".env", "drawer", "sub"]
+    assert unread(tmp_path, lambda path: True) == []
+    assert {place.name for place in unread(tmp_path, lambda path: False)} == {
+        ".env", "sub", "drawer", "open.txt", "link",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", [".env", "sub/.env", "drawer/a", "drawer/in/b", "sub/../.env", "/proc/self/cwd/.env"]
+)
+def test_no_program_reads_it(path: str, shop: Path) -> None:
+    said = quoth(
+        "call", f'(shell :argv ["sh" "-c" "cat {path}; cat open.txt"])', "--policy", "rules.hy", cwd=shop
+    )
+    assert said.code == 0, said.err
+    assert "KEY" not in said.out
+    assert "till" not in said.out
+    assert "open" in said.out
+
+
+def test_the_failure_says_which_files_it_did_not_see(shop: Path) -> None:
+    said = quoth("call", '(shell :argv ["sh" "-c" "cat .env"])', "--policy", "rules.hy", cwd=shop)
+    assert "the rules forbid reading it" in said.err
+    assert ".env" in said.err
+
+
+def test_a_program_in_the_background_does_not_see_it(shop: Path) -> None:
+    with Agent(workspace=shop, policy=shop / "rules.hy", user="ann", model=scripted()) as agent:
+        begun = agent.call('(shell :argv ["sh" "-c" "cat .env drawer/a open.txt"] :background True)')
+        said = agent.call(f'(process :id "{begun.value["id"]}" :operation "wait" :timeout 20)')
+    assert "open" in str(said.value)
+    assert "KEY" not in str(said.value)
+    assert "till" not in str(said.value)
