@@ -5,11 +5,11 @@ Knows plans and results as data; it must not know runs or models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from quoth.agent.flight.log import StepStatus
 from quoth.agent.flight.results import StepAttempt, result_of
-from quoth.agent.plan.model import Part, Plan
+from quoth.agent.plan.model import RESULT, Part, Plan
 from quoth.agent.terminal.text import Aside, shortened, show_value
 
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
@@ -23,12 +23,14 @@ def briefing(
     plan: Plan,
     step: Part,
     found: Callable[[Part], StepAttempt | None],
-    history: Sequence[StepStatus],
+    failed: StepStatus | None,
+    answer: str | None,
     room: int,
     aside: Aside,
 ) -> str:
     """Return what the model reads besides its task. ``found`` returns the attempt that gave a step its
-    result, ``history`` is the log of this step, and ``room`` the limit for one result, in characters."""
+    result, ``failed`` is the try of this step that failed last, ``answer`` its answer if it gave one, and
+    ``room`` the limit for one result, in characters."""
     parts = [f"This is one step of the plan {plan.title or plan.source.name}."]
     if step.phase:
         parts.append(f"Its phase: {step.phase}.")
@@ -42,7 +44,19 @@ def briefing(
             results.append(f"{one.id}: {text}")
     if results:
         parts.append("What earlier steps came to:\n" + "\n".join(results))
-    over = [one for one in history if one.over]
-    if over and over[-1].status == "failed" and over[-1].digest == plan.digest(step):
-        parts.append(f"It was tried before, and that failed: {over[-1].text}")
+    if failed is not None:
+        parts.append(_why_again(step, failed.text, shortened(answer or "", room // 2, aside)))
     return "\n\n".join(parts)
+
+
+def _why_again(step: Part, why: str, answer: str) -> str:
+    """Return what a model must know of the failed try to do better: the reason, its answer, the
+    expectation."""
+    parts = [f"It was tried before, and that failed: {why}"]
+    if answer:
+        parts.append(f"The answer of that try was:\n{answer}")
+    if answer and step.says_result:
+        parts.append(f"Do the step again. Your answer is {RESULT}, and this must become true: {step.expect}")
+    elif answer:
+        parts.append(f"Do the step again, so that this becomes true: {step.expect}")
+    return "\n".join(parts)

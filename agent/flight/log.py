@@ -74,6 +74,11 @@ class FlightLog:
         found = self.history.get(step)
         return found[-1] if found else None
 
+    def failed_last(self, step: str, digest: str) -> StepStatus | None:
+        """Return the last ended try of a step, if it failed and the step has the same digest now."""
+        over = [one for one in self.history.get(step, ()) if one.over]
+        return over[-1] if over and (over[-1].status, over[-1].digest) == ("failed", digest) else None
+
     def add(self, one: StepStatus, *, synced: bool = True) -> None:
         """Append the status of a step. Unless it is ``synced``, it is on disk with what is written next."""
         data: dict[str, Any] = {"id": one.id, "status": one.status, "digest": one.digest}

@@ -361,9 +361,12 @@ class _Attempt:
 
     def _said(self) -> dict[str, Any]:
         """Return the task, the briefing and the user, for the model of this attempt."""
-        history = self.context.log.history.get(self.step.id, ())
-        room, found = self.agent.limits.result_chars, self.context.found
-        told = briefing(self.plan, self.step, found, history, room, self._aside)
+        log, room = self.context.log, self.agent.limits.result_chars
+        failed, answer = log.failed_last(self.step.id, self.plan.digest(self.step)), None
+        if failed is not None:
+            name = log.run_of(self.step.id, failed.attempt)
+            answer = StepAttempt(name, log.past(self.step.id, failed.attempt)).said
+        told = briefing(self.plan, self.step, self.context.found, failed, answer, room, self._aside)
         return {"text": task_of(self.step), "data": told, "user": self.session.user}
 
     @property
