@@ -86,6 +86,7 @@ def properties(step: Part) -> dict[str, str]:
         "BUDGET": " ".join(f"{name}={value}" for name, value in budget if value is not None),
         "RETRY": str(step.retry or ""),
         "ON-FAIL": "" if step.on_fail == "stop" else step.on_fail,
+        "MAY-FAIL": "t" if step.may_fail else "",
         "AFTER": None if step.after is None else " ".join(step.after) or "nil",
         "EXPECT": step.expect,
     }

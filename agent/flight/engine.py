@@ -25,7 +25,7 @@ from quoth.agent.flight.plan_file import FileEdit, PlanFile
 from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted
 from quoth.agent.flight.results import StepAttempt, result_of, results_of
 from quoth.agent.flight.selection import chosen_steps
-from quoth.agent.flight.status import FlightState, lets_pass
+from quoth.agent.flight.status import FlightState
 from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import Part, Plan
@@ -119,7 +119,7 @@ class _Flight:
     def _finished(self, log: FlightLog) -> bool:
         """Whether a flight has nothing left to do for the plan as it is now."""
         found = FlightState(self.plan, log)
-        return log.status == "done" and all(map(found.passed, (*self.plan.steps, *found.groups)))
+        return log.status == "done" and all(map(found.settled, (*self.plan.steps, *found.groups)))
 
     def _begin_again(self, log: FlightLog) -> None:
         """Mark ended parts as ``fresh``, to fly them again: those that failed in a flight that has ended
@@ -131,8 +131,7 @@ class _Flight:
                 continue
             flown = self._ends(part, found) if part.inside else part.id in self.chosen
             ended = log.status in ("failed", "done") and one.seq < log.ended
-            let_pass = one.status == "done" or (log.status == "done" and lets_pass(part, one.status))
-            failed = flown and ended and not let_pass
+            failed = flown and ended and not found.settled(part)
             named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
             if failed or named or one.digest != self.plan.digest(part):
                 self.fresh.add(part.id)
@@ -356,7 +355,7 @@ class _Flight:
 
     def _ended(self) -> FlightStatus:
         parts = self._flown()
-        if all(map(self.state.passed, parts)):
+        if all(map(self.state.settled, parts)):
             return "done"
         if self.context.interrupted:
             return "interrupted"

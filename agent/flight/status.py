@@ -6,7 +6,7 @@ current while the step is unchanged and no step that it depends on was flown aft
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from functools import cached_property
 
 from quoth.agent.flight.log import FlightLog, StepStatus
@@ -60,7 +60,23 @@ class FlightState:
 
     def passed(self, part: Part) -> bool:
         """Whether parts that wait for this one may begin."""
-        return lets_pass(part, self.status(part))
+        status = self.status(part)
+        return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")
+
+    def settled(self, part: Part) -> bool:
+        """Whether a part does not stop its flight from ending as done: it is done, or it was allowed to
+        fail, or it was skipped for such parts alone."""
+        status = self.status(part)
+        if status == "skipped":
+            return all(map(self.settled, self._lost_before(part)))
+        return status == "done" or (part.may_fail and status in ("failed", "denied"))
+
+    def _lost_before(self, step: Part) -> Iterator[Part]:
+        """Yield the parts that a step waits for and that have ended so that it cannot begin."""
+        steps = (self.plan.by_id[name] for name in self.plan.waits[step.id])
+        for part in (*steps, *self.expected_before(step)):
+            if self.is_over(part) and not self.passed(part):
+                yield part
 
     def changed(self, part: Part) -> int:
         """Drop the cached statuses of this part and of all that come after it in order. Return its place, for
@@ -150,8 +166,3 @@ class FlightState:
         if anew and (self.since is None or one.seq <= self.since):
             return True  # but what is flown alone now is of what is there
         return last > one.seq
-
-
-def lets_pass(part: Part, status: str) -> bool:
-    """Whether parts that wait for ``part`` may begin once it has this status."""
-    return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")

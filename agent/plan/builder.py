@@ -172,6 +172,7 @@ class _Maker:
             after=None if after is None else self._names(after) or (),
             retry=self._retry(settings.get("RETRY")),
             on_fail=self._on_fail(settings.get("ON-FAIL")),
+            may_fail=self._may_fail(settings.get("MAY-FAIL")),
             parent=parent,
             is_phase=bool(phase),
             settings=settings,
@@ -244,6 +245,12 @@ class _Maker:
             self.fault(setting.place, f"ON-FAIL cannot be {setting.value or 'empty'}.{hint}")
             return "stop"
         return setting.value
+
+    def _may_fail(self, setting: Setting | None) -> bool:
+        if setting is not None and setting.value != "t":
+            what = f"MAY-FAIL is t, or nil to take it away; it cannot be {setting.value or 'empty'}."
+            self.fault(setting.place, what)
+        return setting is not None
 
     def _budget(self, setting: Setting | None) -> Budget:
         """``steps=6 tokens=2000 cost=0.10 seconds=60``."""

@@ -24,7 +24,7 @@ TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "DONE", "FAILED", "DENIED", "SKIPPE
 TODO_LINE = "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED"
 PHASES = ("Demand", "Blueprint", "Build", "Tester")
 LANGUAGES = ("hy", "quoth", "lisp")
-INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL")
+INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL", "MAY-FAIL")
 OWN = ("EXPECT", "AFTER", "ID", "CUSTOM_ID")
 BUDGETS = ("steps", "tokens", "cost", "seconds")
 ON_FAIL = ("stop", "skip", "continue")
@@ -154,7 +154,8 @@ class Budget:
 class Part:
     """A headline of the plan: a group if it has parts ``inside``, a note, or a step, whose ``prose`` is its
     objective. ``tools`` is None for all tools of the agent, ``after`` is None if the part waits for the one
-    before it at its level, and ``entry`` is the index of its headline in the file."""
+    before it at its level, and ``entry`` is the index of its headline in the file. ``on_fail`` decides what
+    runs after a failure, and ``may_fail`` whether the flight can still end as done."""
 
     id: str
     title: str
@@ -170,6 +171,7 @@ class Part:
     after: tuple[str, ...] | None = None
     retry: int = 0
     on_fail: str = "stop"
+    may_fail: bool = False
     parent: Part | None = None
     is_phase: bool = False
     settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
@@ -355,11 +357,12 @@ class Plan:
             told = [self.title, *([part.title, part.prose] for part in self.notes(step))]
         after = None if step.after is None else sorted(step.after)
         budget = list(vars(step.budget).values())
+        excused = ["may-fail"] if step.may_fail else []  # without it, digests of older versions stay valid
         data = [
             "step 1",
             [step.id, step.title, step.phase, step.objective, told],
             [self._counts(form, frozenset()) for form in step.running],
-            [step.tools, step.model, budget, step.expect, after, step.retry, step.on_fail],
+            [step.tools, step.model, budget, step.expect, after, step.retry, step.on_fail, *excused],
             [group.expect for group in step.around],
         ]
         return hashlib.sha256(json.dumps(data, ensure_ascii=True).encode()).hexdigest()

@@ -252,7 +252,7 @@ def test_a_huge_argument_is_shown_by_its_head_length_and_digest_and_whole_as_dat
 def test_the_properties_that_count_are_shown_wherever_they_stand(field: Field) -> None:
     field.plan(
         "#+PROPERTY: RETRY 3",
-        step("Build", expect="(= 1 1)", model="scripted:x", on_fail="skip"),
+        step("Build", expect="(= 1 1)", model="scripted:x", on_fail="skip", may_fail="t"),
         step("zero", block("0"), head="**"),
         step("one", block("(look)"), head="**", tools="look put", budget="steps=3 seconds=9", after="nil",
              expect='(= (look) "seen")'),
@@ -263,6 +263,7 @@ def test_the_properties_that_count_are_shown_wherever_they_stand(field: Field) -
         ":BUDGET: steps=3 seconds=9",
         ":RETRY: 3",
         ":ON-FAIL: skip",
+        ":MAY-FAIL: t",
         ":AFTER: nil",
         ':EXPECT: (= (look) "seen")',
         ":EXPECT of build: (= 1 1)",
@@ -271,6 +272,7 @@ def test_the_properties_that_count_are_shown_wherever_they_stand(field: Field) -
         "MODEL": "scripted:x",
         "RETRY": "3",
         "ON-FAIL": "skip",
+        "MAY-FAIL": "t",
         "EXPECT of build": "(= 1 1)",
     }
 

@@ -234,6 +234,15 @@ MISTAKES = {
     "a retry without end": (step(":RETRY: 1000"), "3:9: RETRY is a whole number from 0 to 10, not 1000."),
     "another way to fail": (step(":ON-FAIL: skp"), "3:11: ON-FAIL cannot be skp. Did you mean skip?"),
     "no way to fail": (step(":ON-FAIL: 7"), "3:11: ON-FAIL cannot be 7. It is stop, skip or continue."),
+    "a word that is neither t nor nil": (
+        step(":MAY-FAIL: yes"),
+        "3:12: MAY-FAIL is t, or nil to take it away; it cannot be yes.",
+    ),
+    "nothing for t": (step(":MAY-FAIL:"), "3:11: MAY-FAIL is t, or nil to take it away; it cannot be empty."),
+    "what others call it": (
+        step(":ALLOW-FAILURE: t"),
+        "3:2: There is no property ALLOW-FAILURE. Did you mean MAY-FAIL?",
+    ),
     "an unknown tool": (
         step(":TOOLS: echo red-file"),
         "3:14: There is no tool named red-file. Did you mean read-file?",

@@ -15,6 +15,7 @@ from quoth.tools.loading import load_tools
 MARKDOWN = """# Say hello
 
 - RETRY: 1
+- MAY-FAIL: t
 
 Twice.
 
@@ -53,6 +54,7 @@ Say *hello* as often.
 """
 ORG = """#+TITLE: Say hello
 #+PROPERTY: RETRY 1
+#+PROPERTY: MAY-FAIL t
 * PLAN Demand: what must be true
 :PROPERTIES:
 :ID: demand

@@ -253,6 +253,8 @@ def test_todo_words_results_and_logs_do_not_count() -> None:
         (":ID: a", ":ID: a\n:MODEL: local", [True, False]),
         (":ID: a", ":ID: a\n:AFTER: nil", [True, False]),
         (":ID: a", ":ID: a\n:ON-FAIL: skip", [True, False]),
+        (":ID: a", ":ID: a\n:MAY-FAIL: t", [True, False]),
+        (":ID: a", ":ID: a\n:MAY-FAIL: nil", [False, False]),
     ],
 )
 def test_what_counts_changes_the_digest_of_its_step(old: str, new: str, changed: list[bool]) -> None:
