@@ -52,7 +52,7 @@ def read_file(path: str | Path) -> str:
 
 
 FIRST_SECONDS = 3.0  # for the first byte of a pipe: under cron and CI one may be open that nobody writes to
-NEXT_SECONDS = 60.0  # between two pieces of it
+NEXT_SECONDS = 600.0  # between two pieces of it: a compiler may be silent for minutes
 
 
 def piped(most: int, wait: Callable[[str], None]) -> bytes:
