@@ -197,7 +197,9 @@ def _text(file: Any) -> str:
 
 @contextlib.contextmanager
 def started(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Iterator[Running]:
-    """The command while it runs, with a stdin that stays open; ended with the block."""
+    """The command while it runs, with a stdin that stays open, which a run is not to wait for; ended with the
+    block."""
+    words = (*words, "--no-stdin") if words[:1] == ("run",) else words
     pipes = [os.pipe() for _ in range(3)]
     theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
     process = Forked([*words], cwd, {**os.environ, **(env or {})}, theirs)

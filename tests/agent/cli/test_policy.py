@@ -160,14 +160,14 @@ def test_an_agent_takes_a_policy(here: Path) -> None:
 
 
 def test_no_tool_writes_a_policy(here: Path, state: Path) -> None:
-    files(here, {"all.hy": "(allow _)"})
+    files(here, {"all.hy": '(allow _)\n(allow (write-file :path (under ".quoth")))'})
     with agent(here, policy=here / "all.hy") as one:
         for path in ("all.hy", ".quoth/policy.hy", ".quoth/other", "src/../.quoth/policy.hy"):
             result = one.call(WRITE.format(path))
             assert result.status == "error"
             assert "belongs to quoth itself" in result.message
         assert one.call(WRITE.format("p.hy")).ok
-    assert (here / "all.hy").read_text() == "(allow _)"
+    assert (here / "all.hy").read_text().startswith("(allow _)")
 
 
 # quoth trust

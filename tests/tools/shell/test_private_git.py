@@ -301,6 +301,7 @@ def test_what_works_on_the_project_works_with_the_rules_that_quoth_prints(
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     for name, text in {
         "test_it.py": "def test_it(tmp_path):\n    assert tmp_path.exists()\n",
+        ".gitignore": "__pycache__\n",
         "package.json": '{"scripts": {"test": "echo from npm; git status --short"}}',
         ".git/hooks/pre-commit": "#!/bin/sh\nexec ruff check -q .\n",
     }.items():
