@@ -96,7 +96,9 @@ def pending(options: PendingOptions) -> int:
         if waiting and broker is not None:
             broker.use(tools_of(options))
             if options.json:
-                print_json([one.to_json() | changes_data(broker.proposal(one.id)) for one in waiting])
+                proposals = [broker.proposal(one.id, shown=False) for one in waiting]
+                rows = zip(waiting, proposals, strict=True)
+                print_json([one.to_json() | changes_data(proposal) for one, proposal in rows])
             else:
                 print_line(pending_text(broker, session=options.session))
         elif options.json:
@@ -184,7 +186,7 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
     from quoth.agent.flight.log import flown_in
     from quoth.agent.session.index import read_leniently
     from quoth.agent.terminal.ask import CHANGED, confirmed
-    from quoth.agent.terminal.requests import pending_text
+    from quoth.agent.terminal.requests import changes_data, pending_text
     from quoth.tools.consent.decisions import ChangeDiffersError
 
     require_person()
@@ -215,7 +217,10 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
         except ChangeDiffersError:
             complain(f"{CHANGED} nothing was decided.")
             shown = broker
-            _draw(lambda color: pending_text(shown, asked.id, color=color))
+            if options.json:
+                print_json(asked.to_json() | changes_data(shown.proposal(asked.id)))
+            else:
+                _draw(lambda color: pending_text(shown, asked.id, color=color))
             return FAILED
         if resumes:
             complain(str(decided))

@@ -178,3 +178,14 @@ def test_a_plan_replaces_what_its_dry_run_found_or_what_it_wrote(edited: bool, t
     made = quoth("eval", TWICE, *marks, cwd=tmp_path)
     assert made.code == (3 if edited else 0), made.err
     assert (tmp_path / "a.txt").read_text() == ("mine\n" if edited else "2")
+
+
+def test_a_list_of_requests_renews_nothing_that_was_shown(tmp_path: Path) -> None:
+    marks = ("--session", "s", "--user", "ann")
+    (tmp_path / "a.txt").write_text(OLD)
+    assert quoth("call", WRITE, *marks, cwd=tmp_path).code == 3
+    (tmp_path / "a.txt").write_text("mine\n")
+    (request,) = json.loads(quoth("pending", "--json", *marks, cwd=tmp_path).out)
+    refused = quoth("approve", request["id"], "--json", *marks, cwd=tmp_path)
+    assert (refused.code, json.loads(refused.out)["changes"][0]["path"]) == (1, "a.txt")
+    assert quoth("approve", request["id"], *marks, cwd=tmp_path).code == 0, "the difference was shown"
