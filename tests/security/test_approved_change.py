@@ -189,3 +189,42 @@ def test_a_list_of_requests_renews_nothing_that_was_shown(tmp_path: Path) -> Non
     refused = quoth("approve", request["id"], "--json", *marks, cwd=tmp_path)
     assert (refused.code, json.loads(refused.out)["changes"][0]["path"]) == (1, "a.txt")
     assert quoth("approve", request["id"], *marks, cwd=tmp_path).code == 0, "the difference was shown"
+
+
+def test_an_insertion_is_approved_for_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+
+    def inserted() -> list[list[str]]:
+        lines = file.read_text().splitlines(keepends=True)
+        return [["a.txt", "".join(lines), "".join([*lines[:3], "new\n", *lines[3:]])]]
+
+    async def insert(path: str, ctx: ToolContext) -> None:
+        ctx.workspace.write(path, inserted()[0][2].encode())
+
+    made = tool(
+        "insert", insert, params={"path": {"type": WorkspacePath}}, effects=["writes"], changes=inserted
+    )
+    file.write_text(OLD)
+    with Agent(workspace=tmp_path, session="s", user="ann", tools=[made], model=scripted()) as agent:
+        agent.call('(insert :path "a.txt")')
+        (request,) = agent.broker.requests()
+        file.write_text(f"zero\n{OLD}")
+        with pytest.raises(ChangeDiffersError):
+            agent.broker.decide(request.id, Decision())
+
+
+def test_what_a_tool_shows_binds_it_whatever_its_effects(tmp_path: Path) -> None:
+    async def note(path: str, ctx: ToolContext) -> None:
+        ctx.workspace.write(path, b"noted\n")
+
+    def noted() -> list[list[str]]:
+        return [["a.txt", (tmp_path / "a.txt").read_text(), "noted\n"]]
+
+    made = tool("note", note, params={"path": {"type": WorkspacePath}}, effects=["runs"], changes=noted)
+    (tmp_path / "a.txt").write_text(OLD)
+    with Agent(workspace=tmp_path, session="s", user="ann", tools=[made], model=scripted()) as agent:
+        agent.call('(note :path "a.txt")')
+        (request,) = agent.broker.requests()
+        (tmp_path / "a.txt").write_text("mine\n")
+        with pytest.raises(ChangeDiffersError):
+            agent.broker.decide(request.id, Decision())

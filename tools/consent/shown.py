@@ -32,9 +32,9 @@ Files = Mapping[str, tuple[str, str]]
 
 def look(tool: CognitiveTool, call: Call, workspace: Workspace) -> tuple[Changes | None, Files]:
     """What a call would change as the files are now, and what an approval of that is bound to."""
-    if not _is_bound(tool):
-        return changes_of(tool, call, workspace), {}
     changes = changes_of(tool, call, workspace)
+    if changes is None and not _is_bound(tool):
+        return None, {}
     if changes is not None and changes.files:
         files = {change.path: _lines(change) for change in changes.files}
     else:
@@ -83,7 +83,8 @@ def _lines(change: Change) -> str:
     if change.binary is not None:
         return ""
     old, new = lines_of(change.before), lines_of(change.after)
-    hunks = [[old[a:b], new[c:d]] for a, b, c, d in differing(old, new)]
+    # The line before and the line after belong to it: otherwise an insertion would fit anywhere.
+    hunks = [[old[max(a - 1, 0) : b + 1], new[max(c - 1, 0) : d + 1]] for a, b, c, d in differing(old, new)]
     return hashlib.sha256(json.dumps([change.after is None, hunks]).encode()).hexdigest()
 
 
