@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from words import quoth, scripted, tool
+from words import form, quoth, scripted, tool
 
 from quoth import Agent
+from quoth.agent.terminal.ask import AskTerminal
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.broker import DIFFERS
 from quoth.tools.consent.decisions import ChangeDiffersError
@@ -191,6 +192,18 @@ def test_a_list_of_requests_renews_nothing_that_was_shown(tmp_path: Path) -> Non
     assert quoth("approve", request["id"], *marks, cwd=tmp_path).code == 0, "the difference was shown"
 
 
+def test_a_call_that_a_rule_allows_may_write_before_one_of_the_plan(tmp_path: Path) -> None:
+    rules = tmp_path / "policy.hy"
+    rules.write_text('(allow (write-file :path "a.txt" :content "1"))\n')
+    (tmp_path / "a.txt").write_text(OLD)
+    marks = ("--session", "s", "--user", "ann", "--policy", str(rules))
+    assert quoth("eval", "--dry-run", TWICE, *marks, cwd=tmp_path).code == 0
+    (request,) = json.loads(quoth("pending", "--json", "--user", "ann", cwd=tmp_path).out)
+    assert quoth("approve", request["id"], "--user", "ann", cwd=tmp_path).code == 0
+    made = quoth("eval", TWICE, *marks, cwd=tmp_path)
+    assert (made.code, (tmp_path / "a.txt").read_text()) == (0, "2"), made.err
+
+
 def test_an_insertion_is_approved_for_its_place(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
 
@@ -213,6 +226,32 @@ def test_an_insertion_is_approved_for_its_place(tmp_path: Path) -> None:
             agent.broker.decide(request.id, Decision())
 
 
+@pytest.mark.parametrize("call", [WRITE, STAMP])
+def test_a_file_that_changes_under_a_question_is_not_replaced(call: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"\0\1")
+
+    def answer() -> str:
+        file.write_bytes(b"\0\2")  # of the same size, so that the question reads the same
+        return "y"
+
+    class Lines:
+        async def ask(self, question: str, text: str = "") -> str:
+            return answer()
+
+    with Agent(
+        workspace=tmp_path,
+        session="s",
+        user="ann",
+        tools=[stamps()],
+        model=scripted(),
+        consent=AskTerminal(Lines()),
+    ) as agent:
+        result = agent.call(call)
+    assert result.status == "pending"
+    assert file.read_bytes() == b"\0\2"
+
+
 def test_what_a_tool_shows_binds_it_whatever_its_effects(tmp_path: Path) -> None:
     async def note(path: str, ctx: ToolContext) -> None:
         ctx.workspace.write(path, b"noted\n")
@@ -228,3 +267,16 @@ def test_what_a_tool_shows_binds_it_whatever_its_effects(tmp_path: Path) -> None
         (tmp_path / "a.txt").write_text("mine\n")
         with pytest.raises(ChangeDiffersError):
             agent.broker.decide(request.id, Decision())
+
+
+def test_an_edited_call_replaces_what_the_file_held_when_it_was_approved(tmp_path: Path) -> None:
+    house, file = House(tmp_path, "call", WRITE), tmp_path / "a.txt"
+    file.write_text(OLD)
+    request = house.begin()
+    edited = form('(write-file :path "a.txt" :content "edited\\n")')
+    with house.agent() as agent:
+        agent.broker.decide(request, Decision("edit", "ann", form=edited))
+    file.write_text("mine\n")
+    (reason,) = house.resume()
+    assert DIFFERS in reason
+    assert file.read_text() == "mine\n"

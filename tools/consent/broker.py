@@ -104,10 +104,9 @@ class Broker(Decisions):
         self._asking: set[str] = set()  # the requests a person is being asked about just now
         self._opening = threading.Lock()
         self._settled: set[str] = set()  # the calls that have used a decision
-        self._of_plans: set[str] = set()  # the calls that the approval of a plan allows
         self._stale: set[str] = set()  # the calls whose approval was for another change
         self._bound: dict[str, dict[str, str]] = {}  # by call: what its approval is bound to
-        self._looked: dict[str, Files] = {}  # by call: what the person was shown last
+        self._looked: dict[str, tuple[Changes | None, Files]] = {}  # by call: what the person was shown last
         self._tell("show_changes_by", self._shown)
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
@@ -135,12 +134,13 @@ class Broker(Decisions):
             said = await self._wait(person.request(tool, call, self.find(opened).reason), call, opened)
         finally:
             self._asking.discard(opened)
+            _, shown = self._looked.pop(call.id, (None, None))
         if said is _ELSEWHERE:
             return self._settle(tool, call, digest, opened, fact=fact) or waiting
         if said is None or (isinstance(said, Verdict) and said.kind == "ask"):
             return waiting
         try:
-            self.decide(opened, _decision(said), self._looked.pop(call.id, None))
+            self.decide(opened, _decision(said), shown)
         except UsageError as error:
             if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
                 return settled
@@ -178,16 +178,20 @@ class Broker(Decisions):
         return self._answered(call, digest, opened) or waiting
 
     def _shown(self, tool: CognitiveTool, call: Call) -> Changes | None:
-        """What a call would change, for the person who is asked about it now."""
-        changes, self._looked[call.id] = look(tool, call, self._workspace)
-        return changes
+        """What a call would change, for the person who is asked about it now. Where that reads as before, the
+        person is not shown it again, so the approval is for what the files held then."""
+        now = look(tool, call, self._workspace)
+        if call.id not in self._looked or self._looked[call.id][0] != now[0]:
+            self._looked[call.id] = now
+        return now[0]
 
     def bound(self, call: Call) -> Mapping[str, str]:
         return self._bound.pop(call.id, {})
 
     def wrote(self, call: Call, path: str, digest: str) -> None:
-        """Note what a call of a plan leaves, so that a later call of the plan may change it again."""
-        if call.program_run and call.id in self._of_plans:
+        """Note what a call leaves in a program whose plan is approved, so that a call of the plan may change
+        it again."""
+        if call.program_run and plans.of_run(self._rows.look(call.session, call.user), call):
             self._rows.change(call.session, call.user, lambda rows: plans.left(rows, call, path, digest))
 
     def _told(self, tool: CognitiveTool, call: Call, text: str) -> str:
@@ -298,7 +302,6 @@ class Broker(Decisions):
         )
         if found is None:
             return None
-        self._of_plans.add(call.id)
         self._bound[call.id] = digests
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
@@ -392,7 +395,7 @@ class Broker(Decisions):
             form = from_model(read_one(row.edited))
             instead = replace(call, id=secrets.token_hex(5), form=form)
             more: dict[str, Any] = {"form": "", "state": "decided", "decision": "once", "decided": rows.now}
-            more |= {"decider": row.decider, "used_by": instead.id}
+            more |= {"decider": row.decider, "used_by": instead.id, "files": row.files}
             self._insert(rows, tool, instead, f"{row.id} was edited", EDITED_SECONDS, **more)
             return EditedCall(form, f"edited by {_who(row.decider)} (request {row.id})", instead.id)
         return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")

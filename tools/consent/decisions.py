@@ -214,6 +214,9 @@ class Decisions(RequestStore):
                 f" quoth pending {self.find(request).id}"
             )
         asked, form = self._require_open(request)
+        if filled.form is not None:  # the edited call is bound to the files as they are now
+            instead = Call(asked.call, filled.form, asked.route, asked.user, asked.session)
+            _, shown = look(self._tool(asked), instead, self._workspace)
         params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
         filled = replace(filled, by=encodable(filled.by), why=why)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.tools.call.call import Call
-from quoth.tools.consent.rows import Rows
+from quoth.tools.consent.rows import Row, Rows
 from quoth.tools.dryrun.unknowns import digest, matches
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
@@ -64,8 +64,8 @@ def covering(
     counts the call. ``leads`` are the current targets of the call's links, where the form does not name
     them; ``files`` what the files hold that it would change: what they held at the dry run, or what an
     earlier call of the plan has left."""
-    for row in rows.where(used_by=call.program_run, state="used"):
-        if not row.program or row.expires <= rows.now:
+    for row in of_run(rows, call):
+        if row.expires <= rows.now:
             continue
         shapes, left = json.loads(row.shapes), json.loads(row.files or "{}")
         fitting = [
@@ -73,7 +73,7 @@ def covering(
             for shape in shapes
             if _fits(shape, tool, call.form, leads)
             and all(
-                digest in (files.get(path), None) or left.get(path) == files.get(path)
+                files.get(path) in (digest, left.get(path, digest))
                 for path, digest in shape.get("files", {}).items()
             )
         ]
@@ -88,10 +88,14 @@ def covering(
 
 
 def left(rows: Rows, call: Call, path: str, digest: str) -> None:
-    """Note what a file holds once a call of an approved plan has changed it."""
-    for row in rows.where(used_by=call.program_run, state="used"):
-        if row.program:
-            rows.put(replace(row, files=json.dumps({**json.loads(row.files or "{}"), path: digest})))
+    """Note what a file holds once a call of a program whose plan is approved has changed it."""
+    for row in of_run(rows, call):
+        rows.put(replace(row, files=json.dumps({**json.loads(row.files or "{}"), path: digest})))
+
+
+def of_run(rows: Rows, call: Call) -> list[Row]:
+    """The requests whose approved plans the run of a program has claimed that makes this call."""
+    return [row for row in rows.where(used_by=call.program_run, state="used") if row.program]
 
 
 def _fits(shape: Mapping[str, Any], tool: CognitiveTool, form: CallForm, leads: Mapping[str, str]) -> bool:
