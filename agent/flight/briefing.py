@@ -9,14 +9,21 @@ from collections.abc import Callable
 
 from quoth.agent.flight.log import StepStatus
 from quoth.agent.flight.results import StepAttempt, result_of
-from quoth.agent.plan.model import RESULT, Part, Plan
+from quoth.agent.plan.model import Part, Plan
 from quoth.agent.terminal.text import Aside, shortened, show_value
 
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
 
 
-def task_of(step: Part) -> str:
-    return f"{step.title}\n\n{step.prose}" if step.title else step.prose
+def task_of(step: Part, again: bool = False) -> str:
+    """Return the task of a step's model. ``again``: the expectation was not true after an earlier answer.
+    The task itself says so, because small models are shown it again after each result."""
+    task = f"{step.title}\n\n{step.prose}" if step.title else step.prose
+    if not again:
+        return task
+    where = " (result is your answer)" if step.says_result else ""
+    why = f"It was tried before, and this was not true afterwards{where}: {step.expect}"
+    return f"{task}\n\n{why}\nDo every part of the task, so that it becomes true."
 
 
 def briefing(
@@ -45,18 +52,7 @@ def briefing(
     if results:
         parts.append("What earlier steps came to:\n" + "\n".join(results))
     if failed is not None:
-        parts.append(_why_again(step, failed.text, shortened(answer or "", room // 2, aside)))
+        parts.append(f"It was tried before, and that failed: {failed.text}")
+        if answer:
+            parts.append(f"The answer of that try was:\n{shortened(answer, room // 2, aside)}")
     return "\n\n".join(parts)
-
-
-def _why_again(step: Part, why: str, answer: str) -> str:
-    """Return what a model must know of the failed try to do better: the reason, its answer, the
-    expectation."""
-    parts = [f"It was tried before, and that failed: {why}"]
-    if answer:
-        parts.append(f"The answer of that try was:\n{answer}")
-    if answer and step.says_result:
-        parts.append(f"Do the step again. Your answer is {RESULT}, and this must become true: {step.expect}")
-    elif answer:
-        parts.append(f"Do the step again, so that this becomes true: {step.expect}")
-    return "\n".join(parts)

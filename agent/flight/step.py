@@ -367,7 +367,7 @@ class _Attempt:
             name = log.run_of(self.step.id, failed.attempt)
             answer = StepAttempt(name, log.past(self.step.id, failed.attempt)).said
         told = briefing(self.plan, self.step, self.context.found, failed, answer, room, self._aside)
-        return {"text": task_of(self.step), "data": told, "user": self.session.user}
+        return {"text": task_of(self.step, bool(answer)), "data": told, "user": self.session.user}
 
     @property
     def _pages(self) -> StorePages:

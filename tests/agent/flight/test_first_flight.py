@@ -9,10 +9,12 @@ import pytest
 from words import files, table_of
 
 from quoth.agent.cli import main as cli
+from quoth.agent.flight.plan_file import PlanFile
 from quoth.neuro.backends import local
 from quoth.tools import loading
 from quoth.tools.registry.table import cognitive_tools
 
+PLANS = Path(__file__).parents[3] / "plans"
 TASK = "What is the title of notes.org?"
 
 
@@ -39,3 +41,25 @@ def test_the_embedded_model_calls_a_tool_through_the_door_and_answers(
     assert "→ (" in err
     assert "← ok" in err
     assert told["reply"].strip()
+
+
+def test_on_the_embedded_model_a_step_of_the_self_test_fails_by_its_expectation_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "self-test.org"
+    plan.write_bytes((PLANS / plan.name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(local, "_cores", lambda: 1)
+    expected = {step.id: step.expect for step in PlanFile(plan).plan.steps}
+    code = cli.main(
+        ["fly", plan.name, "--model", "local-small", "--max-reply-tokens", "40", "--yes", "--json"]
+    )
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert [step["id"] for step in report["steps"]] == list(expected)
+    failed = [step for step in report["steps"] if step["status"] != "done"]
+    for step in failed:  # so small a model may be wrong, and then it is told so
+        assert step["status"] == "failed", (step, err)
+        assert step["text"].startswith(f"{expected[step['id']]} is not true: "), (step, err)
+    assert code == (1 if failed else 0)
+    assert report["notes"] == []

@@ -400,10 +400,17 @@ def test_a_model_that_tries_again_is_told_why_the_last_try_failed(field: Field) 
     assert "tried before" not in asked[0]
     why = '(in "20" result) is not true: it came to False; result was It is 10.'
     assert f"It was tried before, and that failed: {why}" in asked[1]
-    assert asked[1].endswith(
-        "The answer of that try was:\nIt is 10.\n"
-        'Do the step again. Your answer is result, and this must become true: (in "20" result)'
-    )
+    assert asked[1].endswith("The answer of that try was:\nIt is 10.")
+    again = 'this was not true afterwards (result is your answer): (in "20" result)'
+    assert again not in asked[0]
+    assert asked[1].startswith(f"sum\n\nSay the sum.\n\nIt was tried before, and {again}\n")
+
+
+def test_a_model_that_tries_again_is_reminded_of_the_expectation_after_each_result(field: Field) -> None:
+    model = scripted("It is 10.", "(look)", "It is 20.")
+    field.plan(step("sum", "Say the sum.", expect='(in "20" result)', retry="1"))
+    assert field.fly(model=model).ok
+    assert '(in "20" result)' in json.loads(model.seen[2])[-1]["content"]
 
 
 def test_a_try_after_one_without_an_answer_is_told_the_reason_alone(field: Field) -> None:
@@ -419,7 +426,7 @@ def test_an_expectation_of_something_else_than_the_answer_is_told_as_it_is(field
     field.plan(step("a", "Put 1.", expect="(= 1 2)", retry="1"))
     field.fly(model=model)
     told = json.loads(model.seen[1])[-1]["content"]
-    assert told.endswith("Do the step again, so that this becomes true: (= 1 2)")
+    assert "It was tried before, and this was not true afterwards: (= 1 2)\n" in told
 
 
 @pytest.mark.parametrize("value", ["0", '""', "[]", "None", "False"])
