@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
-from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Answer, asks_fact
+from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED, Answer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
@@ -102,7 +102,9 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation; then
     what its body asked before, and whether it may begin again. Where nobody can be asked the call is
     pending."""
-    fact = state.begun and not any(asks_fact(one.message) for one in state.inside)
+    # The reason of another permission may be a model's text, which states nothing.
+    lost = state.known_tool.remote and any(one.message.startswith(LOST_REQUEST) for one in state.inside)
+    fact = state.begun and not lost
     if fact and not state.inside:
         state.questions.append(BEGUN_BEFORE)
     if state.call.quoted:

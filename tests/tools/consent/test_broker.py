@@ -1430,6 +1430,21 @@ def test_a_body_that_waited_begins_again_by_a_decision(store: Store, how: str, a
     assert (result.value, done) == ("done", ["before", "before", "behind"])
 
 
+def test_words_of_a_body_do_not_state_that_it_was_begun(store: Store) -> None:
+    """The reason of a permission may be a model's text."""
+    done = Spy()
+
+    async def body(ctx: ToolContext) -> None:
+        done()
+        await ctx.permission.request("more", f"it sends: {BEGUN_BEFORE}")
+
+    here = desk(store, tool("probe", body, effects=["writes"]), policy=rules("(allow (probe))"))
+    key = here.pass_through("(probe)").id
+    here.decide()
+    assert here.pass_through("(probe)", key=key).status == "pending"
+    assert done.calls == 1
+
+
 @pytest.mark.parametrize("grant", ["yes", "duration", "scope"])
 def test_no_permission_answers_whether_a_call_was_begun(store: Store, grant: str) -> None:
     """A call is killed in its body, and resumed where everything is allowed."""
