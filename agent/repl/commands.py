@@ -240,9 +240,16 @@ def answer(repl: Interpreter, rest: str) -> None:
 
 
 def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
-    from quoth.agent.terminal.requests import decide
+    from quoth.agent.terminal.ask import CHANGED
+    from quoth.agent.terminal.requests import decide, pending_text
+    from quoth.tools.consent.decisions import ChangeDiffersError
 
-    decided = decide(repl.agent.broker, request, decision)
+    try:
+        decided = decide(repl.agent.broker, request, decision)
+    except ChangeDiffersError:
+        repl.complain(f"{CHANGED} nothing was decided.")
+        repl.tell(pending_text(repl.agent.broker, request))
+        return
     repl.tell(str(decided))
     for line in decided.advice():
         repl.complain(line)

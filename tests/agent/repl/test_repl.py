@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from words import CTRL_A, CTRL_C, CTRL_D, CTRL_K, Said, Terminal, files, lines, quoth, started, wait_until
 
-from quoth.agent.terminal.ask import HELP, seconds_of
+from quoth.agent.terminal.ask import CHANGED, HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
 from quoth.tools.consent.decisions import LONGEST_SECONDS
 from quoth.tools.errors import UsageError
@@ -615,3 +615,15 @@ async def test_lines_come_from_a_plain_file_too(tmp_path: Path) -> None:
         assert [await source.read(), await source.read()] == ["one", "two"]
         with pytest.raises(EOFError):
             await source.read()
+
+
+def test_a_change_that_was_not_shown_is_shown_before_it_is_approved(here: Path) -> None:
+    marks = ("--session", "s")
+    assert quoth("call", '(write-file :path "a.txt" :content "new\\n")', *marks, cwd=here).code == 3
+    (request,) = json.loads(quoth("pending", "--json", *marks, cwd=here).out)
+    (here / "a.txt").write_text("mine\n")
+    approve = f",approve {request['id']}\n"
+    said = quoth(*marks, cwd=here, stdin=approve + approve)
+    assert said.err.startswith(f"{CHANGED} nothing was decided.\n")
+    assert "- mine\n" in said.out
+    assert "Approved once: " in said.out
