@@ -328,7 +328,8 @@ def decide_plan(
         changes = [_changes(agent, one) for one in covered]
         decision = Decision(kind, by, why)
         for step, seen in zip_longest(steps, covered):
-            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
+            at, room = str(file.path), agent.workspace
+            record(agent.store, agent.audit, plan, at, step, agent.table, decision, seen, room)
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.write([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
@@ -345,7 +346,9 @@ def decide_plan(
         if is_held(flight_lock(file.path)):
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
         if kind != "deny" and not resumes:
-            complain("That holds for each flight, until a step or a tool in it is changed.")
+            complain(
+                "That holds for each flight, until a step, a tool in it or a file it replaces is changed."
+            )
             tell_next("To fly it", own.typed("fly", path, also=_as_given(own)))
         return DONE
 

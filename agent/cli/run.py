@@ -88,11 +88,18 @@ def _piped() -> Iterator[str]:
         return
     use_terminal()
     told = f"{number_of(len(data), 'byte')} of stdin"
-    if not media_of(data) and len(data) > TEXT_BYTES:
-        data = data[:TEXT_BYTES].decode("utf-8", "ignore").encode()
-        told = f"the first {len(data):,} bytes of stdin, which is longer"
-    if b"\0" in data and not media_of(data):
-        raise UsageError("Standard input is not text in UTF-8, nor an image. --no-stdin leaves it unread.")
+    if not media_of(data):
+        if len(data) > TEXT_BYTES:
+            data = data[:TEXT_BYTES].decode("utf-8", "ignore").encode()
+            told = f"the first {len(data):,} bytes of stdin, which is longer"
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            raise UsageError(
+                "Standard input is neither UTF-8 text nor an image; --no-stdin leaves it unread."
+            )
     with tempfile.TemporaryDirectory(prefix="quoth-stdin-") as folder:
         file = Path(folder) / "stdin"
         file.write_bytes(data)

@@ -23,8 +23,10 @@ from quoth.agent.plan.model import Form, Part, Plan
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.redaction import SECRET
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, decision_row
+from quoth.tools.consent.shown import replaced
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.org.babel import Var
 from quoth.tools.registry.table import ToolTable
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 class Approval:
     """A person's decision about a step. ``at`` is in seconds since the epoch. ``holds`` is False if the step
     or a tool in it has changed since; ``step`` is the id at the time of the decision, and ``seen`` holds the
-    digests of the calls that were shown."""
+    digests of the calls that were shown. ``files`` is what the files held that these calls replace, by path,
+    or what the plan's own calls have left in them since."""
 
     decision: Literal["approve", "deny"]
     user: str
@@ -47,6 +50,7 @@ class Approval:
     holds: bool
     step: str
     seen: frozenset[str]
+    files: Mapping[str, str]
 
 
 def record(
@@ -58,9 +62,15 @@ def record(
     table: ToolTable,
     decision: Decision,
     covered: Coverage | None = None,
+    workspace: Workspace | None = None,
 ) -> None:
     """Record a person's decision about a step in the store and the audit, in one transaction. ``covered`` is
-    what the person was shown; an approval covers no other call, whatever policy asks in flight."""
+    what the person was shown; an approval covers no other call, whatever policy asks in flight, and no change
+    of a file of the ``workspace`` that is another one by then."""
+    shown: dict[str, Any] = {"calls": sorted(covered.seen if covered else ()), "files": {}}
+    if covered is not None and workspace is not None:
+        for one in covered.calls:
+            shown["files"] |= replaced(table.get(one.call.tool), one.call.args, workspace)
     denied, digest = decision.kind == "deny", plan.digest(step)
     said = f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}"
     with store.transaction() as run:
@@ -78,7 +88,7 @@ def record(
                 time.time(),
                 decision.why,
                 body_digest(plan, step),
-                json.dumps(sorted(covered.seen if covered else ())),
+                json.dumps(shown),
             ),
         )
 
@@ -106,8 +116,26 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
     if not (found := found or own):
         return None
     _, _, decision, user, at, why, of, seen = found[0]
-    holds = decision == "deny" or same
-    return Approval(decision, user, at, why, holds, of, frozenset(json.loads(seen)))
+    holds, shown = decision == "deny" or same, _shown_in(seen)
+    return Approval(decision, user, at, why, holds, of, frozenset(shown["calls"]), shown["files"])
+
+
+def _shown_in(text: str) -> dict[str, Any]:
+    """What a person was shown who approved a step; a store of before has the calls alone."""
+    shown = json.loads(text)
+    return shown if isinstance(shown, dict) else {"calls": shown, "files": {}}
+
+
+def note_left(store: Store, path: str, before: Mapping[str, str], left: Mapping[str, str]) -> None:
+    """Note what approved calls of a plan have ``left`` in files that held ``before``: later calls of the plan
+    may replace that."""
+    with store.transaction() as run:
+        for seq, seen in run("SELECT seq, seen FROM plan_steps WHERE plan = ?", (path,)):
+            shown = _shown_in(seen)
+            same = {one for one, held in shown["files"].items() if one in left and before.get(one) == held}
+            if same:
+                shown["files"] |= {one: left[one] for one in same}
+                run("UPDATE plan_steps SET seen = ? WHERE seq = ?", (json.dumps(shown), seq))
 
 
 def approves(approval: Approval | None) -> TypeGuard[Approval]:
@@ -153,9 +181,9 @@ def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
     """Approve, for this one run of a program (``call``), those calls of its dry run ``plan`` that have
-    literal arguments and that the person has seen."""
+    literal arguments and that the person has seen, where the files that they replace are those of then."""
     known, _ = _parted(plan)
-    if shapes := [shape for shape in known if _seen(plan, shape) in by.seen]:
+    if shapes := [{**shape, "files": dict(by.files)} for shape in known if _seen(plan, shape) in by.seen]:
         request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
         broker.decide(request, Decision("once", by.user, why))
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.events import RunEvent, SubAgent
-from quoth.agent.flight.approval import Approval, approval_of, approved_words, approves, cover
+from quoth.agent.flight.approval import Approval, approval_of, approved_words, approves, cover, note_left
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
 from quoth.agent.flight.results import StepAttempt, _key, result_of
@@ -183,14 +183,18 @@ class _Attempt:
             resumed=False,
             **marks,
         )
+        files: Mapping[str, str] = {}
         if form is not None and knows_all(self.plan, form):
             approval = self.context.approval(self.step)
             if approves(approval):
+                files = approval.files
                 await self._cover(
                     run, replace(call, form=self.agent.table.get(EVAL).checked(call.form)[0]), text, approval
                 )
         with self.context.running(run):
             result = await run.door.dispatch(call, run.context)
+        if files and (left := self.agent.broker.left_by(call)):
+            note_left(self.context.store, self.context.path, files, left)
         if result.audit.get("written") is False:  # the flight is broken off, and continues in this step
             raise StoreError(result.message)
         return result

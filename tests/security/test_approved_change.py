@@ -280,3 +280,36 @@ def test_an_edited_call_replaces_what_the_file_held_when_it_was_approved(tmp_pat
     (reason,) = house.resume()
     assert DIFFERS in reason
     assert file.read_text() == "mine\n"
+
+
+FLOWN = """* PLAN Build: first
+#+begin_src hy
+(write-file :path "a.txt" :content "1")
+#+end_src
+* PLAN Build: second
+#+begin_src hy
+(write-file :path "a.txt" :content "2")
+#+end_src
+"""
+
+
+def test_an_approved_flight_replaces_what_was_shown_or_what_it_wrote(tmp_path: Path) -> None:
+    (tmp_path / "plan.org").write_text(FLOWN)
+    (tmp_path / "a.txt").write_text(OLD)
+    assert quoth("approve", "plan.org", cwd=tmp_path).code == 0
+    assert quoth("fly", "plan.org", cwd=tmp_path).code == 0
+    assert (tmp_path / "a.txt").read_text() == "2"
+    again = quoth("fly", "plan.org", "--again", cwd=tmp_path)
+    assert (again.code, (tmp_path / "a.txt").read_text()) == (0, "2"), again.err
+    (tmp_path / "a.txt").write_text("mine\n")
+    assert quoth("fly", "plan.org", "--again", cwd=tmp_path).code == 3
+    assert (tmp_path / "a.txt").read_text() == "mine\n"
+
+
+def test_an_edit_after_a_flight_was_approved_is_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "plan.org").write_text(FLOWN)
+    (tmp_path / "a.txt").write_text(OLD)
+    assert quoth("approve", "plan.org", cwd=tmp_path).code == 0
+    (tmp_path / "a.txt").write_text("mine\n")
+    assert quoth("fly", "plan.org", cwd=tmp_path).code == 3
+    assert (tmp_path / "a.txt").read_text() == "mine\n"

@@ -447,7 +447,7 @@ def effect_of(form: Any) -> str:
 def _by_command(place: Place) -> int:
     """The same run by the command, which Ctrl-C reaches as in a terminal."""
     common.agent_of = lambda options, **more: place.agent()
-    return cli.main(["run", "Lead.", "--session", SESSION, "--no-input"])
+    return cli.main(["run", "Lead.", "--session", SESSION, "--no-input", "--no-stdin"])
 
 
 @dataclass

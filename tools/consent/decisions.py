@@ -97,11 +97,20 @@ class Decisions(RequestStore):
         return self._rows.change(call.session, call.user, act)
 
     def _with_files(self, shape: Mapping[str, Any]) -> dict[str, Any]:
-        """A call of a plan with what the files hold that it names, as the dry run has found them."""
+        """A call of a plan with what the files hold that it names: as the dry run has found them, or as the
+        plan says that they were shown."""
         if shape["tool"] not in self._table:
             return dict(shape)
         args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
-        return {**shape, "files": replaced(self._table.get(shape["tool"]), args, self._workspace)}
+        found = replaced(self._table.get(shape["tool"]), args, self._workspace)
+        known = shape.get("files", {})
+        return {**shape, "files": {path: known.get(path, digest) for path, digest in found.items()}}
+
+    def left_by(self, call: Call) -> dict[str, str]:
+        """What the calls of a program whose plan was approved have left in the files that they changed."""
+        rows = self._rows.look(call.session, call.user)
+        found = [row for row in rows.where(used_by=call.key or call.id, state="used") if row.program]
+        return {path: digest for row in found for path, digest in json.loads(row.files or "{}").items()}
 
     def plan_of(self, request: str) -> str:
         """The text of the plan that a request is about; empty for a request about one call."""

@@ -81,8 +81,9 @@ def test_only_the_beginning_of_a_long_text_is_shown(here: Path) -> None:
     assert shown(here)[0]["text"] == "ä" * 100_000
 
 
-def test_what_is_no_text_is_refused_with_the_way_out(here: Path) -> None:
-    said = quoth("run", "Go.", *MODEL, cwd=here, stdin=b"\0\1\2")
+@pytest.mark.parametrize("data", [b"\0\1\2", b"\xff\xfe"])
+def test_what_is_no_text_is_refused_with_the_way_out(data: bytes, here: Path) -> None:
+    said = quoth("run", "Go.", *MODEL, cwd=here, stdin=data)
     assert (said.code, said.out) == (2, "")
     assert "--no-stdin" in said.err
 
