@@ -39,7 +39,7 @@ def test_the_self_test_has_its_phases_and_steps() -> None:
     assert ids(found.steps) == ["demand-table", "build-eval", "tester-loop", "tester-nested"]
     loop = found.find("tester-loop")
     assert (loop.phase, loop.tools, loop.budget) == ("Tester", ("eval",), Budget(steps=6))
-    assert loop.objective.startswith("Add 5 and 5 with eval")
+    assert loop.objective.startswith("First add 5 and 5 with eval.")
     assert ids(found.notes(loop)) == ["blueprint"]
     assert [form.text for form in found.find("build-eval").forms] == ['(eval "(+ 5 5)")']
     assert found.faults == ()
