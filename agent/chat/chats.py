@@ -21,10 +21,12 @@ from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.terminal.ask import CHANGED
 from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import complain
-from quoth.agent.terminal.requests import decide
+from quoth.agent.terminal.requests import decide, pending_text
 from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.errors import BusyError, QuothError, UsageError
 from quoth.tools.text import count, short
@@ -129,7 +131,11 @@ class Chats:
             self._must_approve(choice.user)
         kind: Any = "once" if choice.approved else "deny" if choice.answer is None else "answer"
         said = Decision(kind, choice.user, why=choice.why, answer=choice.answer or "")
-        return str(decide(self._host.broker, request.id, said))
+        try:
+            return str(decide(self._host.broker, request.id, said))
+        except ChangeDiffersError:
+            shown = pending_text(self._host.broker, request.id)
+            raise UsageError(f"{CHANGED} nothing was decided.\n{shown}") from None
 
     def _must_approve(self, user: str) -> None:
         """Raise UsageError for somebody who is no approver. Whoever is asked a question may answer it

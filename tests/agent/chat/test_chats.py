@@ -383,3 +383,30 @@ def test_who_decides_at_once_is_heard(store: Store, tmp_path: Path) -> None:
             assert pressed == ["one"]
 
     asyncio.run(story())
+
+
+def test_who_approves_another_change_than_was_shown_sees_the_new_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        write = '(write-file :path "a.txt" :content "new")'
+        async with async_agent(tmp_path, write, dialect="call-form", after_tags="stop") as agent:
+            asked: list[str] = []
+
+            async def hear(line: Outgoing) -> bool:
+                asked.extend([line.request["id"]] if line.request else [])
+                return True
+
+            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"])
+            chats.accept(Message(1, "ben", "7", "Please write it."))
+            while not asked:
+                await asyncio.sleep(0.01)
+            (tmp_path / "a.txt").write_text("mine\n")
+            told = chats.decide(Choice(2, "ann", "7", asked[0], True))
+            assert told is not None
+            assert (told.kind, "- mine" in told.text) == ("error", True)
+            again = chats.decide(Choice(3, "ann", "7", asked[0], True))
+            assert again is not None
+            assert again.kind == "reply"
+            await chats.finish()
+        assert (tmp_path / "a.txt").read_text() == "new"
+
+    asyncio.run(story())
