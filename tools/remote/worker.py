@@ -300,7 +300,10 @@ class Worker:
             call, context = call_of(said, form), context_of(said, self._context)
             at_work.task = asyncio.create_task(own.dispatch(call, context))
             result = await _result_of(at_work.task)
-            if at_work.lost or (result is not None and result.audit.get("written") is False):
+            if at_work.lost:
+                return
+            if result is not None and result.audit.get("written") is False:
+                self._tell(f"{form.tool} was broken off: {result.message}")
                 return  # as if this worker had been killed: the next to take the call asks
             if not receipts.unreached:
                 await self._settle(delivery, at_work, consent, result, ended)
