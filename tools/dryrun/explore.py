@@ -9,6 +9,7 @@ must not know the door, the store or who asks.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import secrets
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from time import monotonic
 from typing import Any
 
 import hy
@@ -27,17 +29,26 @@ from quoth.tools.call.redaction import SECRET
 from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
 from quoth.tools.dryrun.helpers import CHOOSE, NOTE
-from quoth.tools.dryrun.instrument import for_dry_run
+from quoth.tools.dryrun.instrument import NotFollowedError, for_dry_run
 from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
-from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
+from quoth.tools.program.compiler import (
+    ANSWER,
+    TOO_DEEP,
+    Program,
+    ProgramError,
+    alias,
+    compile_program,
+    program_digest,
+)
 from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, not_called
 from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, crosses, require_readable
 from quoth.tools.sandbox.wall import host_name, placeholders, with_guards
 from quoth.tools.text import short
 
+MAX_SECONDS = 60.0  # of one dry run, on all paths
 MAX_PATHS = 64
 MAX_DECISIONS = 20  # one after the other
 MAX_CALLS = 500  # on all paths
@@ -98,7 +109,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
         look.listing = kept.listing
     events: list[Event] = []
     await look.program(program, _Path(events), values=look.values)
-    return make_plan(program_digest(text), events)
+    return await asyncio.to_thread(make_plan, program_digest(text), events)
 
 
 class _DryRun:
@@ -108,6 +119,7 @@ class _DryRun:
         assert ctx.sandbox is not None, "asked before"
         self.ctx = ctx
         self.pure = pure
+        self.until = monotonic() + MAX_SECONDS
         self.sandbox = ctx.sandbox
         self.marks = UnknownMarks(secrets.token_hex(8))
         self.tools = {alias(hy.mangle(name)): name for name in ctx.tool_names}
@@ -138,7 +150,12 @@ class _DryRun:
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
-        python = with_guards(for_dry_run(program, self.marks.word), functions, begun=values is not None)
+        try:  # beside the event loop: a long program takes a second
+            instrumented = await asyncio.to_thread(for_dry_run, program, self.marks.word)
+        except NotFollowedError as error:
+            start.add("cut", str(error))
+            return []
+        python = with_guards(instrumented, functions, begun=values is not None)
         lookup = placeholders((*map(host_name, (*functions, *OWN)), VALUES))
 
         async def begin(session: Any) -> Any:
@@ -163,6 +180,7 @@ class _DryRun:
                 continue
             self.paths += 1
             try:
+                self._require_time()
                 async with self.sandbox.worker() as session:
                     step = await begins(session)
                     while not isinstance(step, monty.MontyComplete):
@@ -171,8 +189,14 @@ class _DryRun:
                 walk.path.add("cut", str(cut))
             except monty.MontyError as error:
                 tools = [tool for tool in self.tools.values() if tool not in self.ctx.unnamed]
-                said = runtime_error(error, self.raised, tools, program.text)
-                walk.path.add("fails", self.marks.text(str(said)))
+                said = str(runtime_error(error, self.raised, tools, program.text))
+                kind = "fails"
+                if isinstance(error, monty.MontySyntaxError):  # perhaps only with what was added to it
+                    kind, said = (
+                        "cut",
+                        said if said == TOO_DEEP else "the sandbox cannot read so long a program",
+                    )
+                walk.path.add(kind, self.marks.text(said))
             except ProgramError as error:  # a value that cannot leave the sandbox
                 walk.path.add("fails", self.marks.text(str(error)))
         return walk.answers
@@ -180,6 +204,8 @@ class _DryRun:
     async def _step(self, step: Any, walk: _Walk) -> Any:
         """Answer one call that the sandbox passes to the host."""
         import pydantic_monty as monty
+
+        self._require_time()
 
         if not isinstance(step, monty.AsyncFunctionSnapshot):
             return await step.resume_auto()
@@ -225,6 +251,10 @@ class _DryRun:
             self._count()
             return not_called(tool, error)
         return await self._planned_call(form, path)
+
+    def _require_time(self) -> None:
+        if monotonic() > self.until:
+            raise _Cut(f"the dry run took longer than {MAX_SECONDS:g} s")
 
     def _count(self) -> None:
         self.calls += 1

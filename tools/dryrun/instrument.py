@@ -14,20 +14,30 @@ from typing import Any, cast
 import hy
 
 from quoth.tools.dryrun.helpers import PREFIX, helpers
-from quoth.tools.program.compiler import PRELUDES, Program
+from quoth.tools.program.compiler import PRELUDES, TOO_DEEP, Program
 from quoth.tools.program.from_python import OPERATORS
 
+MAX_ADDED = 10_000  # statements that forget a variable or raise: variables times the places that change them
+MAX_TARGETS = 200  # of one assignment: the sandbox allows 255
 _JUMPS = (ast.Break, ast.Return, ast.Raise, ast.Continue)
 _OWN_SCOPE = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
 
 
+class NotFollowedError(Exception):
+    """The program cannot be instrumented within the limits; the message says where."""
+
+
 def for_dry_run(program: Program, word: str) -> str:
-    """The instrumented Python of ``program``, with the helpers; unknowns are marked by ``word``."""
+    """The instrumented Python of ``program``, with the helpers; unknowns are marked by ``word``. It is a
+    few times as large as the program, and at most MAX_ADDED more. Raises NotFollowedError."""
     python, given = program.python, ""
     if python.startswith(PRELUDES["pmap"]):
         python, given = python.removeprefix(PRELUDES["pmap"]), f"pmap = {PREFIX}pmap\n"
-    careful = ast.fix_missing_locations(_Careful().visit(ast.parse(python)))
-    return helpers(word) + given + ast.unparse(careful)
+    try:
+        careful = ast.fix_missing_locations(_Careful().visit(ast.parse(python)))
+        return helpers(word) + given + ast.unparse(careful)
+    except RecursionError:
+        raise NotFollowedError(TOO_DEEP) from None
 
 
 def _name(text: str) -> ast.Name:
@@ -100,10 +110,19 @@ class _Careful(ast.NodeTransformer):
         self._made = 0
         self._tries: list[tuple[str, ast.Try, list[str]]] = []  # those whose bodies we are in
         self._outer: list[set[str]] = [set()]  # names that functions set outside of themselves
+        self._functions = ["the program"]  # the functions that we are in
+        self._added = 0
 
     def _new(self) -> str:
         self._made += 1
         return f"__v{self._made}"
+
+    def _add(self, number: int, word: str) -> None:
+        """Count statements before they are built. Raises NotFollowedError past MAX_ADDED."""
+        self._added += number
+        if self._added > MAX_ADDED:
+            where = f"(in {self._functions[-1]}, at a {word})"
+            raise NotFollowedError(f"its try forms and loops change too many variables {where}")
 
     def _all(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
         done: list[ast.stmt] = []
@@ -115,9 +134,15 @@ class _Careful(ast.NodeTransformer):
     def _expr(self, node: ast.expr) -> ast.expr:
         return cast("ast.expr", self.visit(node))
 
-    def _unknown(self, names: Iterable[str]) -> list[ast.stmt]:
+    def _unknown(self, names: Sequence[str]) -> list[ast.stmt]:
         """Statements after which nothing is known of these names."""
-        return [_set(name, _helper("hole", ast.Constant(shown_name(name)))) for name in names]
+        done: list[ast.stmt] = []
+        for begin in range(0, len(names), MAX_TARGETS):
+            some = names[begin : begin + MAX_TARGETS]
+            targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in some]
+            made = _helper("holes", _data([shown_name(name) for name in some]))
+            done.append(ast.Assign([ast.List(targets, ast.Store())], made))
+        return done
 
     # Expressions
 
@@ -138,14 +163,13 @@ class _Careful(ast.NodeTransformer):
         return _helper("chain", signs, ast.List(values, ast.Load()))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        made = self._expr(node.values[-1])
-        for place in range(len(node.values) - 2, -1, -1):
-            name, left = self._new(), self._expr(node.values[place])
-            if isinstance(node.op, ast.And):
-                made = ast.IfExp(_helper("truth", _let(name, left)), made, _name(name))
-            else:
-                made = ast.IfExp(_helper("truth", _let(name, left)), _name(name), made)
-        return made
+        """The value that decides is kept by name, and the operands stay side by side, not nested."""
+        name = self._new()
+        values = [_let(name, self._expr(value)) for value in node.values]
+        tests: list[ast.expr] = [_helper("truth", value) for value in values[:-1]]
+        decided = ast.BoolOp(node.op, [*tests, ast.List([values[-1]], ast.Load())])
+        both = ast.Tuple([decided, _name(name)], ast.Load())
+        return ast.Subscript(both, ast.Constant(1), ast.Load())
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         return ast.IfExp(
@@ -307,6 +331,7 @@ class _Careful(ast.NodeTransformer):
 
     def _forget(self, loop: str, names: Sequence[str]) -> list[ast.stmt]:
         unknown = ast.Subscript(_name(loop), ast.Constant(0), ast.Load())
+        self._add(len(names), "loop")
         return [ast.If(unknown, self._unknown(names), [])] if names else []
 
     def visit_Try(self, node: ast.Try) -> Any:
@@ -327,13 +352,14 @@ class _Careful(ast.NodeTransformer):
     def _fails(self, mark: str, node: ast.Try, changed: Sequence[str]) -> list[ast.stmt]:
         """Statements that go each of the ways in which what was tried may have failed."""
         kinds = [_kind(handler) for handler in node.handlers]
+        self._add(len(kinds) + len(changed), "try")
         way = self._new()
-        done: list[ast.stmt] = [_set(way, _helper("tried", _name(mark), _data(kinds)))]
+        failed = self._unknown(changed)  # once, however it fails
         for number, kind in enumerate(kinds, 1):
             raised = ast.Raise(ast.Call(_name(kind), [_helper("hole", ast.Constant("what went wrong"))], []))
             here = ast.Compare(_name(way), [ast.Eq()], [ast.Constant(number)])
-            done.append(ast.If(here, [*self._unknown(changed), raised], []))
-        return done
+            failed.append(ast.If(here, [raised], []))
+        return [_set(way, _helper("tried", _name(mark), _data(kinds))), ast.If(_name(way), failed, [])]
 
     def _leaving(self) -> list[ast.stmt]:
         return [statement for found in reversed(self._tries) for statement in self._fails(*found)]
@@ -373,12 +399,14 @@ class _Careful(ast.NodeTransformer):
     def _scoped(self, node: Any, outer: set[str]) -> ast.AST:
         before, self._tries = self._tries, []
         self._outer.append(outer)
+        self._functions.append(shown_name(node.name) if isinstance(node, ast.FunctionDef) else "a function")
         self._arguments(node.args)
         node.body = self._all(node.body) if isinstance(node.body, list) else self._expr(node.body)
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = [self._expr(item) for item in node.decorator_list]
             node.returns = None
         self._outer.pop()
+        self._functions.pop()
         self._tries = before
         return cast("ast.AST", node)
 

@@ -97,6 +97,10 @@ def hole(text: str, flag: str = "-") -> str:
     return MARK + flag + str(STATE["unknowns"]) + ":" + text + END
 
 
+def holes(texts: list[str]) -> list[str]:
+    return [hole(text) for text in texts]
+
+
 def form(name: str, items: Iterable[Any]) -> str:
     """A new unknown: the result of calling ``name`` on these items."""
     return hole("(" + " ".join([name] + [show(item) for item in items]) + ")")
