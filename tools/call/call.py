@@ -46,7 +46,8 @@ class Verdict:
 
     ``rule`` is the text of the policy's rule that decided, for the audit, and ``origin`` says where the
     values come from that it decided by. An ``each_time`` question is
-    answered by no grant of a scope and by no approved plan of a program.
+    answered by no grant of a scope and by no approved plan of a program. Where the reason contains the text
+    of an exception, ``told`` is the reason without it: models get that, the audit has the reason.
     """
 
     kind: Literal["allow", "ask", "deny"]
@@ -54,6 +55,11 @@ class Verdict:
     rule: str = field(default="", compare=False)
     each_time: bool = field(default=False, repr=False)
     origin: str = field(default="", compare=False, repr=False)
+    told: str = field(default="", compare=False, repr=False)
+
+    @property
+    def for_model(self) -> str:
+        return self.told or self.reason
 
 
 @dataclass(frozen=True)
@@ -92,9 +98,9 @@ def allow() -> Verdict:
     return ALLOW
 
 
-def deny(reason: str = "") -> Verdict:
+def deny(reason: str = "", *, told: str = "") -> Verdict:
     """``(deny "why")``: the call is refused and the reason is its result."""
-    return Verdict("deny", reason)
+    return Verdict("deny", reason, told=told)
 
 
 def ask(reason: str = "") -> Verdict:

@@ -32,7 +32,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -130,17 +130,17 @@ class Broker(Decisions):
         self._asked(opened)
         if person is None:
             return waiting
-        try:
+        with self._put(call, opened):
+            self._looked.pop(call.id, None)
             said = await self._wait(person.request(tool, call, self.find(opened).reason), call, opened)
-        finally:
-            self._asking.discard(opened)
-            _, shown = self._looked.pop(call.id, (None, None))
+            decided = None if said is _ELSEWHERE or _undecided(said) else _decision(said)
+        _, shown = self._looked.pop(call.id, (None, None))
         if said is _ELSEWHERE:
             return self._settle(tool, call, digest, opened, fact=fact) or waiting
-        if said is None or (isinstance(said, Verdict) and said.kind == "ask"):
+        if decided is None:
             return waiting
         try:
-            self.decide(opened, _decision(said), shown)
+            self.decide(opened, decided, shown)
         except UsageError as error:
             if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
                 return settled
@@ -162,10 +162,8 @@ class Broker(Decisions):
         if answer is None:
             return waiting
         shown = self.find(opened).question or question
-        try:
+        with self._put(call, opened):
             said = await self._wait(answer(tool, call, shown), call, opened)
-        finally:
-            self._asking.discard(opened)
         if said is None:
             return waiting
         if said is not _ELSEWHERE:
@@ -225,6 +223,19 @@ class Broker(Decisions):
         if found is not None:
             self._settled.add(call.id)
         return found
+
+    @contextlib.contextmanager
+    def _put(self, call: Call, request: str) -> Iterator[None]:
+        """While a person is asked. Where the person's side fails, the request is over: nobody can see that
+        it still waits, and the same call asks anew."""
+        try:
+            yield
+        except Exception:
+            with contextlib.suppress(Exception):  # the failure itself is what counts
+                self._rows.change(call.session, call.user, lambda rows: _expire(rows, request))
+            raise
+        finally:
+            self._asking.discard(request)
 
     async def _wait(self, asked: Awaitable[Any], call: Call, request: str) -> Any:
         """What the person says; _ELSEWHERE when the request was decided by somebody else meanwhile, and then
@@ -431,3 +442,12 @@ class Broker(Decisions):
             if asking:
                 self._asking.add(opened)
         return opened
+
+
+def _undecided(said: Any) -> bool:
+    return said is None or (isinstance(said, Verdict) and said.kind == "ask")
+
+
+def _expire(rows: Rows, request: str) -> None:
+    for row in rows.where(id=request, state="pending"):
+        rows.put(replace(row, expires=rows.now))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED, Answer, asks_fact
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.door.execution import brief
+from quoth.tools.door.execution import brief, kind_of
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import PERMISSION, Pending, ToolFailure, raise_if_broken
@@ -87,8 +87,11 @@ def weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
     if verdict.kind == "ask":
         state.questions.append((verdict.reason or "it asks first").rstrip("."))
         return None
-    reason = verdict.reason or "no reason was given"
-    return Outcome("denied", message=f"{state.call.tool} was denied: {reason.rstrip('.')}.")
+    message, whole = (
+        f"{state.call.tool} was denied: {(reason or 'no reason was given').rstrip('.')}."
+        for reason in (verdict.for_model, verdict.reason)
+    )
+    return Outcome("denied", message=message, note=whole if verdict.told else "")
 
 
 def require_verdict(said: Any) -> Verdict:
@@ -166,7 +169,7 @@ async def ask_question(door: Parts, state: CallState, question: Question) -> Out
             said = await door.consent.answer(tool, call, question)
     except Exception as error:
         raise_if_broken(error)
-        said = deny(f"the question could not be asked ({brief(error)})")
+        said = _not_asked("the question", error)
     if isinstance(said, Answer):
         state.answers[question.text] = said.text
         state.verdicts["consent"] = Verdict("allow", said.by)
@@ -177,6 +180,11 @@ async def ask_question(door: Parts, state: CallState, question: Question) -> Out
         why = said.reason.rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
     return weigh(state, "consent", said)
+
+
+def _not_asked(what: str, error: Exception) -> Verdict:
+    failed, told = (f"{what} could not be asked ({said})" for said in (brief(error), kind_of(error)))
+    return deny(failed, told=told)
 
 
 @contextlib.contextmanager
@@ -206,7 +214,7 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
         verdict = require_verdict(said) if said is not None else ask(reason)
     except Exception as error:
         raise_if_broken(error)
-        verdict = deny(f"consent could not be asked ({brief(error)})")
+        verdict = _not_asked("consent", error)
     else:
         state.refused = verdict.kind == "deny"
         if verdict.kind == "allow" and asks_fact(reason):

@@ -34,6 +34,11 @@ def brief(error: BaseException) -> str:
     return short(text, 300).rstrip(".")
 
 
+def kind_of(error: BaseException) -> str:
+    """An exception for a model: without its text, which may contain anything, unless that is the store's."""
+    return brief(error) if isinstance(error, (StoreError, MemoryError)) else type(error).__name__
+
+
 async def run_function(
     function: Callable[..., Any],
     bindings: Mapping[str, Any],

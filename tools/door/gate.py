@@ -13,7 +13,7 @@ from typing import Any
 from quoth.tools.call.call import ALLOW, NO_GATE, Call, FailedOpen, GateDecision, Verdict, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Gate
-from quoth.tools.door.execution import brief, run_function
+from quoth.tools.door.execution import brief, kind_of, run_function
 from quoth.tools.errors import ToolError, raise_if_broken
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import short
@@ -21,6 +21,14 @@ from quoth.tools.text import short
 GATE_SECONDS = 2.0
 GRACE_SECONDS = 0.2  # for a gate that is late to put things away
 ANSWERS = 'GateDecision, (allow), (ask "why") or (deny "why")'
+
+
+class GateError(ToolError):
+    """A gate failed: a sentence of ours, and the gate's own ``words``, which no model gets."""
+
+    def __init__(self, sentence: str, words: str = "") -> None:
+        super().__init__(f"{sentence}: {words}" if words else sentence)
+        self.sentence = sentence
 
 
 async def gate_verdict(
@@ -45,21 +53,22 @@ async def gate_verdict(
             raise TimeoutError
         return _verdict(said)
     except TimeoutError:
-        failure = f"it did not answer within {most:g} s"
-    except ToolError as error:
-        failure = str(error).rstrip(".")
+        failure = told = f"it did not answer within {most:g} s"
+    except GateError as error:
+        failure, told = str(error).rstrip("."), error.sentence
     except Exception as error:
         raise_if_broken(error)
-        failure = brief(error)
+        failure = str(error).rstrip(".") if isinstance(error, ToolError) else brief(error)
+        told = kind_of(error)
     if tool.gate_failure == "open" and not closed:
-        return FailedOpen("allow", failure)
-    return deny(f"the gate failed ({failure})")
+        return FailedOpen("allow", failure, told=told)
+    return deny(f"the gate failed ({failure})", told=f"the gate failed ({told})")
 
 
 def _verdict(said: Any) -> Verdict:
-    """The answer of a gate as a Verdict. Raises ToolError for anything that is none."""
+    """The answer of a gate as a Verdict. Raises GateError for anything that is none."""
     if isinstance(said, GateDecision) and isinstance(said.approved, bool) and isinstance(said.reason, str):
         return ALLOW if said.approved else deny(said.reason)
     if isinstance(said, Verdict) and said.kind in ("allow", "ask", "deny") and isinstance(said.reason, str):
         return said
-    raise ToolError(f"it answered {short(repr(said), 100)}, and a gate answers {ANSWERS}")
+    raise GateError(f"it answered {short(repr(said), 100)}, and a gate answers {ANSWERS}")

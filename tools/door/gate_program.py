@@ -19,7 +19,8 @@ from quoth.tools.call.call import Call, GateDecision
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import SECRET, Redactor, redact, sounds_secret
 from quoth.tools.call.values import plain
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.door.gate import GateError
+from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import CognitiveTool
@@ -54,7 +55,7 @@ class GateProgram:
         if code == DENY:
             return GateDecision(False, said or f"{self._name} gave no reason")
         how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
-        raise ToolError(f"{self._name} {how}" + (f": {said}" if said else ""))
+        raise GateError(f"{self._name} {how}", said)
 
     @property
     def files(self) -> list[Path]:
@@ -95,12 +96,12 @@ class GateProgram:
                 self.argv, cwd=self._folder, env=env, stdin=PIPE, stderr=PIPE, alone=True
             )
         except (OSError, ValueError) as error:
-            raise ToolError(f"{self._name} cannot be started: {error}") from None
+            raise GateError(f"{self._name} cannot be started: {error}") from None
         try:
             out, err = Output(MOST_OUTPUT), Output(MOST_OUTPUT)
             code = await running.communicate(out.add, err.add, question)
         except OSError as error:
-            raise ToolError(f"{self._name} cannot be started: {error.strerror}") from None
+            raise GateError(f"{self._name} cannot be started: {error.strerror}") from None
         finally:
             await running.put_away()
         return code, err.text.strip() or out.text

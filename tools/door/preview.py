@@ -112,7 +112,7 @@ async def _verdict(
     guard = state.verdicts["guard"]
     assert isinstance(guard, Verdict), "a guard edits nothing"
     if ended is not None:
-        return deny(guard.reason or ended.message)
+        return deny(guard.for_model or ended.message)
     if guard.kind == "ask":
         asked = found.reason if found.kind == "ask" else "", guard.reason or "it asks first"
         return ask("; ".join(part for part in asked if part))
@@ -124,7 +124,7 @@ async def _strict(door: Parts, state: CallState) -> Verdict:
     ended = await ask_policy(door, state)
     said = state.verdicts["policy"]
     assert isinstance(said, Verdict), "a policy edits nothing"
-    return Verdict("deny" if ended else said.kind, said.reason or said.rule)
+    return Verdict("deny" if ended else said.kind, said.for_model or said.rule)
 
 
 def _by_policy(door: Parts, state: CallState, tool: CognitiveTool, depends: str) -> Verdict:

@@ -26,7 +26,7 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
 from quoth.tools.door.asking import ask_consent, require_verdict, weigh
 from quoth.tools.door.binding import bindings
-from quoth.tools.door.execution import brief, run_function
+from quoth.tools.door.execution import brief, kind_of, run_function
 from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.planning import note_in_plan
@@ -137,7 +137,7 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
         verdict = require_verdict(said)
     except Exception as error:
         raise_if_broken(error)
-        verdict = deny(f"the policy failed ({brief(error)})")
+        verdict = deny(f"the policy failed ({brief(error)})", told=f"the policy failed ({kind_of(error)})")
     return weigh(state, "policy", verdict)
 
 
@@ -161,7 +161,10 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
         return Outcome(failure.status, message=failure.message)
     except Exception as error:
         raise_if_broken(error)
-        return weigh(state, "guard", deny(f"its guard failed ({_told(door, state, error)})"))
+        place = place_of_error(error)
+        told = f"{kind_of(error)}, at {place}" if place else kind_of(error)
+        reason = f"its guard failed ({_told(door, state, error)})"
+        return weigh(state, "guard", deny(reason, told=f"its guard failed ({told})"))
     if isinstance(said, Verdict):
         return weigh(state, "guard", said)
     if said is True:
@@ -188,7 +191,7 @@ async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
         return None
     verdict = await gate_verdict(door.gate, tool, state.call, state.context)
     if isinstance(verdict, FailedOpen):
-        state.notes.append(f"The gate failed ({verdict.reason}) and {tool.name} fails open.")
+        state.notes.append(f"The gate failed ({verdict.for_model}) and {tool.name} fails open.")
     return weigh(state, "gate", verdict)
 
 

@@ -598,8 +598,8 @@ class Answers:
         (Decision("deny", "ann"), "denied", "probe was denied: the person said no."),
         (None, "pending", WAITS),
         (ask("later"), "pending", WAITS),
-        (True, "denied", "probe was denied: consent could not be asked (TypeError: True is no decision)."),
-        (OSError("gone"), "denied", "probe was denied: consent could not be asked (OSError: gone)."),
+        (True, "denied", "probe was denied: consent could not be asked (TypeError)."),
+        (OSError("gone"), "denied", "probe was denied: consent could not be asked (OSError)."),
         (
             Decision("scope", "ann", rule="(allow (probe :x 5))"),
             "pending",
@@ -626,7 +626,7 @@ def test_a_person_who_is_there_is_asked_at_once(store: Store, answer: Any, statu
     assert (result.status, result.message) == (status, message.format(*names[:1]))
     assert person.asked == ["(probe :x 1) because it writes files"]
     assert body.ran is (status == "ok")
-    assert bool(here.waiting) is (status == "pending" or "could not" in message)
+    assert bool(here.waiting) is (status == "pending")
 
 
 def test_who_decided_without_a_name_is_somebody(store: Store) -> None:

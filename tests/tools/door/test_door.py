@@ -387,7 +387,7 @@ def test_a_policy_that_gives_no_verdict_denies(answer: Any) -> None:
     result = gateway(tool(body=body), policy=Says(answer)).pass_through("(probe)")
     assert (result.status, result.message) == (
         "denied",
-        f"probe was denied: the policy failed (TypeError: {answer!r} is no verdict).",
+        "probe was denied: the policy failed (TypeError).",
     )
     assert not body.ran
 
@@ -397,7 +397,7 @@ def test_a_policy_that_raises_denies() -> None:
     result = gateway(tool(body=body), policy=Says(OSError("no file."))).pass_through("(probe)")
     assert (result.status, result.message) == (
         "denied",
-        "probe was denied: the policy failed (OSError: no file).",
+        "probe was denied: the policy failed (OSError).",
     )
     assert not body.ran
 
@@ -482,19 +482,19 @@ GUARDS: list[tuple[Any, str, str]] = [
     (Spy(1), "denied", f"its guard returned 1; {SHAPE}"),
     (Spy("yes"), "denied", f"its guard returned 'yes'; {SHAPE}"),
     (Spy([]), "denied", f"its guard returned []; {SHAPE}"),
-    (Spy(ValueError("odd.")), "denied", "its guard failed (ValueError: odd)"),
+    (Spy(ValueError("odd.")), "denied", "its guard failed (ValueError)"),
     (Spy(ValueError()), "denied", "its guard failed (ValueError)"),
-    (Spy(ToolError("a sentence.")), "denied", "its guard failed (ToolError: a sentence)"),
-    (Spy(SystemExit(0)), "denied", "its guard failed (RuntimeError: it raised SystemExit)"),
-    (Spy(KeyboardInterrupt()), "denied", "its guard failed (RuntimeError: it raised KeyboardInterrupt)"),
-    (Spy(StopIteration(3)), "denied", "its guard failed (RuntimeError: StopIteration: 3)"),
-    (Spy(TimeoutError("mine")), "denied", "its guard failed (ToolError: TimeoutError: mine)"),
-    (raise_async, "denied", "its guard failed (ValueError: async)"),
-    (exit_async, "denied", "its guard failed (RuntimeError: it raised SystemExit)"),
+    (Spy(ToolError("a sentence.")), "denied", "its guard failed (ToolError)"),
+    (Spy(SystemExit(0)), "denied", "its guard failed (RuntimeError)"),
+    (Spy(KeyboardInterrupt()), "denied", "its guard failed (RuntimeError)"),
+    (Spy(StopIteration(3)), "denied", "its guard failed (RuntimeError)"),
+    (Spy(TimeoutError("mine")), "denied", "its guard failed (ToolError)"),
+    (raise_async, "denied", "its guard failed (ValueError)"),
+    (exit_async, "denied", "its guard failed (RuntimeError)"),
     (never, "denied", DEADLINE),
     (never_async, "denied", DEADLINE),
     (never_lets_go, "denied", DEADLINE),
-    (True, "denied", "its guard failed (TypeError: True is not a callable object)"),
+    (True, "denied", "its guard failed (TypeError)"),
 ]
 
 
@@ -513,9 +513,9 @@ def test_only_a_clear_yes_of_the_guard_lets_the_call_on(
 
 def test_a_guard_that_takes_what_nobody_gives_denies() -> None:
     body = Spy()
-    result = gateway(tool(body=body, guard=lambda nobody: True)).pass_through("(probe)")
-    assert result.status == "denied"
-    assert "missing 1 required positional argument: 'nobody'" in result.message
+    here = gateway(tool(body=body, guard=lambda nobody: True))
+    assert here.pass_through("(probe)").status == "denied"
+    assert "missing 1 required positional argument: 'nobody'" in str(here.rows)
     assert not body.ran
 
 
@@ -646,8 +646,8 @@ async def test_a_program_is_told_when_there_is_room_again(store: Store) -> None:
         (None, "pending", "probe waits for a person's approval: it writes files."),
         (ask("later"), "pending", "probe waits for a person's approval: later."),
         (ask(), "pending", "probe waits for a person's approval: it writes files."),
-        (True, "denied", "probe was denied: consent could not be asked (TypeError: True is no verdict)."),
-        (OSError("no one"), "denied", "probe was denied: consent could not be asked (OSError: no one)."),
+        (True, "denied", "probe was denied: consent could not be asked (TypeError)."),
+        (OSError("no one"), "denied", "probe was denied: consent could not be asked (OSError)."),
     ],
 )
 def test_consent_decides_what_was_asked(answer: Any, status: str, message: str) -> None:
@@ -711,7 +711,7 @@ BODIES: list[tuple[Any, str, Any, str]] = [
     (
         lambda: Verdict("deny", "x"),
         "ok",
-        {"kind": "deny", "reason": "x", "rule": "", "each_time": False, "origin": ""},
+        {"kind": "deny", "reason": "x", "rule": "", "each_time": False, "origin": "", "told": ""},
         "",
     ),
     (lambda: float("nan"), "ok", "nan", ""),
