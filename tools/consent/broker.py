@@ -131,7 +131,6 @@ class Broker(Decisions):
         if person is None:
             return waiting
         with self._put(call, opened):
-            self._looked.pop(call.id, None)
             said = await self._wait(person.request(tool, call, self.find(opened).reason), call, opened)
             decided = None if said is _ELSEWHERE or _undecided(said) else _decision(said)
         _, shown = self._looked.pop(call.id, (None, None))
@@ -231,6 +230,7 @@ class Broker(Decisions):
         try:
             yield
         except Exception:
+            self._looked.pop(call.id, None)
             with contextlib.suppress(Exception):  # the failure itself is what counts
                 self._rows.change(call.session, call.user, lambda rows: _expire(rows, request))
             raise
