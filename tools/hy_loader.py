@@ -27,7 +27,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.paths import cache_dir
+from quoth.tools.storage.paths import cache_dir, real_path
 
 PACKAGE = "quoth"
 # What decides how a definition expands: the macros, and the Hy functions they call while compiling.
@@ -169,7 +169,7 @@ def read_source(path: Path) -> str:
 
 def module_name(path: Path) -> str:
     """The name of the module that a user's file becomes, unlike any that could be imported."""
-    return "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    return "quoth_user_" + hashlib.sha256(str(real_path(path)).encode()).hexdigest()[:12]
 
 
 def not_found(path: Path, error: BaseException) -> str:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 from quoth.agent.cli.trial_writes import TrialError, require_regular, try_folder, try_store
 from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import QuothError
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, state_dir, store_path
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ def _rights(options: Options) -> Iterator[Finding]:
             workspace_policy(folder),
             options.policy and Path(options.policy),
         )
-        if file and file.exists()
+        if file and not is_missing(file)
     ]
     notes = [*policy.notes, *config.notes]
     said = f"rules and settings: {', '.join(files)}" if files else "no rules of yours; those that ship count"

@@ -15,6 +15,7 @@ from quoth.agent.cli.common import agent_of, open_store, text_of, tools_of
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.paths import real_path
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _layers(options: CheckOptions) -> list[Layer]:
             complain(note)
         return layers
     path = Path(options.file)
-    own = path.resolve() == workspace_policy(root).resolve()
+    own = real_path(path) == real_path(workspace_policy(root))
     return [read_layer("workspace" if own else "given", path, options.file)]
 
 

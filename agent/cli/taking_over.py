@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.options import OptionsT
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.missing import is_missing
 
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
@@ -45,7 +46,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         if (value := given.get(KEPT.get(name, name.replace("_", "-")))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
-        more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
+        more["tools"] = [file for file in given["tools"] if foreign or not is_missing(file)]
     for name in ("without", "local"):
         if given.get(name) and not vars(options)[name]:
             more[name] = given[name]

@@ -162,12 +162,13 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
 
 
 def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
-    """The options with the rules that the session was given, if they were chosen here and are still there."""
+    """The options with the rules that the session was given, if they were chosen here. Where their file has
+    gone, the agent refuses them, as it does for ``quoth resume``."""
     from quoth.agent.session.session import Session
     from quoth.tools.history.transcript import Transcript
 
     session = Session(Transcript(lambda: store), str(options.session), options.asker, Path())
     file = "" if session.foreign() else session.given().get("policy")
-    if options.policy is None and file and Path(file).exists():
+    if options.policy is None and file:
         return replace(options, policy=file)
     return options

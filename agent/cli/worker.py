@@ -123,9 +123,10 @@ def _key(options: Options) -> Key:
     import os
 
     from quoth.tools.catalog.signing import VARIABLE, key_path, new_key, read_key
+    from quoth.tools.storage.missing import is_missing
 
     path = key_path(options.key)
-    if options.key or os.environ.get(VARIABLE) or path.exists():
+    if options.key or os.environ.get(VARIABLE) or not is_missing(path):
         return read_key(path)
     key = new_key(path)
     complain(f"Made the key {path}. Callers on other machines need a copy of it, which only they may read.")

@@ -5,7 +5,6 @@ Knows files and trust, not the language in them, which is loaded only where ther
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import at_home, read_bytes, trusted_bytes
 from quoth.tools.policy.places import WORKSPACE_FOLDER
 from quoth.tools.policy.trust import Trust
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import config_dir
 
 FILE_NAME = "config.hy"
@@ -30,7 +30,7 @@ def load_config(root: Path) -> Config:
     """The settings for a workspace: the user's, and over them its own; its budgets can only be tighter.
     Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
     mine, config = user_config(), NO_CONFIG
-    if os.path.lexists(mine):
+    if not is_missing(mine):
         config = _parsed(read_bytes(mine, f"There is no file {mine}."), at_home(mine))
     own, notes = trusted_bytes(root, root / OWN_NAME, TRUST, "its settings do not count")
     if own is not None:
@@ -42,7 +42,7 @@ def own_config(root: Path) -> bytes | None:
     """The text of a workspace's own settings, None if there are none. Raises UsageError where they cannot
     count."""
     path = root / OWN_NAME
-    if not os.path.lexists(path):
+    if is_missing(path):
         return None
     data = read_bytes(path, f"There is no {OWN_NAME} in {root}.")
     _parsed(data, OWN_NAME, own=False)

@@ -5,13 +5,13 @@ Knows where they are and which text of them a person has trusted; it evaluates n
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import at_home, read_bytes, trusted_bytes
 from quoth.tools.policy.places import STARTUP_NAME, WORKSPACE_FOLDER
 from quoth.tools.policy.trust import Trust
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import config_dir
 
 OWN_NAME = f"{WORKSPACE_FOLDER}/{STARTUP_NAME}"
@@ -27,7 +27,7 @@ def own_init(root: Path) -> bytes | None:
     """The text of a workspace's own file, None if there is none. Raises UsageError for one that cannot be
     read."""
     path = root / OWN_NAME
-    return read_bytes(path, f"There is no {OWN_NAME} in {root}.") if os.path.lexists(path) else None
+    return None if is_missing(path) else read_bytes(path, f"There is no {OWN_NAME} in {root}.")
 
 
 def startup_files(root: Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -36,7 +36,7 @@ def startup_files(root: Path) -> tuple[list[tuple[str, str]], list[str]]:
     found: list[tuple[str, str]] = []
     notes: list[str] = []
     mine = user_init()
-    if os.path.lexists(mine):
+    if not is_missing(mine):
         try:
             found.append((at_home(mine), _text(read_bytes(mine, f"There is no file {mine}."), str(mine))))
         except UsageError as error:

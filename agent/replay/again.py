@@ -25,6 +25,7 @@ from quoth.tools.knowledge.base import FileKnowledge
 from quoth.tools.loading import ToolSource
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
+from quoth.tools.storage.missing import is_missing
 
 
 def session_in_store(store: Store, session: str) -> list[Event]:
@@ -86,13 +87,13 @@ def rebuilt_agent(
         if named and given.foreign:
             notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
             named = []
-        tools = [file for file in named if Path(file).is_file()]
+        tools = [file for file in named if not is_missing(file)]
         notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
     options = ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ())
     judges: dict[str, Any] = {}
     for option, own in (("policy", policy), ("gate", gate)):
         file = said.get(option) if own is None else None
-        if live and file is not None and (given.foreign or not Path(file).is_file()):
+        if live and file is not None and (given.foreign or is_missing(file)):
             why = "was chosen elsewhere" if given.foreign else "is not there"
             raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
         judges[option] = own or file

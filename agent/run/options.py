@@ -28,7 +28,7 @@ from quoth.tools.policy.places import policy_files
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.paths import cache_dir, keys_path, state_dir
+from quoth.tools.storage.paths import cache_dir, keys_path, real_path, state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.run.remote_tools import RemoteTools
@@ -82,7 +82,7 @@ class ToolOptions:
     @property
     def files(self) -> list[str]:
         """The absolute paths of the tool files."""
-        return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
+        return [str(real_path(tool)) for tool in self._sources() if isinstance(tool, str | Path)]
 
     def open_remote(
         self, here: ToolTable, audit: Audit | None = None, tell: Callable[[str], None] = lambda text: None
@@ -211,7 +211,7 @@ def _absolute(spec: str) -> str:
     if kind == "cascade":
         return f"{kind}:{','.join(_absolute(one.strip()) for one in path.split(','))}"
     is_path = kind in ("scripted", "local") and path
-    return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else spec
+    return f"{kind}:{real_path(Path(path).expanduser())}" if is_path else spec
 
 
 @dataclass(frozen=True)
@@ -262,12 +262,12 @@ class PolicyOptions:
     @property
     def gate_file(self) -> Path | None:
         """The absolute path of the file that the gate is in; None where there is no file."""
-        return Path(self.gate).resolve() if isinstance(self.gate, str | Path) else None
+        return real_path(self.gate) if isinstance(self.gate, str | Path) else None
 
     @property
     def kept(self) -> dict[str, Any]:
         """The rules for the opening of a session."""
-        file = None if self.file is None else str(Path(self.file).resolve())
+        file = None if self.file is None else str(real_path(self.file))
         command = {"gate-command": shlex.join(self.gate_command)} if self.gate_command else {}
         return {"policy": file, **({"gate": str(self.gate_file)} if self.gate_file else {}), **command}
 

@@ -6,7 +6,6 @@ Knows files and trust; it must not know models, runs or the wording of a prompt.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +15,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge.skill_folders import has_folders
 from quoth.tools.policy.trust import Trust, digest_of
+from quoth.tools.storage.missing import is_missing
 
 NOTES = "AGENTS.md"
 MOST_NOTES = 6_000  # characters of all of them
@@ -69,7 +69,7 @@ def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
 def notes_for_agents(root: Path) -> bytes | None:
     """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError for one that cannot be
     shown."""
-    if not os.path.lexists(root / NOTES):
+    if is_missing(root / NOTES):
         return None
     return _checked(Workspace(root), NOTES)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.storage.missing import is_missing
 
 MANY = 300  # tools
 
@@ -86,6 +86,6 @@ def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
         tuple(sorted(before.keys() - after.keys())),
         tuple(sorted(after.keys() - before.keys())),
         then.get("rules", now["rules"]) != now["rules"],
-        tuple(file for file in then.get("tools") or () if not Path(file).exists()),
+        tuple(file for file in then.get("tools") or () if is_missing(file)),
         (str(then.get("memory") or ""), str(now.get("memory") or "")),
     )

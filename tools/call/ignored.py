@@ -20,6 +20,7 @@ from pathlib import Path
 
 from quoth.tools.call.on_disk import beginning_of
 from quoth.tools.storage.atomic import is_scratch
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.text import count
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
@@ -157,7 +158,7 @@ class Ignored:
             return known
         above = self._files_for(folder.rpartition("/")[0]) if folder else ()
         own = self.root / folder
-        if not folder or os.path.lexists(own / ".git"):
+        if not folder or not is_missing(own / ".git"):
             above = _read(own / EXCLUDE, folder)
         self._known[folder] = found = (*above, *_read(own / NAME, folder))
         return found

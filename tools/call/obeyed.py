@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.text import excerpt
 
 # Names with a dot that are data, and those that every run of a test or a linter writes.
@@ -44,7 +45,7 @@ def repository_made(root: Path, parts: Sequence[str]) -> str:
     """The folder that is a repository of git once the file of this path is written; "" if none is."""
     folder = str(root)
     for number, part in enumerate(parts):
-        if all(name.lower() == part.lower() or os.path.lexists(f"{folder}/{name}") for name in LAYOUT):
+        if all(name.lower() == part.lower() or not is_missing(f"{folder}/{name}") for name in LAYOUT):
             return "/".join(parts[:number]) or "."
         folder = f"{folder}/{part}"
     return ""

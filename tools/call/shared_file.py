@@ -6,12 +6,12 @@ locks, so a change is made to the content as it is at that moment, and made anew
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
+from quoth.tools.storage.missing import is_missing
 
 MAX_BYTES = 5_000_000
 MOVE = "move what is done to another file"
@@ -57,7 +57,7 @@ def change_file(
                     raise
                 continue
         real = workspace.resolve(path)
-        if os.path.lexists(real.with_name(f".#{real.name}")):  # Emacs's own lock
+        if not is_missing(real.with_name(f".#{real.name}")):  # Emacs's own lock
             name = workspace.spelling(real)
             say(f"{name} has unsaved changes in Emacs, which will say that the file was changed.")
         return result

@@ -26,7 +26,7 @@ from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
-from quoth.tools.storage.paths import shared_path
+from quoth.tools.storage.paths import real_path, shared_path
 from quoth.tools.text import file_name
 
 TURN_SECONDS = 25.0  # so long a writer waits for those before it
@@ -43,7 +43,7 @@ def flight_lock(plan: Path) -> str:
 
 def _shared(path: Path) -> Path:
     """The real path, one object for all workspaces."""
-    return shared_path(str(path.resolve()))
+    return shared_path(str(real_path(path)))
 
 
 class Workspace:
@@ -138,18 +138,18 @@ class Workspace:
 
     def hide(self, file: Path | None) -> None:
         """Let no tool read or write a file, if there is one, from now on."""
-        if file is not None and (real := file.expanduser().resolve()) not in self._secret:
+        if file is not None and (real := real_path(file.expanduser())) not in self._secret:
             self._secret.add(real)
             self.protected = (*self.protected, real)
 
     def protect(self, files: Iterable[Path]) -> None:
         """Let no tool write those of these files that are in the workspace, from now on."""
-        inside = (real for file in files if self.holds(real := file.resolve()))
+        inside = (real for file in files if self.holds(real := real_path(file)))
         self.protected = (*self.protected, *inside)
 
     def is_secret(self, path: Path) -> bool:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
-        return path.expanduser().resolve() in self._secret
+        return real_path(path.expanduser()) in self._secret
 
     def open_read(self, path: str) -> BinaryIO:
         """Open a regular file for reading. Raises ToolError with the reason."""

@@ -5,7 +5,6 @@ It knows the language of rules and nothing of calls.
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.places import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.trust import Trust, digest_of
+from quoth.tools.storage.missing import is_missing
 
 MAX_BYTES = 1_000_000
 
@@ -41,7 +41,7 @@ def trusted_bytes(root: Path, own: Path, trust: Trust, so: str) -> tuple[bytes |
     trusted = trust.trusted(root)
     if trusted is None:
         note = f"{own} is not trusted, so {so}; read it, then run: quoth trust"
-        return None, [note] if os.path.lexists(own) else []
+        return None, [] if is_missing(own) else [note]
     data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
     if digest_of(data) != trusted:
         raise UsageError(f"{own} has changed since it was trusted; read it, then run: quoth trust")
@@ -52,7 +52,7 @@ def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[L
     """The layers of ``load_policy``, plus the workspace's own policy even if it is not trusted, with a
     note about that."""
     layers, notes, own = _layers_of_user(), [], workspace_policy(root)
-    if os.path.lexists(own):
+    if not is_missing(own):
         data = read_bytes(own, f"{own} is gone.")
         layers.append(parse_layer("workspace", data, OWN_NAME))
         if Trust().trusted(root) != digest_of(data):
@@ -66,7 +66,7 @@ def own_policy(root: Path) -> tuple[Layer, bytes] | None:
     """A workspace's own policy and its text, trusted or not; None if there is none. Raises UsageError for one
     that cannot be read."""
     own = workspace_policy(root)
-    if not os.path.lexists(own):
+    if is_missing(own):
         return None
     data = read_bytes(own, f"There is no {OWN_NAME} in {root}.")
     return parse_layer("workspace", data, OWN_NAME), data
@@ -74,7 +74,7 @@ def own_policy(root: Path) -> tuple[Layer, bytes] | None:
 
 def _layers_of_user() -> list[Layer]:
     mine = user_policy()
-    return [read_layer("user", mine, at_home(mine))] if os.path.lexists(mine) else []
+    return [] if is_missing(mine) else [read_layer("user", mine, at_home(mine))]
 
 
 def shipped_layer(path: Path) -> Layer:

@@ -5,9 +5,9 @@ It imports little, so that whoever only lists tools finds out quickly that there
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import config_dir
 
 FILE_NAME = "policy.hy"
@@ -35,4 +35,4 @@ def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
 
 def has_rules(root: Path, given: str | Path | None = None) -> bool:
     """Whether there is a policy file for this workspace; it need not be trusted."""
-    return given is not None or os.path.lexists(user_policy()) or os.path.lexists(workspace_policy(root))
+    return given is not None or not (is_missing(user_policy()) and is_missing(workspace_policy(root)))

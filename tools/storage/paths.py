@@ -11,6 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The absolute path that links lead to. Unlike ``Path.resolve`` before Python 3.13 it does not fail for a
+    link that leads to itself: reading the file says what is wrong."""
+    return Path(os.path.realpath(path))
+
+
 @lru_cache(maxsize=256)
 def shared_path(path: str) -> Path:
     """This path, one object for all who keep it: hundreds of agents keep the same few."""

@@ -1,0 +1,62 @@
+"""A user without root's rights, for what only such a one meets: folders that cannot be searched.
+
+Knows processes and modes of files. Root stops at no mode, so root's tests start the command as nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from commands import Said, command
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+
+
+class Powerless:
+    """A home with a workspace and a folder of settings, and a user who owns them and nothing else."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.workspace, self.config = home / "workspace", home / "config"
+        for folder in (self.workspace, self.config):
+            folder.mkdir()
+
+    def quoth(self, *words: str, stdin: str = "") -> Said:
+        """Run the command in the workspace as this user."""
+        who: tuple[str, ...] = ()
+        if os.getuid() == 0:
+            who = NOBODY
+            for path in (self.home, *self.home.rglob("*")):
+                os.chown(path, 65534, 65534, follow_symlinks=False)
+        kept = {f"QUOTH_{name}": str(self.home / name.lower()) for name in ("STATE", "CONFIG", "CACHE")}
+        ended = subprocess.run(
+            [*who, *command(), *words],
+            cwd=self.workspace,
+            env={**os.environ, **kept, "HOME": str(self.home)},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return Said(ended.returncode, ended.stdout, ended.stderr)
+
+    @contextmanager
+    def closed(self, folder: Path) -> Iterator[None]:
+        """While the block lasts, the folder cannot be searched."""
+        folder.chmod(0)
+        try:
+            yield
+        finally:
+            folder.chmod(0o755)
+
+
+@contextmanager
+def powerless() -> Iterator[Powerless]:
+    """Such a user; the folder is not below those of root's tests, which nobody can reach."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Powerless(Path(folder).resolve())
