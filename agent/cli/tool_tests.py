@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.common import agent_of
 from quoth.agent.cli.options import DONE, FAILED
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import load_tools
+from quoth.tools.policy.unseen_paths import unseen_paths
 from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
@@ -183,9 +185,12 @@ def _show(
         counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         said = f"{number_of(len(outcomes), 'example')} of {number_of(len(tools), 'tool')}"
         print_line(f"{file}: {said}{counts and ': '}{counts}.")
+    workspace = Workspace(options.folder)
     for tool in tools:
         if not tool.examples:
             complain(f"{tool.name} has no :examples; a model reads them, and they are tested here.")
+        for sentence in unseen_paths(tool, workspace):
+            complain(sentence)
     if touched:
         complain(f"Meanwhile your own folder was changed, not the copy: {', '.join(touched[:5])}")
     return FAILED if failed or touched else DONE

@@ -7,6 +7,7 @@
 (def-cognitive-tool my-name
   "Count the words of a text file that are at least so long."
   ;; Each parameter has a type (str int float bool path list dict form) and words. With a default it may be left out.
+  ;; A file or folder is a path, never a str: a path is kept inside the workspace, and rules see where it leads.
   :parameters [path    {:type path  :doc "Which file"}
                longer  {:type int   :doc "Count words from so many letters on"  :default 1  :min 1}]
   ;; What it does to the world: :reads :writes :runs :net :memory :messages. All but reading is asked first.

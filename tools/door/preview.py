@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from quoth.tools.call.call import Call, ToolResult, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.values import UNKNOWN
@@ -104,12 +104,12 @@ async def _verdict(
         found = not_permitted(door, state) or _by_policy(door, state, tool, depends)
     else:
         found = await _strict(door, state)
-    if found.kind == "deny" or not tool.guarded:
+    if found.kind == "deny" or not (tool.guarded or tool.path_params):
         return found
-    if not guards or tool.guarded_there:
+    if tool.guarded and (not guards or tool.guarded_there):
         return Verdict(found.kind, f"{found.reason or 'the policy allows it'}; its guard was not asked")
     ended = await ask_guard(door, state)
-    guard = state.verdicts["guard"]
+    guard = state.verdicts.get("guard", ALLOW)
     assert isinstance(guard, Verdict), "a guard edits nothing"
     if ended is not None:
         return deny(guard.for_model or ended.message)

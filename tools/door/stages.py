@@ -142,6 +142,40 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
+    """Look where the paths of the call lead, and run the tool's own guard: both have to allow it."""
+    inside = _stays_inside(state)
+    if inside.kind == "deny":
+        return weigh(state, "guard", inside)
+    ended = await _ask_own_guard(door, state)
+    if ended is not None or inside.kind == "allow":
+        return ended
+    own = state.verdicts.get("guard")
+    if isinstance(own, Verdict) and own.kind == "ask":
+        state.questions.append(inside.reason)  # its own question may be for this call alone
+        return None
+    return weigh(state, "guard", inside)
+
+
+def _stays_inside(state: CallState) -> Verdict:
+    """The verdict on the paths of a call: none leads out of the workspace, unless its parameter may; then
+    it asks. Those of a remote tool are looked at by its worker's door, in the workspace there."""
+    tool, found = state.known_tool, ALLOW
+    for param in () if tool.remote else tool.path_params:
+        value = state.args.get(param.name)
+        if value is UNKNOWN and param.outside:
+            found = ask(f":{param.name} is not known, and it may lead outside the workspace")
+        for path in () if value is UNKNOWN else paths_in(value):
+            try:
+                state.context.workspace.resolve(path)
+            except ToolError as error:
+                why = f":{param.name} leads outside the workspace" if param.secret else str(error)
+                if not param.outside:
+                    return deny(why)
+                found = ask(why)
+    return found
+
+
+async def _ask_own_guard(door: Parts, state: CallState) -> Outcome | None:
     """Run the tool's guard, which returns a bool or a Verdict; anything else, or an error, denies the
     call. A ToolFailure of a tool that ships ends it with its words, before anybody is asked."""
     tool = state.known_tool

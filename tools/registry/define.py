@@ -19,7 +19,7 @@ from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.docstrings import Docstring, read_docstring
-from quoth.tools.registry.parameters import REQUIRED, Secret, as_word, make_param, role_of
+from quoth.tools.registry.parameters import REQUIRED, Outside, Secret, as_word, make_param, role_of
 from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
@@ -136,7 +136,8 @@ def cognitive_tool(
 
     The docstring describes the tool, and in Google's or NumPy's sections its parameters;
     ``Annotated[str, "what it is"]`` describes one, too, and ``Annotated[str, Secret("what it is")]`` one that
-    is secret; ``Destination`` and ``Content`` say its role likewise. The door fills parameters named ``ctx``
+    is secret; ``Destination`` and ``Content`` say its role, ``Outside`` that a path may
+    lead out of the workspace. The door fills parameters named ``ctx``
     and ``call``; they are not shown. Options are those of the macro (``effects=["reads"]``, ``timeout=5``,
     ``free_text=["body"]`` …). Returns the CognitiveTool, through which the function cannot be called
     directly."""
@@ -202,7 +203,7 @@ def _parameters_of(
             )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
-        role = ""
+        role, outside = "", False
         hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
@@ -210,6 +211,7 @@ def _parameters_of(
                 note if isinstance(note, str) else getattr(note, "description", None) for note in notes
             )
             role = role_of(notes)
+            outside = any(isinstance(note, Outside) for note in notes)
             doc = next(filter(None, said_here), doc)
             bounds = [note for note in notes if type(note).__module__.partition(".")[0] in BOUNDING]
             hint = typing.Annotated[(hint, *bounds)] if bounds else hint
@@ -220,6 +222,7 @@ def _parameters_of(
             "default": default,
             "secret": isinstance(doc, Secret),
             "role": role,
+            "outside": outside,
         }
         found[kebab(param.name)] = spec
     return found

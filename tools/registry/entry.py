@@ -30,7 +30,7 @@ FIELDS: dict[str, Any] = {
 _NEEDED = tuple(key for key in FIELDS if key not in ("users", "returns", "free_text"))
 PARAM_FIELDS: dict[str, Any] = {
     "name": str, "type": (str, dict), "doc": str, "default": object, "choices": [object], "min": float,
-    "max": float, "secret": bool, "hidden": bool, "named": bool, "role": str,
+    "max": float, "secret": bool, "hidden": bool, "named": bool, "role": str, "outside": bool,
 }  # fmt: skip
 _NAMES: dict[Any, str] = {
     str: "a text", bool: "True or False", float: "a number", int: "a whole number", dict: "a dictionary",

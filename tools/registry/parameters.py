@@ -37,7 +37,19 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
-SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden", "named", "role")
+SPEC_KEYS = (
+    "type",
+    "doc",
+    "default",
+    "choices",
+    "min",
+    "max",
+    "secret",
+    "hidden",
+    "named",
+    "role",
+    "outside",
+)
 ROLES = ("destination", "content")
 
 
@@ -65,6 +77,10 @@ class Content(str):
     role = "content"
 
 
+class Outside(str):
+    """The doc of a path that may lead out of the workspace: ``Annotated[WorkspacePath, Outside("File")]``."""
+
+
 def role_of(notes: Iterable[object]) -> str:
     """The role that the notes of an annotation tell; empty if none does."""
     return next((note.role for note in notes if isinstance(note, (Destination, Content))), "")
@@ -75,7 +91,8 @@ class Param:
     """One declared parameter; it is required when ``default`` is REQUIRED. A ``secret`` one appears neither
     in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow
     rule covers other values of a ``named`` one than its default only where it names it. Its ``role`` says
-    whether its values are destinations; where it is empty, roles.py tells by name and type. Its ``type`` is
+    whether its values are destinations; where it is empty, roles.py tells by name and type. Its paths stay
+    inside the workspace unless ``outside`` is True; then a call with another one asks. Its ``type`` is
     one that any machine can check; ``own`` is the class, or the type with a class in it, that the body is
     given here."""
 
@@ -90,6 +107,7 @@ class Param:
     hidden: bool = False
     named: bool = field(default=False, repr=False)  # no part of ``outline``: it is younger
     role: str = field(default="", repr=False)  # as ``named``
+    outside: bool = field(default=False, repr=False)  # as ``named``
     own: Any = field(default=None, repr=False)
 
     @property
@@ -167,7 +185,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         whole = isinstance(limit, int) or limit.is_integer()
         if not whole and float not in (hint, *typing.get_args(hint)):
             raise DefinitionError(f"{where}: :{bound} of an int is a whole number, not {print_value(limit)}.")
-    for flag in ("secret", "hidden", "named"):
+    for flag in ("secret", "hidden", "named", "outside"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
     given = {
@@ -182,6 +200,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
     if (default := _checked_default(where, param)) is not param.default:
         param = replace(param, default=default)
+    if param.outside and not param.holds_paths:
+        raise DefinitionError(f"{where}: :outside is for a parameter of paths, and this is {param.kind}.")
     if param.named and param.required:
         raise DefinitionError(f"{where}: a :named parameter needs a :default, which every rule covers.")
     if param.hidden and param.required:
