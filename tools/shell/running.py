@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from quoth.tools.shell.at_work import AT_WORK
+
 KEEPER = str(Path(__file__).with_name("keeper.py"))
 PIPE, DEVNULL, STDOUT = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL, asyncio.subprocess.STDOUT
 CHUNK = 65536
@@ -27,10 +29,15 @@ class Running:
     """A program that was started. Whoever has one calls ``put_away``, however the program ended."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, report: int | None, let_go: Callable[[], object]
+        self,
+        process: asyncio.subprocess.Process,
+        report: int | None,
+        let_go: Callable[[], object],
+        at_work: contextlib.ExitStack,
     ) -> None:
         self.process = process
         self._let_go = let_go
+        self._at_work = at_work  # until it is put away
         self._report = report  # what the keeper tells; None without one
         self._code: int | None = None
 
@@ -50,38 +57,41 @@ class Running:
     ) -> Self:
         """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
         called. A program that sees to that itself, as bwrap does, need not be ``kept``: to start the keeper
-        takes longer than all the rest. ``let_go`` is called before it is killed. Raises OSError and
-        ValueError if that is not possible."""
-        report, told = (None, None) if not kept else os.pipe()
-        if told is not None:
-            keeper = (sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)))
-            argv, pass_fds = (*keeper, *argv), (told, *pass_fds)
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *argv,
-                pass_fds=pass_fds,
-                cwd=cwd,
-                env=env,
-                stdin=stdin,
-                stdout=PIPE,
-                stderr=stderr,
-                start_new_session=True,
-            )
-        )
-        try:
-            cancelled = await _settled(starting)
-            running = cls(starting.result(), report, let_go)
-        except BaseException:
-            if report is not None:
-                os.close(report)
-            raise
-        finally:
+        takes longer than all the rest. ``let_go`` is called before it is killed. Meanwhile quoth takes no
+        decision from what it starts (at_work.py). Raises OSError, ValueError and UsageError if that is not
+        possible."""
+        with contextlib.ExitStack() as at_work:
+            at_work.enter_context(AT_WORK.program())
+            report, told = (None, None) if not kept else os.pipe()
             if told is not None:
-                os.close(told)
-        if cancelled:  # asyncio, cancelled while it starts a process, loses what it has opened
-            await running.put_away()
-            raise asyncio.CancelledError
-        return running
+                keeper = (sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), str(int(alone)))
+                argv, pass_fds = (*keeper, *argv), (told, *pass_fds)
+            starting = asyncio.ensure_future(
+                asyncio.create_subprocess_exec(
+                    *argv,
+                    pass_fds=pass_fds,
+                    cwd=cwd,
+                    env=env,
+                    stdin=stdin,
+                    stdout=PIPE,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            )
+            try:
+                cancelled = await _settled(starting)
+                running = cls(starting.result(), report, let_go, at_work.pop_all())
+            except BaseException:
+                if report is not None:
+                    os.close(report)
+                raise
+            finally:
+                if told is not None:
+                    os.close(told)
+            if cancelled:  # asyncio, cancelled while it starts a process, loses what it has opened
+                await running.put_away()
+                raise asyncio.CancelledError
+            return running
 
     async def communicate(self, out: Take, err: Take | None = None, stdin: str | None = None) -> int:
         """Feed it ``stdin``, give all that it writes to ``out`` and ``err``, piece by piece, and return its
@@ -120,6 +130,10 @@ class Running:
 
     async def put_away(self) -> None:
         """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
+        with self._at_work:
+            await self._put_away()
+
+    async def _put_away(self) -> None:
         self.stop()
         transport = self.process._transport  # type: ignore[attr-defined]  # asyncio has no public word for this
         ending = asyncio.gather(self.process.communicate(), return_exceptions=True)  # and all with its pipes
