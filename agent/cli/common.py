@@ -22,7 +22,7 @@ from quoth.agent.cli.options import (
     StreamOptions,
     limits_of,
 )
-from quoth.agent.terminal.output import complain, print_json, print_line, results_only
+from quoth.agent.terminal.output import complain, print_data, print_json, results_only
 from quoth.agent.terminal.person import can_be_asked, require_person
 from quoth.tools.errors import UsageError
 
@@ -155,7 +155,7 @@ def agent_of(
         plan=options.plans,
         **more,
     )
-    agent.deliver = None if options.json else print_line
+    agent.deliver = None if options.json else print_data
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
@@ -366,7 +366,7 @@ def show_result(
         complain(failure_text(result))
         return EXIT_OF.get(result.status, FAILED)
     if result.value is not None:
-        print_line(show_value(result.value).rstrip("\n"))
+        print_data(show_value(result.value).rstrip("\n"))
     if result.message:
         complain(result.message)
     return DONE
@@ -390,7 +390,7 @@ def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
     elif reply.status == "done" and not reply.messages:
         complain("Its reply is the message that was sent before.")
     for one in () if as_json else reply.follow_ups:
-        print_line(one.text)
+        print_data(one.text)
     if reply.bounded and not as_json:
         from quoth.agent.terminal.text import budget_text
 

@@ -32,7 +32,7 @@ from quoth.agent.cli.memory_changes import (
     import_blocks,
 )
 from quoth.agent.cli.options import DONE, Commands, argument, option, switch
-from quoth.agent.terminal.output import can_print, complain, print_json, print_line
+from quoth.agent.terminal.output import can_print, complain, print_data, print_json, print_line
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
@@ -262,7 +262,7 @@ def export(options: ExportOptions) -> int:
     if options.file == "-":
         if not can_print(text):
             raise UsageError("Standard output is not UTF-8; name a file: quoth memory export FILE")
-        print_line(text.removesuffix("\n"))
+        print_data(text.removesuffix("\n"))
     else:
         write_new(Path(options.file), text)
         complain(f"Wrote {number_of(len(every), 'block')} to {options.file}.")

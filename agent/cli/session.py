@@ -17,7 +17,7 @@ from quoth.agent.cli.common import named_or_latest, open_store, read_text, write
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.cli.values import at_least_one
 from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line, shown
+from quoth.agent.terminal.output import complain, may_draw, print_data, print_drawn, print_json, print_line
 from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -159,7 +159,7 @@ def log(options: LogOptions) -> int:
         if options.json:
             print_json([one.to_json() for one in told])
         for one in told if not options.json else ():
-            print_line(shown(str(one)))
+            print_line(str(one))
         if not told:
             complain(f"There is no response tag in session {session}.")
     elif options.html is not None:
@@ -194,7 +194,7 @@ def _write_html(options: LogOptions, events: Sequence[Event], session: str, rows
     file = options.html or f"{session}.html"
     page = "".join(as_html(events, session, {row["id"]: row for row in rows}))
     if file == "-":
-        print_line(page.rstrip("\n"))
+        print_data(page.rstrip("\n"))
         return
     write_new(Path(file), page)
     print_json({"session": session, "file": file}) if options.json else print_line(file)

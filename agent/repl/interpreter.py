@@ -20,7 +20,14 @@ from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply, WrittenPlan
 from quoth.agent.terminal.input import answers
-from quoth.agent.terminal.output import complain, print_drawn, print_json, print_line, results_only
+from quoth.agent.terminal.output import (
+    complain,
+    print_data,
+    print_drawn,
+    print_json,
+    print_line,
+    results_only,
+)
 from quoth.agent.terminal.speech import Speech
 from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import PROGRAMS, ToolResult
@@ -44,7 +51,7 @@ class Interpreter:
         agent.on_event = self.speech
         self.as_json = as_json
         self._sent: list[str] = []  # messages that go into the JSON of what is being done
-        agent.deliver = self._sent.append if as_json else print_line
+        agent.deliver = self._sent.append if as_json else print_data
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._failed: BaseException | None = None  # what the last form has raised
 
@@ -159,7 +166,7 @@ class Interpreter:
         if self.as_json:
             print_json(report.to_json())
         else:
-            self._write(report.page())
+            print_line(report.page())
         for note in report.notes:
             self.complain(note)
         if report.status == "pending":
@@ -211,7 +218,7 @@ class Interpreter:
         if self.as_json:
             self.complain(text)
         else:
-            self._write(text)
+            print_line(text)
 
     def tell_drawn(self, text: str) -> None:
         """What a command shows in quoth's own colours."""
@@ -221,7 +228,7 @@ class Interpreter:
             print_drawn(text.rstrip("\n"))
 
     def _write(self, text: str) -> None:
-        print_line(text)
+        print_data(text)
 
     def complain(self, text: str) -> None:
         complain(text, name="")

@@ -1,7 +1,8 @@
 """Prints for a person: results on stdout, everything else on stderr.
 
-Knows streams and terminals only. Text of a model or a file may hold control characters; a terminal shows
-them as U+FFFD, while a pipe gets every character as it is.
+Knows streams and terminals only. Text of a model or a file may contain control and bidi characters. A page
+never prints them: they become U+FFFD, also in a pipe, which may end at a terminal. A value is data: only a
+terminal gets it so, a pipe or file gets every character as it is.
 """
 
 from __future__ import annotations
@@ -81,7 +82,12 @@ def results() -> TextIO | None:
 
 
 def print_line(text: str) -> None:
-    """Print a result on stdout. Raises BrokenPipeError if the reader has gone, else OutputError."""
+    """Print a line of a page on stdout. Raises BrokenPipeError if the reader has gone, else OutputError."""
+    print_drawn(shown(text))
+
+
+def print_data(text: str) -> None:
+    """Print a value on stdout, for another program as it is."""
     print_drawn(shown(text) if is_terminal(results()) else text)
 
 
@@ -101,13 +107,17 @@ def print_drawn(text: str) -> None:
 
 
 def print_json(data: Any) -> None:
-    print_line(as_json(data))
+    print_drawn(as_json(data))
 
 
 def as_json(data: Any) -> str:
-    """Return JSON on one line, in ASCII if stdout is not UTF-8."""
+    """Return JSON on one line, in ASCII if stdout is not UTF-8. Unprintable characters are escapes of JSON,
+    so that the same data is read and no terminal is steered."""
     encoding = getattr(results(), "encoding", None) or ""
-    return json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
+    text = json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def can_print(text: str) -> bool:

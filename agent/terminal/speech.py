@@ -15,8 +15,8 @@ from quoth.agent.terminal.output import (
     is_dumb,
     is_terminal,
     may_draw,
+    print_data,
     print_drawn,
-    print_line,
     results,
 )
 from quoth.agent.terminal.progress import Progress
@@ -62,14 +62,14 @@ class Speech(Progress):
             self._spoken.append(text)
             print_words(text, before)
         else:
-            print_line(text)
+            print_data(text)
 
 
 def print_words(text: str, before: str = "") -> None:
     """Print words of a model on stdout: laid out on a terminal, else as they are."""
     out = results()
     if not is_terminal(out) or is_dumb():
-        print_line(before + text)
+        print_data(before + text)
         return
     from quoth.agent.terminal.markdown import laid_out
 
