@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -56,6 +57,35 @@ def test_the_command_works_in_a_project_with_rooms_of_the_same_names(project: Pa
 def test_python_m_quoth_works_there_too(project: Path, path: str) -> None:
     done = python("-m", "quoth", "call", "(mine)", "--tools", "mine.hy", cwd=project, PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+
+
+LURES = ("argparse", "asyncio", "httpx", "json", "pydantic", "regex", "signal", "typing")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        ["quoth", "call", '(grep-search :pattern "lure" :path ".")'],
+        ["quoth", "models"],
+        ["quoth.plans.bridges.telegram"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_python_m_runs_no_file_of_the_workspace(tmp_path: Path, module: list[str]) -> None:
+    """Python puts the current folder first on sys.path; from the first line of quoth on it is not there."""
+    lure = "open('lured', 'a').write(__name__)\nraise SystemExit('lured')\n"
+    files(tmp_path, {f"{name}.py": lure for name in LURES})
+    done = python("-m", *module, cwd=tmp_path, TELEGRAM_TOKEN="")
+    assert not (tmp_path / "lured").exists(), done.stderr
+    assert "lured" not in done.stderr
+
+
+def test_the_bridge_is_a_command_that_needs_no_m(tmp_path: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, name = project["scripts"]["quoth-telegram"].partition(":")
+    program = f"import sys; from {module} import {name}; sys.exit({name}())"  # as pip writes it
+    done = python("-P", "-c", program, cwd=tmp_path, TELEGRAM_TOKEN="")
+    assert (done.returncode, done.stderr) == (1, "telegram: Set TELEGRAM_TOKEN to the token of the bot.\n")
 
 
 def test_import_quoth_works_there_too(project: Path) -> None:

@@ -1,10 +1,15 @@
 """A Telegram bot in front of ``quoth chat``; its arguments are options of that command:
 
-    TELEGRAM_TOKEN=… python -m quoth.plans.bridges.telegram --workspace bot --approvers 4711
+    TELEGRAM_TOKEN=… quoth-telegram --workspace bot --approvers 4711
 
 User and chat come from the fields of an update, never from its text. Telegram brings an update again until it
 is confirmed, which is done when the gateway has stored it; the gateway answers each id once.
 """
+
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # of python -m: the current folder, where a workspace may have an httpx.py of its own
 
 import asyncio
 import itertools
@@ -12,7 +17,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from typing import Any
 
 import httpx
@@ -67,7 +71,7 @@ async def bring_in(http: httpx.AsyncClient, gateway: asyncio.subprocess.Process)
 async def bridge(address: str, *options: str) -> int:
     """Carry messages both ways until the gateway ends: on SIGTERM, after the replies it is at."""
     pipe = asyncio.subprocess.PIPE
-    quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-m", "quoth"]
+    quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-P", "-m", "quoth"]
     words = (*quoth, "chat", "--gateway", "stdio", *options)
     gateway = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, limit=2**24)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.terminate)
@@ -88,8 +92,13 @@ async def bridge(address: str, *options: str) -> int:
     return await gateway.wait() or int(refused)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Run the bridge of the token in the environment."""
     server = os.environ.get("TELEGRAM_API", "https://api.telegram.org")
     if not (token := os.environ.pop("TELEGRAM_TOKEN", "")):  # the gateway's environment has none
         sys.exit("telegram: Set TELEGRAM_TOKEN to the token of the bot.")
-    sys.exit(asyncio.run(bridge(f"{server}/bot{token}/", *sys.argv[1:])))
+    return asyncio.run(bridge(f"{server}/bot{token}/", *sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

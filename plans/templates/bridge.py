@@ -19,7 +19,7 @@ class Gateway:
     """The gateway as a process: a line goes in, and lines come out until the message is answered."""
 
     def __init__(self, *options: str) -> None:
-        quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-m", "quoth"]
+        quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-P", "-m", "quoth"]
         pipe = subprocess.PIPE
         words = [*quoth, "chat", "--gateway", "stdio", *options]
         self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)  # noqa: S603
