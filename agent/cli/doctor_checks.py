@@ -274,6 +274,7 @@ def _keys(options: Options) -> Iterator[Finding]:
 def _rights(options: Options) -> Iterator[Finding]:
     """Which rules and settings count, and which wait for trust."""
     from quoth.agent.config.loading import user_config
+    from quoth.agent.run.project_notes import untrusted_notes
     from quoth.tools.policy.files import load_policy
     from quoth.tools.policy.places import user_policy, workspace_policy
 
@@ -289,7 +290,7 @@ def _rights(options: Options) -> Iterator[Finding]:
         )
         if file and not is_missing(file)
     ]
-    notes = [*policy.notes, *config.notes]
+    notes = [*policy.notes, *config.notes, *untrusted_notes(folder)]
     said = f"rules and settings: {', '.join(files)}" if files else "no rules of yours; those that ship count"
     yield Finding("rights", "ok", f"{said}. User: {options.asker}; files of yours: {config_dir()}")
     for note in notes:

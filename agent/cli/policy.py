@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +60,7 @@ class TrustOptions(Options):
 def add(commands: Commands) -> None:
     about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
     commands.group("policy", about, _actions)
-    about = "Let the rules, settings, skills and AGENTS.md of a workspace count from now on, as they are."
+    about = "Let the rules, settings, skills and AGENTS.md of a workspace count, after asking you."
     commands.add("trust", about, TrustOptions, trust)
 
 
@@ -211,91 +213,133 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 
 def trust(options: TrustOptions) -> int:
-    """Trust what the workspace says for itself as it is now, and print it; of what is not there any
-    more, revoke the trust."""
+    """Show what the workspace says for itself as it is now, ask, and trust exactly that; of what is not there
+    any more, revoke the trust."""
+    from quoth.agent.terminal.ask import confirmed
+    from quoth.agent.terminal.person import require_person
+    from quoth.tools.policy.places import OWN_NAME as POLICY
+
+    require_person()
+    root = _root(Path(options.dir) if options.dir else options.folder)
+    found, gone, faults = _to_trust(root)
+    if not found and not gone:
+        raise UsageError(f"There is no {POLICY} in {root}.")
+    ends = [f"There {what} in {root} any more, and none {what.partition(' ')[0]} trusted." for what in gone]
+    for fault in faults:
+        complain(fault)
+    if not options.yes:
+        shown = [line for one in found for line in one.lines("would be trusted")]
+        shown += [f"There {what} in {root} any more; its trust would end." for what in gone]
+        complain("\n".join(shown), name="")
+        if not confirmed(f"Trust this in {root}?", no_input=options.no_input):
+            complain("Nothing was trusted.")
+            return FAILED
+    for forget in gone.values():
+        forget(root)
+    for one in found:
+        one.keep()
+    told: dict[str, Any] = {"status": "trusted" if found else "forgotten", "workspace": str(root)}
+    for one in found:
+        told |= {key: told[key] + value if key in told else value for key, value in one.told.items()}
+    if options.json:
+        print_json(told)
+    elif options.yes:
+        print_line("\n".join([*ends, *(line for one in found for line in one.lines("is trusted"))]))
+    else:
+        print_line("\n".join([*ends, *(f"{one.name} is trusted as it is now." for one in found)]))
+    return DONE
+
+
+@dataclass(frozen=True)
+class _Trustable:
+    """One thing that a person may trust: how it is shown, what --json says of it, and how that is kept."""
+
+    name: str
+    digest: str
+    contents: Sequence[str]
+    told: dict[str, Any]
+    keep: Callable[[], object]
+    more: str = ""
+
+    def lines(self, state: str) -> list[str]:
+        head = f"{self.name} {state} as it is now{self.more}, SHA-256 {self.digest}:"
+        return [head, *(f"  {line}" for line in self.contents)]
+
+
+Gone = dict[str, "Callable[[Path], bool]"]  # what is trusted but gone, in words; how its trust is revoked
+
+
+def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
+    """What of a workspace can be trusted, all read before the question; and what is wrong with the rest."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
     from quoth.agent.repl.startup import OWN_NAME as INIT_NAME
     from quoth.agent.repl.startup import TRUST as INIT_TRUST
     from quoth.agent.repl.startup import own_init
     from quoth.agent.run.project_notes import NESTED, NOTES, nested_notes, notes_for_agents
     from quoth.agent.run.project_notes import TRUST as TRUST_OF_NOTES
-    from quoth.agent.terminal.person import require_person
     from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
     from quoth.tools.knowledge.skills import skills_to_trust
     from quoth.tools.policy.files import own_policy
-    from quoth.tools.policy.places import OWN_NAME as POLICY
     from quoth.tools.policy.trust import Trust, digest_of
 
-    require_person()
-    root = _root(Path(options.dir) if options.dir else options.folder)
-    policy, settings, init = own_policy(root), own_config(root), own_init(root)  # all are read first
+    policy, settings, init = own_policy(root), own_config(root), own_init(root)
     notes, nested, skills = notes_for_agents(root), nested_notes(root), skills_to_trust(root)
-    gone = {
-        "is no policy": policy is None and Trust().forget(root),
-        "are no settings": settings is None and TRUST.forget(root),
-        "is no startup file": init is None and INIT_TRUST.forget(root),
-        f"is no {NOTES}": notes is None and TRUST_OF_NOTES.forget(root),
-        f"is no {NOTES} of a folder": not nested and NESTED.forget(root),
-        "is no skill": not skills.known and TRUST_OF_SKILLS.forget(root),
-    }
-    trusted = any(one is not None for one in (policy, settings, init, notes)) or bool(nested or skills.known)
-    if not trusted and not any(gone.values()):
-        raise UsageError(f"There is no {POLICY} in {root}.")
-    told: dict[str, Any] = {"status": "trusted" if trusted else "forgotten", "workspace": str(root)}
-    lines = [
-        f"There {what} in {root} any more, and none {what.partition(' ')[0]} trusted."
-        for what in gone
-        if gone[what]
-    ]
-    if policy is not None:
-        layer, data = policy
-        digest, rules = Trust().trust(root, data), layer.orders.rules
-        counted = [rule.text for rule in rules if not layer.ignores(rule)]
-        counted += [limit.text for limit in layer.orders.limits]
-        counted += ["(careful)"] if layer.orders.careful else []
-        passed = [rule.text for rule in rules if layer.ignores(rule)]
-        told |= {"file": layer.name, "sha256": digest, "rules": counted, "ignored": passed}
-        lines += [f"{layer.name} is trusted as it is now, SHA-256 {digest}:"]
-        lines += [f"  {visible(text)}" for text in counted]
-        lines += [f"  {visible(text)}  (passed over, for a workspace may only tighten)" for text in passed]
-    own = (
+    found = [] if policy is None else [_rules(root, *policy)]
+    told: dict[str, Any]
+    for key, name, data, record, more in (
         ("config", OWN_NAME, settings, TRUST, ""),
         ("init", INIT_NAME, init, INIT_TRUST, ""),
         ("notes", NOTES, notes, TRUST_OF_NOTES, SHOWN),
+    ):
+        if data is not None:
+            digest = digest_of(data)
+            told = {key: {"file": name, "sha256": digest}}
+            found += [_Trustable(name, digest, _written(data), told, partial(record.trust, root, data), more)]
+    digests = {file: digest_of(data) for file, data in nested.items()}
+    keep = partial(NESTED.trust_each, root, digests)
+    for file, data in nested.items():
+        told = {"nested": [{"file": file, "sha256": digests[file]}]}
+        found += [_Trustable(file, digests[file], _written(data), told, keep, SHOWN)]
+    known = skills.known.values()
+    keep = partial(TRUST_OF_SKILLS.trust_each, root, {skill.folder: skill.digest for skill in known})
+    for skill in known:
+        told = {"skills": [{"folder": skill.folder, "sha256": skill.digest, "files": list(skill.files)}]}
+        contents = [visible(skill.description), *map(visible, skill.files)]
+        found += [_Trustable(f"The skill {skill.folder}", skill.digest, contents, told, keep)]
+    records = (
+        ("is no policy", policy is None, Trust()),
+        ("are no settings", settings is None, TRUST),
+        ("is no startup file", init is None, INIT_TRUST),
+        (f"is no {NOTES}", notes is None, TRUST_OF_NOTES),
+        (f"is no {NOTES} of a folder", not nested, NESTED),
+        ("is no skill", not skills.known, TRUST_OF_SKILLS),
     )
-    for key, name, text, record, more in own:
-        if text is not None:
-            digest = record.trust(root, text)
-            told[key] = {"file": name, "sha256": digest}
-            lines += _trusted_lines(name, text, digest, more)
-    if nested:
-        digests = {file: digest_of(data) for file, data in nested.items()}
-        NESTED.trust_each(root, digests)
-        told["nested"] = [{"file": file, "sha256": digest} for file, digest in digests.items()]
-        for file, data in nested.items():
-            lines += _trusted_lines(file, data, digests[file], SHOWN)
-    if skills.known:
-        found = skills.known.values()
-        TRUST_OF_SKILLS.trust_each(root, {skill.folder: skill.digest for skill in found})
-        told["skills"] = [
-            {"folder": skill.folder, "sha256": skill.digest, "files": list(skill.files)} for skill in found
-        ]
-        for skill in found:
-            lines += [f"The skill {skill.folder} is trusted as it is now, SHA-256 {skill.digest}:"]
-            lines += [f"  {visible(skill.description)}", *(f"  {visible(file)}" for file in skill.files)]
-    for fault in skills.faults:
-        complain(fault)
-    print_json(told) if options.json else print_line("\n".join(lines))
-    return DONE
+    gone: Gone = {
+        what: record.forget for what, absent, record in records if absent and record.remembers(root)
+    }
+    return found, gone, skills.faults
 
 
 SHOWN = ", and shown to models"
 
 
-def _trusted_lines(name: str, data: bytes, digest: str, more: str) -> list[str]:
-    lines = data.decode(errors="replace").splitlines()
-    said = (f"  {visible(line)}" for line in lines if line.strip())
-    return [f"{name} is trusted as it is now{more}, SHA-256 {digest}:", *said]
+def _rules(root: Path, layer: Layer, data: bytes) -> _Trustable:
+    """The rules of a workspace; those that it may not give are passed over."""
+    from quoth.tools.policy.trust import Trust, digest_of
+
+    digest, rules = digest_of(data), layer.orders.rules
+    counted = [rule.text for rule in rules if not layer.ignores(rule)]
+    counted += [limit.text for limit in layer.orders.limits]
+    counted += ["(careful)"] if layer.orders.careful else []
+    passed = [rule.text for rule in rules if layer.ignores(rule)]
+    contents = [visible(text) for text in counted]
+    contents += [f"{visible(text)}  (passed over, for a workspace may only tighten)" for text in passed]
+    told = {"file": layer.name, "sha256": digest, "rules": counted, "ignored": passed}
+    return _Trustable(layer.name, digest, contents, told, partial(Trust().trust, root, data))
+
+
+def _written(data: bytes) -> list[str]:
+    return [visible(line) for line in data.decode(errors="replace").splitlines() if line.strip()]
 
 
 def _root(root: Path) -> Path:

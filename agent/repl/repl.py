@@ -17,6 +17,7 @@ from quoth.agent.repl.banner import banner
 from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
 from quoth.agent.repl.entries import as_command, is_open, kind_of
 from quoth.agent.repl.interpreter import Interpreter
+from quoth.agent.run.project_notes import untrusted
 from quoth.agent.terminal.input import StdinLines
 from quoth.agent.terminal.interrupt import interrupt_politely
 from quoth.agent.terminal.output import is_dumb
@@ -67,6 +68,8 @@ class Repl(Interpreter):
     async def _run(self) -> int:
         if self.interactive:
             self.complain(self.greeting())
+        if note := untrusted(self.agent.workspace.root):
+            self.complain(note)
         if self._picked_up:
             for line in (self._picked_up, *self.agent.changes()):
                 self.complain(line)

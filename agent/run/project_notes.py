@@ -6,6 +6,7 @@ Knows files and trust; it must not know models, runs or the wording of a prompt.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,7 @@ MOST_NOTES = 6_000  # characters of all of them
 MOST_NESTED = 50
 TRUST = Trust(kind=".agents")
 NESTED = Trust(kind=".nested")
+UNTRUSTED = "{} is not trusted, so models are not shown it; read it, then run: quoth trust"
 CHANGED = "{} has changed since it was trusted, so the model is not shown it; read it, then run: quoth trust"
 
 
@@ -48,6 +50,8 @@ def project_notes(host: Place) -> list[Notes]:
 
 def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
     root = host.workspace.root
+    for note in untrusted_notes(root):
+        host._tell_note(note)
     try:
         own = TRUST.trusted(root)
         trusted = {**({NOTES: own} if own else {}), **NESTED.each(root)}
@@ -64,6 +68,25 @@ def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
             yield file, data
         else:
             host._tell_note(CHANGED.format(file))
+
+
+def untrusted_notes(root: Path) -> list[str]:
+    """A sentence about the AGENTS.md of a workspace if nobody has trusted it, else nothing."""
+    there = os.path.lexists(root / NOTES) and not TRUST.remembers(root)
+    return [UNTRUSTED.format(NOTES)] if there else []
+
+
+def untrusted(root: Path) -> str:
+    """One sentence about its AGENTS.md and its skills, if nobody has trusted them."""
+    if not has_folders(root):
+        return "".join(untrusted_notes(root))
+    from quoth.tools.knowledge.skills import untrusted_skills  # here: few have skills
+
+    names = [*(NOTES for _ in untrusted_notes(root)), *untrusted_skills(root)]
+    if len(names) < 2:
+        return "".join(map(UNTRUSTED.format, names))
+    which = ", ".join(names)
+    return f"{which} are not trusted, so models are not shown them; read them, then run: quoth trust"
 
 
 def notes_for_agents(root: Path) -> bytes | None:

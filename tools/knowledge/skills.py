@@ -71,6 +71,12 @@ def load_skills(root: Path) -> Skills:
     return _read_all(_of_workspace(root), trusted_one, mine)
 
 
+def untrusted_skills(root: Path) -> list[str]:
+    """The folders of a workspace's skills that nobody has trusted."""
+    trusted = TRUST.each(root)
+    return [skill.folder for skill in skills_to_trust(root).known.values() if skill.folder not in trusted]
+
+
 def skills_to_trust(root: Path) -> Skills:
     """All skills of a workspace, trusted or not."""
     return _read_all(_of_workspace(root))

@@ -82,6 +82,10 @@ class Trust:
         except OSError as error:
             raise UsageError(f"The trust cannot be kept in {self.folder}: {error.strerror}.") from None
 
+    def remembers(self, root: Path) -> bool:
+        """Whether there is a record of this workspace, also one that cannot be read."""
+        return os.path.lexists(self._file(root))
+
     def forget(self, root: Path) -> bool:
         """Remove the trust of this workspace; False when there was none."""
         try:

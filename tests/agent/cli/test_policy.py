@@ -181,7 +181,7 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
     before = quoth("call", "(list-files)", cwd=here)
     assert (before.code, before.err) == (0, note)
     digest = digest_of(own.read_bytes())
-    assert quoth("trust", cwd=here) == Said(
+    assert quoth("trust", "--yes", cwd=here) == Said(
         0,
         f".quoth/policy.hy is trusted as it is now, SHA-256 {digest}:\n"
         "  (deny (list-files))\n"
@@ -197,7 +197,7 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
 
 def test_a_trusted_policy_that_changes_stops_every_command(here: Path) -> None:
     own = files(here, {".quoth/policy.hy": "(deny (echo))"}) / ".quoth/policy.hy"
-    assert data(quoth("trust", str(here), "--json", cwd=here.parent)) == {
+    assert data(quoth("trust", str(here), "--json", "--yes", cwd=here.parent)) == {
         "status": "trusted",
         "workspace": str(here),
         "file": ".quoth/policy.hy",
@@ -211,45 +211,51 @@ def test_a_trusted_policy_that_changes_stops_every_command(here: Path) -> None:
     own.unlink()
     gone = f"quoth: {own} was trusted and is gone; restore it, or run: quoth trust\n"
     assert quoth("call", '(echo "x")', cwd=here) == Said(2, "", gone)
-    assert quoth("trust", cwd=here) == Said(
+    assert quoth("trust", "--yes", cwd=here) == Said(
         0, f"There is no policy in {here} any more, and none is trusted.\n", ""
     )
     assert quoth("call", '(echo "x")', cwd=here) == Said(0, "x\n", "")
 
 
 def test_what_cannot_be_trusted(here: Path) -> None:
-    assert quoth("trust", cwd=here) == Said(2, "", f"quoth: There is no .quoth/policy.hy in {here}.\n")
+    assert quoth("trust", "--yes", cwd=here) == Said(
+        2, "", f"quoth: There is no .quoth/policy.hy in {here}.\n"
+    )
     assert quoth("trust", "nope", cwd=here) == Said(2, "", "quoth: The workspace nope is not a folder.\n")
     files(here, {".quoth/policy.hy": "(deny"})
-    assert quoth("trust", cwd=here).err.startswith("quoth: .quoth/policy.hy:1:1: this ( is never closed")
+    assert quoth("trust", "--yes", cwd=here).err.startswith(
+        "quoth: .quoth/policy.hy:1:1: this ( is never closed"
+    )
     assert "is not trusted" in quoth("call", '(echo "x")', cwd=here).err
 
 
 def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> None:
     settings = '(model "local")\n\n(budget :steps 3)\n'
     files(here, {".quoth/policy.hy": "(deny (echo))", ".quoth/config.hy": settings})
-    assert quoth("trust", cwd=here).out.split("SHA-256")[1:] == [
+    assert quoth("trust", "--yes", cwd=here).out.split("SHA-256")[1:] == [
         f" {digest_of(b'(deny (echo))')}:\n  (deny (echo))\n.quoth/config.hy is trusted as it is now, ",
         f' {digest_of(settings.encode())}:\n  (model "local")\n  (budget :steps 3)\n',
     ]
     (here / ".quoth/policy.hy").unlink()
-    assert data(quoth("trust", "--json", cwd=here)) == {
+    assert data(quoth("trust", "--json", "--yes", cwd=here)) == {
         "status": "trusted",
         "workspace": str(here),
         "config": {"file": ".quoth/config.hy", "sha256": digest_of(settings.encode())},
     }
     files(here, {".quoth/policy.hy": "(deny (echo))", ".quoth/config.hy": '(modle "x")'})
-    assert quoth("trust", cwd=here).err.startswith("quoth: .quoth/config.hy:1:2: There is no setting modle.")
+    assert quoth("trust", "--yes", cwd=here).err.startswith(
+        "quoth: .quoth/config.hy:1:2: There is no setting modle."
+    )
     (here / ".quoth/config.hy").unlink()
     (here / ".quoth/policy.hy").unlink()
-    assert quoth("trust", cwd=here).out == (
+    assert quoth("trust", "--yes", cwd=here).out == (
         f"There are no settings in {here} any more, and none are trusted.\n"
     )
 
 
 def test_trust_that_cannot_be_kept_is_told(here: Path) -> None:
     files(here, {".quoth/policy.hy": "(deny (echo))", "state": "a file"})
-    said = quoth("trust", cwd=here, env={"QUOTH_STATE": str(here / "state")})
+    said = quoth("trust", "--yes", cwd=here, env={"QUOTH_STATE": str(here / "state")})
     assert said == Said(2, "", f"quoth: The trust cannot be kept in {here}/state/trust: Not a directory.\n")
 
 

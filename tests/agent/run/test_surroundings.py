@@ -151,7 +151,7 @@ def test_a_sub_agent_is_told_too(home: Path) -> None:
 def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Path) -> None:
     files(home, {"AGENTS.md": "Use tabs.\nHERE: obey\u202e me.\n"})
     assert not any("Use tabs" in line for line in here(story(home, "Well.").requests[0]))
-    said = quoth("trust", cwd=home).out.splitlines()[0]
+    said = quoth("trust", "--yes", cwd=home).out.splitlines()[0]
     about, _, digest = said.rpartition(" ")
     assert about == "AGENTS.md is trusted as it is now, and shown to models, SHA-256"
     assert here(story(home, "Well.").requests[0])[-3:] == [
@@ -169,14 +169,17 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
         "read it, then run: quoth trust",
     ) in heard
     (home / "AGENTS.md").unlink()
-    assert quoth("trust", cwd=home).out == f"There is no AGENTS.md in {home} any more, and none is trusted.\n"
+    assert (
+        quoth("trust", "--yes", cwd=home).out
+        == f"There is no AGENTS.md in {home} any more, and none is trusted.\n"
+    )
 
 
 def test_the_notes_of_a_folder_are_shown_behind_those_of_the_project(home: Path) -> None:
     files(
         home, {"AGENTS.md": "Use tabs.\n", "web/AGENTS.md": "W" * 5990, "web/app/AGENTS.md": "No jQuery.\n"}
     )
-    assert json.loads(quoth("trust", "--json", cwd=home).out)["nested"][0]["file"] == "web/AGENTS.md"
+    assert json.loads(quoth("trust", "--json", "--yes", cwd=home).out)["nested"][0]["file"] == "web/AGENTS.md"
     shown = [line.partition(" (sha256")[0] for line in here(story(home, "Well.").requests[0])[-6:]]
     assert shown == [
         "AGENTS.md",

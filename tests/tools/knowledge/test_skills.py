@@ -186,7 +186,7 @@ def test_a_day_with_a_skill(home: Path) -> None:
     """It is trusted with one command, told in one line behind the belt, read, and looked at by the doctor."""
     files(home, {".claude/skills/x/SKILL.md": "---\nname: x\n---"})
     fault = "quoth: .claude/skills/x/SKILL.md has no description; write description: and when it is of use.\n"
-    said = quoth("trust", cwd=home)
+    said = quoth("trust", "--yes", cwd=home)
     assert said.out.splitlines()[1:] == [
         "  Write release notes.",
         "  SKILL.md",
@@ -215,4 +215,6 @@ def test_a_day_with_a_skill(home: Path) -> None:
     assert found == {"notes (.quoth/skills/notes)", fault.removeprefix("quoth: ").rstrip()}
     (home / ".quoth/skills/notes/SKILL.md").unlink()
     (home / ".claude/skills/x/SKILL.md").unlink()
-    assert f"There is no skill in {home} any more, and none is trusted." in quoth("trust", cwd=home).out
+    assert (
+        f"There is no skill in {home} any more, and none is trusted." in quoth("trust", "--yes", cwd=home).out
+    )

@@ -1,0 +1,62 @@
+"""What a workspace has to be trusted: a person is told of it, shown it and asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from words import Terminal, files, quoth
+
+NOTE = "AGENTS.md is not trusted, so models are not shown it; read it, then run: quoth trust"
+SKILL = "---\nname: x\ndescription: Write notes.\n---\nWrite."
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return files(tmp_path, {"AGENTS.md": "Use tabs.\u202e\n", "r.txt": "Done."})
+
+
+def test_a_run_and_the_doctor_tell_of_an_agents_md_that_is_not_trusted(here: Path) -> None:
+    told = quoth("run", "Go.", "--model", "scripted:r.txt", cwd=here)
+    assert (told.out, told.err.count(NOTE)) == ("Done.\n", 1)
+    found = json.loads(quoth("doctor", "--json", cwd=here).out)
+    assert [one["detail"] for one in found if "AGENTS.md" in one["detail"]] == [NOTE]
+    assert quoth("trust", "--yes", cwd=here).code == 0
+    assert NOTE not in quoth("run", "Go.", "--model", "scripted:r.txt", cwd=here).err
+
+
+def test_the_repl_tells_of_all_that_is_not_trusted_in_one_line(here: Path) -> None:
+    files(here, {".quoth/skills/x/SKILL.md": SKILL})
+    told = [line for line in quoth(cwd=here, stdin="1\n").err.splitlines() if "trust" in line]
+    assert told == [
+        "AGENTS.md, .quoth/skills/x are not trusted, so models are not shown them; "
+        "read them, then run: quoth trust"
+    ]
+
+
+def test_trust_shows_what_it_would_trust_and_asks_first(here: Path) -> None:
+    for answer, code, end in (
+        ("n", 1, "Nothing was trusted."),
+        ("y", 0, "AGENTS.md is trusted as it is now."),
+    ):
+        with Terminal("trust", cwd=here) as terminal:
+            terminal.see("AGENTS.md would be trusted as it is now, and shown to models, SHA-256 ")
+            terminal.see("  Use tabs.\\u202e")
+            terminal.see("[y/N]")
+            terminal.type(f"{answer}\r")
+            terminal.see(end)
+            assert terminal.ended() == code
+        untold = NOTE not in quoth("run", "Go.", "--model", "scripted:r.txt", cwd=here).err
+        assert untold == (answer == "y")
+
+
+def test_without_a_person_nothing_is_trusted_or_forgotten_unasked(here: Path) -> None:
+    refused = quoth("trust", cwd=here)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.endswith(f"quoth: Trust this in {here}? Say so with --yes.\n")
+    files(here, {".quoth/policy.hy": "(deny (echo))"})
+    assert quoth("trust", "--yes", cwd=here).code == 0
+    (here / ".quoth/policy.hy").unlink()
+    assert quoth("trust", cwd=here).code == 2
+    assert "was trusted and is gone" in quoth("call", '(echo "x")', cwd=here).err
