@@ -20,6 +20,7 @@ from quoth.neuro.backends.answers import LONGEST, Answer, Bound, Stream, TooLong
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
+from quoth.neuro.backends.echoes import Echoes, keys_of
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, Wire, to_json
 from quoth.neuro.backends.output_schema import portable_schema
@@ -77,6 +78,7 @@ class HttpBackend(Server):
         super().__init__(model, *url, header_safe(api_key, key_variable), key_variable)
         self.name = name
         self._url, self._auth = url
+        self._echoes = Echoes(keys_of(api_key, *url))
         self._timeout = timeout
         self._total = max(600.0, 2 * timeout) if total is None else total
         self._most: int | None = None  # tokens of a reply, if the server has told
@@ -114,8 +116,9 @@ class HttpBackend(Server):
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
+        hear, heard_all = (None, None) if on_text is None else self._echoes.stream(on_text)
         request = Request(
-            asked, parts, tools is not None, on_text, messages, options, lambda: ask()[1], max_tokens, seconds
+            asked, parts, tools is not None, hear, messages, options, lambda: ask()[1], max_tokens, seconds
         )
         try:
             async with asyncio.timeout(seconds):
@@ -126,8 +129,10 @@ class HttpBackend(Server):
             if failure.why == "slow":  # else it tells nothing of the server
                 self._breaker.told(str(failure))
             raise failure from error
+        if heard_all is not None:
+            heard_all()
         await own_turn()  # many may be answered at once
-        return answer
+        return self._echoes.completion(answer)
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
