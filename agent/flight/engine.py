@@ -238,7 +238,7 @@ class _Flight:
             if not self.state.is_over(group):
                 inner = (part for part in groups if group in part.around)
                 parts = (*reversed(self.state.leaves(group)), *inner)
-                if all(map(self.state.passed, parts)) and self._ends(group):
+                if all(map(self.state.may_end, parts)) and self._ends(group):
                     yield group
         for place in range(self._first, len(self.plan.order)):
             step = self.plan.order[place]

@@ -71,6 +71,10 @@ class FlightState:
             return all(map(self.settled, self._lost_before(part)))
         return status == "done" or (part.may_fail and status in ("failed", "denied"))
 
+    def may_end(self, part: Part) -> bool:
+        """Whether a group that contains this part can be asked for its expectation."""
+        return self.passed(part) or self.settled(part)
+
     def _lost_before(self, step: Part) -> Iterator[Part]:
         """Yield the parts that a step waits for and that have ended so that it cannot begin."""
         steps = (self.plan.by_id[name] for name in self.plan.waits[step.id])

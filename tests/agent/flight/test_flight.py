@@ -186,6 +186,22 @@ def test_what_is_skipped_for_two_reasons_is_excused_only_by_both(field: Field) -
         assert field.fly(wanted={"again": True}).status == status
 
 
+@pytest.mark.parametrize(
+    ("expect", "status", "word"), [("(= 1 1)", "done", "DONE"), ("(= 1 2)", "failed", "FAILED")]
+)
+def test_a_phase_is_asked_though_a_step_in_it_failed_as_it_may(
+    field: Field, expect: str, status: str, word: str
+) -> None:
+    field.plan(
+        f"* PLAN all\n:PROPERTIES:\n:EXPECT: {expect}\n:END:",
+        "*" + step("one", block("(shaky)"), on_fail="skip", may_fail="t"),
+        "*" + step("two", block("1"), after="one"),
+    )
+    field.fails = 9
+    assert field.fly().status == status
+    assert field.words == {"all": word, "one": "FAILED", "two": "SKIPPED"}
+
+
 def test_a_step_that_failed_is_flown_again_though_the_flight_went_on(field: Field) -> None:
     field.plan(step("one", block("(shaky)"), on_fail="continue"), step("two", block("1")))
     field.fails = 1
