@@ -5,7 +5,9 @@ Knows a conversation and the way back of its session; it must not know how files
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from quoth.tools.text import number_of, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from quoth.agent.client import AsyncAgent
     from quoth.agent.repl.interpreter import Interpreter
     from quoth.agent.session.undo import Undo
     from quoth.agent.session.undo_plan import UndoPlan
@@ -31,7 +34,7 @@ def undo(repl: Interpreter, rest: str) -> None:
     """Take back the last message and the files that were written since, or one of both."""
     if rest not in WAYS:
         raise UsageError(f"It is ,undo, ,undo files or ,undo message; not ,undo {rest}.")
-    with alone(Path(repl.agent.store.path), repl.agent.session):
+    with _to_itself(repl.agent):
         _undo(repl, rest)
 
 
@@ -60,13 +63,21 @@ def _undo(repl: Interpreter, rest: str) -> None:
 def redo(repl: Interpreter) -> None:
     """Write the files again that the last undo has put back. A message that was taken back stays so."""
     way = undo_of(repl.agent)
-    with alone(Path(repl.agent.store.path), repl.agent.session):
+    with _to_itself(repl.agent):
         _do(repl, way, way.plan_redo())
 
 
+@contextlib.contextmanager
+def _to_itself(agent: AsyncAgent) -> Iterator[None]:
+    """Within this context nobody else drives the session or writes to it. It is taken before the message is:
+    a refusal changes nothing. Raises BusyError."""
+    store = agent.store.path
+    with not_in_use(store, agent.session), alone(Path(store), agent.session):
+        yield
+
+
 def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:
-    with not_in_use(repl.agent.store.path, plan.session):
-        done = way.do(plan) if plan.files else None
+    done = way.do(plan) if plan.files else None
     color = may_draw(sys.stdout)
     if done is not None and done.files:
         again = "Written again" if plan.redo else "Put back"

@@ -16,6 +16,7 @@ from quoth.agent.repl.person import LeftBehind, Person
 from quoth.agent.repl.repl import Repl
 from quoth.agent.repl.values import MOST, as_hy
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.in_use import in_use
 
 SHOP = """
 (require quoth [def-cognitive-tool])
@@ -287,6 +288,16 @@ async def test_the_last_message_is_taken_back(repl: Repl, capsys: pytest.Capture
     assert "one please" in asked(repl)
     assert "three please" in asked(repl)
     assert "two please" not in asked(repl)
+
+
+async def test_a_message_is_not_taken_back_while_another_writes_to_the_session(
+    repl: Repl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await said(repl, capsys, "one please", '(write-file "b.txt" "by hand")')
+    with in_use(repl.agent.store.path, "s1"):
+        told = await said(repl, capsys, ",undo")
+    assert told.startswith("! Session s1 is in use by process ")
+    assert "Taken back: one please\n" in await said(repl, capsys, ",undo")
 
 
 async def test_what_was_written_since_a_message_is_put_back_with_it(
