@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
+from codecs import getincrementaldecoder
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,18 +89,21 @@ def _piped() -> Iterator[str]:
         return
     use_terminal()
     told = f"{number_of(len(data), 'byte')} of stdin"
-    if not media_of(data):
-        if len(data) > TEXT_BYTES:
-            data = data[:TEXT_BYTES].decode("utf-8", "ignore").encode()
-            told = f"the first {len(data):,} bytes of stdin, which is longer"
+    if media_of(data):
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"The image on standard input has more than {MAX_BYTES:,} bytes.")
+    else:
+        longer, data = len(data) > TEXT_BYTES, data[:TEXT_BYTES]
         try:
-            text = data.decode()
+            data = getincrementaldecoder("utf-8")().decode(data, not longer).encode()
         except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
+            data = b"\0"
+        if b"\0" in data:
             raise UsageError(
                 "Standard input is neither UTF-8 text nor an image; --no-stdin leaves it unread."
             )
+        if longer:
+            told = f"the first {len(data):,} bytes of stdin, which is longer"
     with tempfile.TemporaryDirectory(prefix="quoth-stdin-") as folder:
         file = Path(folder) / "stdin"
         file.write_bytes(data)

@@ -81,11 +81,17 @@ def test_only_the_beginning_of_a_long_text_is_shown(here: Path) -> None:
     assert shown(here)[0]["text"] == "ä" * 100_000
 
 
-@pytest.mark.parametrize("data", [b"\0\1\2", b"\xff\xfe"])
+@pytest.mark.parametrize("data", [b"\0\1\2", b"\xff\xfe", b"caf\xe9\n" * 60_000])
 def test_what_is_no_text_is_refused_with_the_way_out(data: bytes, here: Path) -> None:
     said = quoth("run", "Go.", *MODEL, cwd=here, stdin=data)
     assert (said.code, said.out) == (2, "")
     assert "--no-stdin" in said.err
+
+
+def test_an_image_that_is_too_large_is_refused_before_it_is_said_to_be_shown(here: Path) -> None:
+    said = quoth("run", "Go.", *MODEL, cwd=here, stdin=b"\x89PNG\r\n\x1a\n" + bytes(5_000_000))
+    assert said.code == 2
+    assert said.err == "quoth: The image on standard input has more than 5,000,000 bytes.\n"
 
 
 def test_an_address_in_it_is_not_the_person_s(here: Path) -> None:
