@@ -113,7 +113,7 @@ def _owned(store: Store, session: str, user: str) -> str:
 
 
 def _last_act(transcript: Transcript, session: str, user: str) -> str:
-    foreign = transcript.imported(session)  # a user of the same name elsewhere is somebody else
+    foreign = transcript.imported(session)  # a user of the same name elsewhere is another person
     openings = [e for e in transcript.events(session, kind="session") if e.seq > foreign]
     users = {str(event.data.get("user")) for event in openings}
     first = next(iter(transcript.events(session, kind="stimulus")), None)

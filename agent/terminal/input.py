@@ -51,14 +51,14 @@ def read_file(path: str | Path) -> str:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-FIRST_SECONDS = 3.0  # for the first byte of a pipe: under cron and CI one may be open that nobody writes to
+FIRST_SECONDS = 3.0  # for the first byte of a pipe: cron and CI may leave one open without a writer
 NEXT_SECONDS = 600.0  # between two pieces of it: a compiler may be silent for minutes
 
 
-def piped(most: int, wait: Callable[[str], None]) -> bytes:
-    """What a file or a pipe gives on standard input, at most ``most`` bytes and one; nothing where it is a
-    terminal, a device such as /dev/null, or closed. ``wait`` is told, in a sentence, of a pipe that was not
-    read, or not to its end. Raises UsageError."""
+def piped(most: int, say: Callable[[str], None]) -> bytes:
+    """Read standard input if it is a file, a pipe or a socket, at most ``most`` + 1 bytes; nothing of a
+    terminal, a device such as /dev/null, or a closed one. ``say`` receives a sentence about a pipe that was
+    not read, or not to its end. Raises UsageError."""
     try:
         descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
         kind = os.fstat(descriptor).st_mode
@@ -71,7 +71,7 @@ def piped(most: int, wait: Callable[[str], None]) -> bytes:
         while len(data) <= most:
             if not select.select([descriptor], [], [], seconds)[0]:
                 told = "was not read to its end: it paused" if data else "was not read: nothing came"
-                wait(f"Standard input {told} for {seconds:g} s. --no-stdin leaves it alone.")
+                say(f"Standard input {told} for {seconds:g} s. --no-stdin leaves it alone.")
                 break
             if not (piece := os.read(descriptor, min(CHUNK, most + 1 - len(data)))):
                 break
@@ -86,7 +86,7 @@ def use_terminal() -> None:
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
-        return  # nobody is there: what is asked waits
+        return  # without a terminal the questions wait
     os.dup2(terminal, 0)
     os.close(terminal)
     sys.stdin = os.fdopen(0, closefd=False)

@@ -89,8 +89,8 @@ def is_scratch(name: str) -> bool:
 
 @contextlib.contextmanager
 def _scratch(folder: int, mode: int) -> Iterator[tuple[str, BinaryIO]]:
-    """A scratch file in an open folder, and its name; removed at the end. It is locked as long as it is
-    written: one without a lock was left by a process that was killed, and is removed by the next writer."""
+    """A scratch file in an open folder, and its name; removed at the end. It is locked while it is
+    written: one without a lock was left by a killed process, and the next writer removes it."""
     _remove_left(folder)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
@@ -110,7 +110,7 @@ def _scratch(folder: int, mode: int) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def _remove_left(folder: int) -> None:
-    """Remove the scratch files in a folder that nobody has locked."""
+    """Remove the scratch files in a folder that no process has locked."""
     for name in filter(is_scratch, os.listdir(folder)):
         with contextlib.suppress(OSError):  # another's, or just gone
             if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):

@@ -1,5 +1,5 @@
-"""Who is at work in a session: a lock that everything shares which writes the session's events, and that
-whoever removes or rewrites the session holds alone.
+"""The lock of a session in use: shared by all processes that write its events, exclusive for a process that
+removes or rewrites it.
 
 Each store has one lock file. Its bytes are locked (fcntl) and never written: each session has a few, one for
 each kind of work. So the kernel can name the process that holds a lock, and its kind, and releases the lock
@@ -111,8 +111,8 @@ for _known in (_FILES, _OF_STORES):
 
 @contextlib.contextmanager
 def in_use(store: Path | str, session: str, kind: Kind = "call") -> Iterator[None]:
-    """Within this context nobody can remove or rewrite the session; others may work in it, too. Raises
-    BusyError when another still removes or rewrites it after WAIT_SECONDS."""
+    """Hold the shared lock: no other process can remove or rewrite the session, but it can work in it. Raises
+    BusyError when another process still removes or rewrites it after WAIT_SECONDS."""
     byte = _first_byte(session) + KINDS.index(kind)
     path = _taken(Path(store), session, (byte, 1), WAIT_SECONDS, alone=False)
     try:
@@ -123,8 +123,8 @@ def in_use(store: Path | str, session: str, kind: Kind = "call") -> Iterator[Non
 
 @contextlib.contextmanager
 def not_in_use(store: Path | str, session: str = "", seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Within this context nothing is written to the session, or without one to any session of the store.
-    Raises BusyError, which names who is at work, when another still works there after ``seconds``."""
+    """Hold the exclusive lock of the session, or without one of all sessions of the store: nothing is written
+    there. Raises BusyError, which names the other process, if it still works there after ``seconds``."""
     place = (_first_byte(session), BYTES) if session else (0, 0)  # 0 bytes: all
     path = _taken(Path(store), session, place, seconds, alone=True)
     try:
