@@ -105,9 +105,11 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation; then
     what its body asked before, and whether it may begin again. Where nobody can be asked the call is
     pending."""
-    # The reason of another permission may be a model's text, which states nothing.
-    lost = state.known_tool.remote and any(one.message.startswith(LOST_REQUEST) for one in state.inside)
-    fact = state.begun and not lost
+    # Of a call on a worker the line and the worker ask it. The reason of another permission may be a model's
+    # text, which states nothing.
+    facts = (BEGUN_BEFORE, LOST_REQUEST)
+    elsewhere = state.known_tool.remote and any(one.message.startswith(facts) for one in state.inside)
+    fact = state.begun and not elsewhere
     if fact and not state.inside:
         state.questions.append(BEGUN_BEFORE)
     if state.call.quoted:

@@ -114,7 +114,7 @@ async def _shielded(value: Any) -> Any:
     try:
         return await value
     except TimeoutError as error:  # the body's own, not our deadline
-        raise ToolError(f"{brief(error)}.") from None
+        raise ToolError(f"{brief(error)}.") from error
     except (SystemExit, KeyboardInterrupt) as error:
         ended = RuntimeError(f"it raised {type(error).__name__}")
         raise ended.with_traceback(error.__traceback__) from None
@@ -174,7 +174,7 @@ async def _in_thread(
             stop()
     value, error = ended.pop()
     if isinstance(error, TimeoutError):  # the body's own, not our deadline
-        raise ToolError(f"{brief(error)}.")
+        raise ToolError(f"{brief(error)}.") from error
     if error is not None:
         try:
             raise error

@@ -196,7 +196,9 @@ async def _ask_own_guard(door: Parts, state: CallState) -> Outcome | None:
     except Exception as error:
         raise_if_broken(error)
         place = place_of_error(error)
-        told = f"{kind_of(error)}, at {place}" if place else kind_of(error)
+        written = isinstance(error, ToolError) and error.__cause__ is None  # for models
+        kind = brief(error) if written else kind_of(error)
+        told = f"{kind}, at {place}" if place else kind
         reason = f"its guard failed ({_told(door, state, error)})"
         return weigh(state, "guard", deny(reason, told=f"its guard failed ({told})"))
     if isinstance(said, Verdict):

@@ -484,7 +484,7 @@ GUARDS: list[tuple[Any, str, str]] = [
     (Spy([]), "denied", f"its guard returned []; {SHAPE}"),
     (Spy(ValueError("odd.")), "denied", "its guard failed (ValueError)"),
     (Spy(ValueError()), "denied", "its guard failed (ValueError)"),
-    (Spy(ToolError("a sentence.")), "denied", "its guard failed (ToolError)"),
+    (Spy(ToolError("a sentence.")), "denied", "its guard failed (ToolError: a sentence)"),
     (Spy(SystemExit(0)), "denied", "its guard failed (RuntimeError)"),
     (Spy(KeyboardInterrupt()), "denied", "its guard failed (RuntimeError)"),
     (Spy(StopIteration(3)), "denied", "its guard failed (RuntimeError)"),
