@@ -17,10 +17,10 @@ from pathlib import Path
 
 import git_layouts
 import pytest
+from powerless import NOBODY, can_be_nobody
 
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 WHO = [pytest.param((), id="as-me")]
-if os.getuid() == 0 and shutil.which(NOBODY[0]):
+if os.getuid() == 0 and can_be_nobody():
     WHO.append(pytest.param(NOBODY, id="as-nobody"))
 
 
