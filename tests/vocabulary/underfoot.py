@@ -259,7 +259,8 @@ def session_case(home: Home, act: str, route: str, wanted: int) -> int:
     if "Traceback" in heard + said:
         check(f"a traceback: {(heard + said)[-300:]}")
     if route_code != 0:
-        if "Try again" not in heard or home.done:
+        again_said = "Try again" in heard or "Fly the plan again" in heard
+        if not again_said or home.done:
             check(f"{route} ended with {route_code}: {heard[-300:]}")
         again = ended(home.born(words, stdin, -1, name="again")) if route != "worker" else 0
         if again != 0:
