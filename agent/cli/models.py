@@ -1,4 +1,4 @@
-"""The command ``quoth models``: which models there are, what is missing, and the keys of providers.
+"""The command ``quoth models``: which models there are, what is missing, how well one works, and keys.
 
 Knows how a key is typed; where keys are kept is known in neuro/backends/keys.py.
 """
@@ -19,7 +19,7 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from quoth.agent.config.config import Config
 
-ACTIONS = ("login", "logout")
+ACTIONS = ("test", "login", "logout")
 LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong place
 
 
@@ -27,14 +27,18 @@ LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong pla
 class ModelsOptions(Options):
     """Options of ``quoth models``."""
 
-    what: str | None = argument("ACTION", "login stores the key of a provider, logout removes it", nargs="?")
-    provider: str | None = argument("PROVIDER", "whose key", nargs="?")
+    what: str | None = argument(
+        "ACTION",
+        "test asks a model eleven tasks; login stores the key of a provider, logout removes it",
+        nargs="?",
+    )
+    provider: str | None = argument("SPEC", "the model, or the provider whose key it is", nargs="?")
     stdin: str | None = argument("-", "the key is piped into standard input", nargs="?")
     check: bool = switch("--check", "ask the providers whose key is known, too")
 
 
 def add(commands: Commands) -> None:
-    about = "Show which models there are and what is missing; store the keys of providers (login, logout)."
+    about = "Show which models there are and what is missing; test one; store the keys of providers."
     commands.add("models", about, ModelsOptions, models)
 
 
@@ -47,8 +51,12 @@ def models(options: ModelsOptions) -> int:
     if options.what is None:
         return _list(options, config)
     if options.what not in ACTIONS:
-        hint = did_you_mean(options.what, ACTIONS) or " They are login and logout."
+        hint = did_you_mean(options.what, ACTIONS) or " They are test, login and logout."
         raise UsageError(f"There is no action {visible(options.what)} of quoth models.{hint}")
+    if options.what == "test":
+        from quoth.agent.cli.model_tests import test_model
+
+        return test_model(options, options.provider, config)
     require_person()
     provider = _provider(options.provider, config)
     return _login(options, provider) if options.what == "login" else _logout(options, provider)

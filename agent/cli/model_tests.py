@@ -1,0 +1,190 @@
+"""``quoth models test SPEC``: asks a model eleven tasks in each dialect, and proposes the best dialect.
+
+Knows tasks, dialects and how the tables are printed. Each task is a run of the real loop, in an empty folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.model_tasks import TASKS, Calls, Task
+from quoth.agent.cli.options import DONE, FAILED
+from quoth.agent.terminal.output import complain, print_json, print_line, results_only
+from quoth.tools.errors import UsageError
+from quoth.tools.text import short
+
+if TYPE_CHECKING:
+    from quoth.agent.cli.options import Options
+    from quoth.agent.config.config import Config
+    from quoth.agent.events import RunEvent
+    from quoth.neuro.backends.base import Backend
+
+STEPS, REPLY_TOKENS = 5, 1024  # of one task
+SHOWN = 110  # characters of a fault
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One task in one dialect: what was wrong (empty: nothing), the tokens, the seconds of the model."""
+
+    task: str
+    fault: str
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """All tasks in one dialect."""
+
+    dialect: str
+    outcomes: Sequence[Outcome]
+
+    @property
+    def right(self) -> int:
+        return sum(not one.fault for one in self.outcomes)
+
+    @property
+    def total(self) -> Outcome:
+        """The sums, as one outcome."""
+        tokens_in = sum(one.input_tokens for one in self.outcomes)
+        tokens_out = sum(one.output_tokens for one in self.outcomes)
+        return Outcome(self.dialect, "", tokens_in, tokens_out, sum(one.seconds for one in self.outcomes))
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The least is the best: most right, then fewest tokens written."""
+        return -self.right, self.total.output_tokens
+
+    def to_json(self) -> dict[str, Any]:
+        return {"dialect": self.dialect, "right": self.right, "tasks": [asdict(one) for one in self.outcomes]}
+
+
+class UnansweredError(UsageError):
+    """The model cannot be asked."""
+
+
+def test_model(options: Options, spec: str | None, config: Config) -> int:
+    """Ask the model, print a row for each task, and return the exit code: 1 where no task was solved or the
+    model did not answer. Raises UsageError."""
+    with tempfile.TemporaryDirectory(prefix="quoth-models-") as scratch, results_only():
+        try:
+            usual, results = asyncio.run(_results(options, spec or options.model, config, Path(scratch)))
+        except UnansweredError as error:
+            complain(str(error))
+            return FAILED
+    best = min(results, key=lambda one: one.rank)
+    if options.json:
+        print_json({"best": best.dialect, "usual": usual, "dialects": [one.to_json() for one in results]})
+        return DONE if best.right else FAILED
+    if len(results) == 1:
+        print_line(f"\n{best.right} of {len(TASKS)} are right.")
+    else:
+        print_line("\nAll tasks, by dialect:")
+        for one in sorted(results, key=lambda one: one.rank):
+            print_line(_row(one.total, f"{one.right} of {len(TASKS)}"))
+    if len(results) > 1 or not best.right:
+        print_line(_proposal(best, usual))
+    return DONE if best.right else FAILED
+
+
+def _proposal(best: Result, usual: str) -> str:
+    """What to put into config.hy, if anything."""
+    if not best.right:
+        return "\nThe model solved no task; quoth cannot work with it."
+    if best.dialect == usual:
+        return f"\nquoth uses {usual} for this model; nothing needs to be changed."
+    return (
+        f'\nThe best is {best.dialect}; quoth uses {usual} unless config.hy has: (dialect "{best.dialect}")'
+    )
+
+
+async def _results(
+    options: Options, spec: str | None, config: Config, scratch: Path
+) -> tuple[str, list[Result]]:
+    """The dialect that quoth would choose, and the results of each dialect."""
+    from quoth.agent.run.models import Models
+    from quoth.agent.run.options import ModelOptions
+
+    url, timeout, key = options.base_url, options.timeout, options.api_key
+    models = Models(ModelOptions(spec, url, timeout=timeout, api_key=key), config, search=False)
+    try:
+        backend = models.backend()
+        usual = models.dialect()[0].name
+        if not options.json:
+            print_line(f"{backend.name} is asked {len(TASKS)} tasks in each dialect.")
+        found = []
+        for dialect in _dialects(backend, options.dialect):
+            if not options.json:
+                print_line(f"\n{dialect}")
+            found.append(
+                Result(dialect, [await _tell(options, backend, dialect, one, scratch) for one in TASKS])
+            )
+        return usual, found
+    finally:
+        await models.aclose()
+
+
+def _dialects(backend: Backend, wanted: str | None) -> list[str]:
+    """Those that the model may speak; not tags, in which a call has only one argument."""
+    from quoth.neuro.prompt.dialects import DIALECTS, named_dialect
+
+    if wanted is not None:
+        return [named_dialect(wanted).name]
+    return [name for name in DIALECTS if name != "tags" and (name != "native" or backend.tool_view)]
+
+
+async def _tell(options: Options, backend: Backend, dialect: str, task: Task, scratch: Path) -> Outcome:
+    outcome = await _outcome(options, backend, dialect, task, scratch)
+    if not options.json:
+        print_line(_row(outcome, "failed" if outcome.fault else "ok", outcome.fault))
+    return outcome
+
+
+async def _outcome(options: Options, backend: Backend, dialect: str, task: Task, scratch: Path) -> Outcome:
+    """Run one task. Raises UnansweredError where the model gave no reply at all."""
+    from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.options import ModelOptions
+    from quoth.agent.run.run import RunLimits
+    from quoth.tools.loading import load_tools
+    from quoth.tools.storage.database import Store
+
+    calls, heard = Calls(), set()
+
+    def hear(event: RunEvent) -> None:
+        heard.add(event.kind)
+        if event.kind == "note":
+            complain(event.data)
+
+    table = calls.tools()
+    table.register(load_tools(()).get("eval"))
+    agent = AsyncAgent(
+        workspace=scratch,
+        tools=table,
+        # A task without tools leaves it to the model whether it calls one; else as in any run.
+        model=ModelOptions(backend, None, dialect, None if task.calls else False),
+        limits=RunLimits(steps=STEPS, reply_tokens=options.reply_tokens or REPLY_TOKENS),
+        temperature=options.temperature or 0.0,
+        consent="yes",
+        user=options.user,
+        on_event=hear,
+    )
+    agent.use_store(Store(scratch / "store.sqlite"))
+    async with agent:
+        reply = await agent.run(task.text, output=task.output)
+    if reply.error and "thought" not in heard:
+        raise UnansweredError(reply.error)
+    fault = short(reply.error.splitlines()[0], SHOWN) if reply.error else task.fault(calls.made, reply)
+    usage = reply.usage
+    return Outcome(task.name, fault, usage.input_tokens, usage.output_tokens, round(usage.seconds, 2))
+
+
+def _row(outcome: Outcome, word: str, fault: str = "") -> str:
+    tokens = f"{outcome.input_tokens:>6,} in {outcome.output_tokens:>5,} out"
+    return f"  {outcome.task:14} {word:8} {tokens} {outcome.seconds:6.1f} s  {fault}".rstrip()
