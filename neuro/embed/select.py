@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from quoth.neuro.embed.wordllama import PACKAGE, WordLlama, installed
+from quoth.neuro.embed.wordllama import BEFORE, PACKAGE, WordLlama, installed
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import UsageError
 
@@ -47,8 +47,10 @@ def embedder_named(name: str) -> Embedder | None:
         found = _named(name, os.environ)
     except UsageError:
         return None
-    usable = found is not None and found.name == name and (installed() or not isinstance(found, WordLlama))
-    return found if usable else None
+    if isinstance(found, WordLlama):
+        same = name == found.name or name.startswith(BEFORE)
+        return found if same and installed() else None
+    return found if found is not None and found.name == name else None
 
 
 def _named(spec: str, environ: Mapping[str, str]) -> Embedder | None:

@@ -1,24 +1,56 @@
-"""Embeds texts with wordllama, a table of word vectors in a wheel of 16 MB: nothing is downloaded or sent.
+"""Embeds texts with the table of word vectors in the package wordllama: nothing is downloaded or sent.
 
-It brings numpy and takes a second to import, so it is loaded, in a thread, when the first text is embedded.
+The package is data: two of its files are read, by their hash, and nothing of it is imported. The vector of a
+text is the mean of the rows of its tokens. numpy and tokenizers are loaded, in a thread, at the first text.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import hashlib
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import ToolError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 PACKAGE: Final = "wordllama"
-DIMENSIONS: Final = 256  # of the table in the wheel
+DIMENSIONS: Final = 256  # of the table
+NAME: Final = f"{PACKAGE}-l2-supercat-{DIMENSIONS}"
+BEFORE: Final = f"{PACKAGE}-0.4"  # what vectors of the same table were called before
 _LOADING: Final = threading.Lock()
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of the package: its path there, and the SHA-256 of its bytes without white space at the end."""
+
+    path: str
+    sha256: str
+
+    def read(self, folder: Path) -> bytes:
+        """Its bytes. Raises OSError, and ValueError where they are not those that are expected."""
+        data = (folder / self.path).read_bytes()
+        if hashlib.sha256(data.rstrip(b"\n")).hexdigest() != self.sha256:
+            raise ValueError(f"{self.path} is not the file with the SHA-256 {self.sha256}")
+        return data
+
+
+# As in the releases 0.2.2.post0 and 0.4 of the package.
+WEIGHTS: Final = DataFile(
+    "weights/l2_supercat_256.safetensors", "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
+)
+TOKENIZER: Final = DataFile(
+    "tokenizers/l2_supercat_tokenizer_config.json",
+    "bf467c9e0f536bda271283c6ef85eb1a943e3196b621c8a912d64953b205df83",
+)
 
 
 def installed() -> bool:
@@ -26,19 +58,19 @@ def installed() -> bool:
     return find_spec(PACKAGE) is not None
 
 
+def _folder() -> Path:
+    """The folder of the package. Raises ModuleNotFoundError."""
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(PACKAGE)
+    return Path(spec.submodule_search_locations[0])
+
+
 class WordLlama:
     """An Embedder that runs in this process."""
 
     dimensions = DIMENSIONS
-
-    @cached_property
-    def name(self) -> str:
-        from importlib.metadata import PackageNotFoundError, version  # here: it imports the whole of email
-
-        try:
-            return f"{PACKAGE}-{version(PACKAGE)}"
-        except PackageNotFoundError:
-            return PACKAGE
+    name = NAME
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         return await asyncio.to_thread(self._embed, texts)
@@ -46,29 +78,41 @@ class WordLlama:
     def _embed(self, texts: Sequence[str]) -> list[bytes]:
         if not texts:
             return []
-        vectors = self._model.embed([text.encode(errors="replace").decode() for text in texts], norm=True)
-        return [row.astype("<f4").tobytes() for row in vectors]
+        tokenizer, table = self._model
+        readable = [text.encode(errors="replace").decode() for text in texts]
+        tokens = tokenizer.encode_batch(readable, add_special_tokens=False)
+        return [_mean(table, one.ids) for one in tokens]
 
     @property
-    def _model(self) -> Any:
+    def _model(self) -> tuple[Any, NDArray[Any]]:
         with _LOADING:
             return self._loaded
 
     @cached_property
-    def _loaded(self) -> Any:
-        root = logging.getLogger()
-        level, handlers = root.level, root.handlers[:]
+    def _loaded(self) -> tuple[Any, NDArray[Any]]:
+        """The tokenizer, and the table with a row for each token. Raises ToolError."""
         try:
-            import wordllama
+            import numpy
+            from tokenizers import Tokenizer
 
-            # Without these two it would ask the net for what lies beside it.
-            folder = Path(wordllama.__file__).parent
-            return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-        except Exception as error:  # a package of somebody else, perhaps half installed
+            weights, words = (file.read(_folder()) for file in (WEIGHTS, TOKENIZER))
+            start = 8 + int.from_bytes(weights[:8], "little")  # behind a header in JSON: there is one tensor
+            table = numpy.frombuffer(weights, "<f2", offset=start).reshape(-1, DIMENSIONS)
+            tokenizer = Tokenizer.from_str(words.decode())
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
+            return tokenizer, table.astype("<f4")
+        except Exception as error:  # packages of others, perhaps half installed
             raise ToolError(
                 f"The embedding model of the package {PACKAGE} cannot be loaded ({type(error).__name__}); "
                 "install it again with pip install 'quoth[vectors]'."
             ) from None
-        finally:  # it sets up the logging of the whole process, whose lines nobody asked for
-            root.setLevel(level)
-            root.handlers[:] = handlers
+
+
+def _mean(table: NDArray[Any], tokens: Sequence[int]) -> bytes:
+    """The mean of the rows of these tokens, 1 long, as float32; all 0 where there are none."""
+    if not tokens:
+        return bytes(4 * DIMENSIONS)
+    mean = table[tokens].mean(axis=0)
+    length = float((mean @ mean) ** 0.5)
+    return bytes((mean / length if length else mean).astype("<f4").tobytes())

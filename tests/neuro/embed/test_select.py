@@ -61,6 +61,7 @@ def test_a_model_of_before_is_asked_again_only_if_it_is_the_same() -> None:
     now = WordLlama().name
 
     assert isinstance(embedder_named(now), WordLlama)
+    assert isinstance(embedder_named("wordllama-0.4.0.post1"), WordLlama)  # of the same table
     assert embedder_named("wordllama-0.0.1") is None
     assert embedder_named("something else") is None
     assert embedder_named("openai:@nowhere") is None
