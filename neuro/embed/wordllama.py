@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import ToolError
+from quoth.tools.installing import install_extra
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +106,7 @@ class WordLlama:
         except Exception as error:  # packages of others, perhaps half installed
             raise ToolError(
                 f"The embedding model of the package {PACKAGE} cannot be loaded ({type(error).__name__}); "
-                "install it again with pip install 'quoth[vectors]'."
+                f"install it again with {install_extra('vectors')}."
             ) from None
 
 

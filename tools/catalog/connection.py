@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from quoth.tools.errors import ServerError, UsageError, did_you_mean
+from quoth.tools.installing import install_extra
 from quoth.tools.text import excerpt
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def needed(*more: str) -> None:
     """Raises UsageError where the packages of the extra are not installed."""
     for name in ("redis", "msgpack", *more):
         if find_spec(name) is None:
-            raise UsageError(f"Redis needs {name}, which is not installed: pip install 'quoth[redis]'.")
+            raise UsageError(f"Redis needs {name}, which is not installed: {install_extra('redis')}.")
 
 
 # Clients

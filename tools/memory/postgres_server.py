@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from quoth.tools.errors import ServerError, UsageError
+from quoth.tools.installing import install_extra
 
 if TYPE_CHECKING:
     import psycopg
@@ -89,7 +90,7 @@ class Postgres:
     def __init__(self, url: str, steps: tuple[str, ...]) -> None:
         if find_spec("psycopg") is None:
             raise UsageError(
-                "A memory in PostgreSQL needs psycopg, which is not installed: pip install 'quoth[postgres]'."
+                f"A memory in PostgreSQL needs psycopg, which is not installed: {install_extra('postgres')}."
             )
         self._url, self._steps = url, steps
         self.shown = shown_url(url)

@@ -18,6 +18,7 @@ from quoth.tools.call.current import running_context
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import StoreError, ToolError
+from quoth.tools.installing import install_extra
 from quoth.tools.memory import vectors
 from quoth.tools.memory.hits import read_hits, read_passages
 from quoth.tools.memory.passages import catch_up
@@ -28,10 +29,9 @@ WEIGHTS: Final = "1.0, 1.0, 0.5, 0.3"  # of a passage's text, what it is about, 
 MEANING: Final = 1.0  # what nearness in meaning weighs beside words
 NEAR: Final = 0.15  # a passage must be so near to be a hit, unless the search found its words
 POOL: Final = 100  # at least so many of the best by words, and by meaning, have their scores added up
-INSTALL: Final = "pip install 'quoth[vectors]'"
 NO_MEANING: Final = (
     "Nothing here can compare meanings, so that only words can be searched; install a model with "
-    f"{INSTALL}, or name one in QUOTH_EMBEDDER."
+    f"{install_extra('vectors')}, or name one in QUOTH_EMBEDDER."
 )
 
 BY_WORDS: Final = f"""

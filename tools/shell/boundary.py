@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from quoth.tools.errors import ToolError
+from quoth.tools.installing import install_extra
 from quoth.tools.shell import bubblewrap, landlock
 from quoth.tools.shell.bundled import NO_BWRAP, VERSION, bundled_program
 from quoth.tools.shell.cgroup import ControlGroup
@@ -145,7 +146,7 @@ def boundary_program() -> str:
 def _landlock() -> str:
     """Why Landlock cannot be used, "" if it really can start a program."""
     if not landlock.library():
-        return "pip install 'quoth[landlock]' brings it"
+        return f"{install_extra('landlock')} brings it"
     command = landlock.command(["/bin/sh", "-c", ":"], Boundary(Path("/usr"), Path("/")))
     try:
         tried = subprocess.run(  # noqa: S603

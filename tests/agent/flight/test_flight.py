@@ -25,6 +25,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import BusyError, StoreError, UsageError
+from quoth.tools.installing import install_extra
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.paths import store_path
 
@@ -568,8 +569,8 @@ def test_a_cost_that_cannot_be_bounded_is_refused(field: Field, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     report = field.fly(model=TalkingFunction(lambda messages: "Done.", "openai:gpt-9"))
     assert report.steps[0].text == (
-        "The cost of openai:gpt-9 cannot be bounded without the package genai-prices: pip install "
-        "'quoth[prices]'"
+        "The cost of openai:gpt-9 cannot be bounded without the package genai-prices: "
+        + install_extra("prices")
     )
     assert field.fly("Done.").ok  # a script costs nothing
 

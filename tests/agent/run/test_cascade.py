@@ -22,6 +22,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.settings import Settings
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.installing import install_extra
 
 DOWN = ModelError("Cannot reach https://api.example/v1.", "down")
 MOVED = f"openai:gpt-5-mini did not answer; local-small is asked instead. {DOWN}"
@@ -334,5 +335,5 @@ def test_an_embedded_model_that_cannot_be_loaded_is_followed_too(
     assert told.run().text == "It is so."
     assert told.notes == [
         "local-small did not answer; openai:gpt-5-mini is asked instead. "
-        "The model local-small needs llama.cpp. Run: pip install 'quoth[local-small]'"
+        f"The model local-small needs llama.cpp. Run: {install_extra('local-small')}"
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from quoth import Agent, AsyncAgent, Completion, ScriptedBackend, ToolError, Usa
 from quoth.agent.run.host_services import HostServices
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
+from quoth.tools.installing import install_extra
 
 COST = Usage(input_tokens=10, output_tokens=2, cached_tokens=4)
 Span = dict[str, Any]
@@ -325,13 +327,16 @@ async def test_opentelemetry_gets_the_same_spans_within_the_programs_own(
 
 def test_without_the_extra_a_sentence_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "quoth.agent.trace.otel", None)
-    with pytest.raises(UsageError, match=r"OpenTelemetry is not installed: pip install 'quoth\[otel\]'"):
+    with pytest.raises(
+        UsageError, match=re.escape(f"OpenTelemetry is not installed: {install_extra('otel')}")
+    ):
         Agent(workspace=tmp_path, services=HostServices(trace="otel"))
 
 
 ALONE = """
 import sys
 from quoth import Agent, ScriptedBackend
+from quoth.tools.installing import install_extra
 with Agent(workspace=".", model=ScriptedBackend(["(list-files)", "Done."])) as agent:
     agent.run("Look.")
 print([name for name in sys.modules if name.startswith("quoth.agent.trace.")])

@@ -21,6 +21,7 @@ import pytest
 from quoth.neuro.backends.base import Backend, ModelError, RequestOptions
 from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages
+from quoth.tools.installing import install_extra
 
 STORY = "Tell a very long story of a fox and a crow."
 
@@ -172,9 +173,7 @@ async def test_without_llama_cpp_the_extra_is_named(monkeypatch: pytest.MonkeyPa
     ):
         with pytest.raises(ModelError) as raised:
             await backend.complete(said(("user", "hi")))
-        assert str(raised.value) == (
-            f"The model {backend.name} needs llama.cpp. Run: pip install 'quoth[{extra}]'"
-        )
+        assert str(raised.value) == (f"The model {backend.name} needs llama.cpp. Run: {install_extra(extra)}")
 
 
 async def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
@@ -192,6 +191,7 @@ PROGRAM = f"""
 import asyncio, sys, threading
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.local import LocalBackend
+from quoth.tools.installing import install_extra
 
 def hear(piece):
     print(piece, flush=True)

