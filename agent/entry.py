@@ -11,7 +11,9 @@ import gc
 import os
 import sys
 
-INTERRUPTED = 130
+import quoth
+
+USAGE, INTERRUPTED = 2, 130
 OBJECTS = 100_000  # made between two looks for garbage; a call makes about half, nearly all by imports
 
 
@@ -29,6 +31,9 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else it 
 
 def main() -> int:
     """Run the command ``quoth`` and return its exit code."""
+    if sys.platform == "win32":
+        sys.stderr.write(f"quoth: {quoth.NO_WINDOWS}\n")
+        return USAGE
     gc.set_threshold(OBJECTS)  # by default 700: of a short command a tenth goes into looks that find nothing
     from quoth.agent.cli import main as cli
 

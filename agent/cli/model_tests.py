@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from quoth.agent.events import RunEvent
     from quoth.neuro.backends.base import Backend
 
-STEPS, REPLY_TOKENS = 5, 1024  # of one task
+STEPS = 5  # of one task
+REPLY_TOKENS = 2048  # of one reply, with its thoughts
+REPLY_TOKENS_EMBEDDED = 384  # of a model that does not think, and is slow
 SHOWN = 110  # characters of a fault
 
 
@@ -164,12 +166,13 @@ async def _outcome(options: Options, backend: Backend, dialect: str, task: Task,
 
     table = calls.tools()
     table.register(load_tools(()).get("eval"))
+    longest = REPLY_TOKENS_EMBEDDED if backend.takes_grammar else REPLY_TOKENS
     agent = AsyncAgent(
         workspace=scratch,
         tools=table,
         # A task without tools leaves it to the model whether it calls one; else as in any run.
         model=ModelOptions(backend, None, dialect, None if task.calls else False),
-        limits=RunLimits(steps=STEPS, reply_tokens=options.reply_tokens or REPLY_TOKENS),
+        limits=RunLimits(steps=STEPS, reply_tokens=options.reply_tokens or longest),
         temperature=options.temperature or 0.0,
         consent="yes",
         user=options.user,

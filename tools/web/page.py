@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from quoth.tools.errors import ToolError
+from quoth.tools.installing import install_command
 from quoth.tools.text import excerpt, one_line
 from quoth.tools.web.request import Response
 
@@ -74,7 +75,13 @@ def _json(text: str, response: Response) -> Any:
 
 def _from_html(html: str, base: str, *, plain: bool) -> tuple[str, str]:
     """Title and text of a page, its links and images with whole addresses."""
-    import html_to_markdown as converter  # here: it takes 30 ms, and only a page needs it
+    try:
+        import html_to_markdown as converter  # here: it takes 30 ms, and only a page needs it
+    except ImportError:
+        raise ToolError(
+            f"HTML cannot be read here; install what converts it: {install_command('html-to-markdown')}; "
+            'or ask for the page with :as "raw".'
+        ) from None
 
     options = converter.ConversionOptions(
         output_format="plain" if plain else "markdown",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import ssl
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from loopback import Answer, Server, cut_off, hang_up, loopback, silence, status
 
 from quoth.tools.call.web_url import read_url
 from quoth.tools.errors import ToolError
+from quoth.tools.installing import install_command
 from quoth.tools.web import request
 from quoth.tools.web.page import page_of
 from quoth.tools.web.request import Response
@@ -96,6 +98,18 @@ def test_what_is_not_what_was_asked_for(body: bytes, wanted: str, sentence: str)
     with pytest.raises(ToolError) as told:
         page_of(Response(read_url("http://a.example/x?key=1"), "application/x", "", body), wanted)
     assert str(told.value) == sentence
+
+
+def test_without_the_converter_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Response(read_url("http://a.example/x"), "text/html", "", b"<p>x")
+    monkeypatch.setitem(sys.modules, "html_to_markdown", None)
+    with pytest.raises(ToolError) as told:
+        page_of(page, "markdown")
+    assert str(told.value) == (
+        f"HTML cannot be read here; install what converts it: {install_command('html-to-markdown')}; "
+        'or ask for the page with :as "raw".'
+    )
+    assert page_of(page, "raw")["text"] == "<p>x"
 
 
 def test_a_page_does_not_grow_beyond_bounds() -> None:
