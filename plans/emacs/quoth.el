@@ -162,13 +162,12 @@ approves it, \\[quoth-pending-deny] denies it with a reason, \\[quoth-pending-an
 
 ;;;###autoload
 (defun quoth-fly (plan)
-  "Fly PLAN, an Org file; its buffer is read again at the end."
+  "Fly PLAN, an Org file, in the project of the current folder; its buffer is read again at the end."
   (interactive (list (or (and (derived-mode-p 'org-mode) buffer-file-name)
                          (read-file-name "Plan: " nil nil t nil))))
-  (let* ((plan (expand-file-name plan)) (default-directory (file-name-directory plan))
-         (buffer (find-buffer-visiting plan)))
+  (let* ((plan (expand-file-name plan)) (buffer (find-buffer-visiting plan)))
     (when buffer (with-current-buffer buffer (save-buffer)))
-    (let ((words (append quoth-command (list "--no-input" "fly" (file-name-nondirectory plan)))))
+    (let ((words (append quoth-command (list "--no-input" "fly" (file-relative-name plan)))))
       (with-current-buffer (compilation-start (mapconcat #'shell-quote-argument words " ") #'quoth-fly-mode)
         (add-hook 'compilation-finish-functions
                   (lambda (&rest _)

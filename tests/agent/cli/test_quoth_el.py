@@ -118,6 +118,24 @@ if EMACS:
         place = (tmp_path / "plan.org").read_text().splitlines().index("* FAILED two") + 1
         assert said == ["2", f"plan.org {place} * FAILED two", "org-mode", "logged"]
 
+    def test_a_flight_is_of_the_project_of_the_current_folder(tmp_path: Path) -> None:
+        plan = lines("* PLAN one", "#+begin_src hy", '(list-files :pattern "*.here")', "#+end_src")
+        files(
+            tmp_path, {"repo/.git/HEAD": "x", "repo/a.here": "", "repo/sub/a.txt": "", "away/plan.org": plan}
+        )
+        script = """
+          (setq default-directory (expand-file-name "repo/sub/"))
+          (let* ((flight (quoth-fly "../../away/plan.org")) (process (get-buffer-process flight)))
+            (while (process-live-p process) (accept-process-output process 0.1))
+            (accept-process-output nil 0.1)
+            (tell (with-current-buffer flight (buffer-string)))
+            (tell (with-temp-buffer (insert-file-contents "../../away/plan.org") (buffer-string))))
+        """
+        said = "\n".join(in_emacs(tmp_path, script))
+        assert f"workspace {tmp_path}/repo (you are in sub/" in said
+        assert "* DONE one" in said
+        assert "a.here" in said
+
     def test_babel_runs_blocks_in_a_session_with_tools_and_a_workspace(tmp_path: Path) -> None:
         files(tmp_path, {"a.org": BLOCKS, "my.hy": TOOLS, "sub/here.txt": "here"})
         script = """
