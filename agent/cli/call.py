@@ -20,6 +20,7 @@ class CallOptions(Options):
 
 @dataclass(init=False, repr=False, eq=False)
 class ReadOptions(Options):
+    works_in_workspace = False
     file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
     display: bool = switch("--display", "show what a person would be shown of it")
 

@@ -108,6 +108,7 @@ def agent_of(
     from quoth.agent.run.host_services import HostServices
     from quoth.agent.run.options import ModelOptions
 
+    options.project.require_rules()
     consent: Any = None
     if options.yes:
         require_person()

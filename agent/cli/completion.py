@@ -29,6 +29,7 @@ FILES = ("FILE", "PATH", "PLAN", "SESSION")
 
 @dataclass(init=False, repr=False, eq=False)
 class CompletionOptions(Options):
+    works_in_workspace = False
     shell: str = argument("SHELL", "bash, zsh or fish")
 
 

@@ -18,6 +18,7 @@ MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
 
 @dataclass(init=False, repr=False, eq=False)
 class DoctorOptions(Options):
+    works_in_workspace = False
     check: bool = switch("--check", "ask the providers whose key is known, too")
 
 

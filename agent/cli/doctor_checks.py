@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -25,8 +25,9 @@ from quoth.agent.cli.trial_writes import TrialError, require_regular, try_folder
 from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import QuothError
 from quoth.tools.installing import install_command, install_extra
+from quoth.tools.policy.project import GIVEN, HERE
 from quoth.tools.storage.missing import is_missing
-from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, state_dir, store_path
+from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, real_path, state_dir, store_path
 
 if TYPE_CHECKING:
     from quoth.agent.cli.options import Options
@@ -58,8 +59,14 @@ def findings(options: Options, asks: bool) -> list[Finding]:
     """All that was found, in the order in which a new user needs it. With ``asks`` providers on the net are
     asked, too."""
     found: list[Finding] = []
+    try:
+        place = _workspace(options)
+    except QuothError as error:
+        place = Finding("workspace", "wrong", str(error), "name it, with --workspace DIR")
+        options = replace(options, workspace=".")  # the rest is looked at for the current folder
     checks: dict[str, Callable[[Options], Iterator[Finding]]] = {
         "quoth": _quoth,
+        "workspace": lambda options: iter([place]),
         "model": partial(_model, asks=asks),
         "store": _store,
         "cache": _cache,
@@ -92,6 +99,17 @@ def _quoth(options: Options) -> Iterator[Finding]:
     where = Path(__file__).parents[2]
     python = f"Python {platform.python_version()}, Hy {version('hy')}, {platform.system()}"
     yield Finding("quoth", "ok", f"{version('quoth')} in {where}; {python}")
+
+
+def _workspace(options: Options) -> Finding:
+    """Where the workspace is, and why."""
+    project = options.project
+    if project.above is not None:
+        detail = f"{project.root}, a subfolder of the project {project.above} that has sessions of its own"
+        cure = "to move them to the project: quoth sessions --adopt"
+        return Finding("workspace", "wrong" if project.passes_rules_over else "note", detail, cure)
+    why = {GIVEN: "it is given", HERE: "the current folder"}.get(project.why, f"it has a {project.why}")
+    return Finding("workspace", "ok", f"{real_path(project.root)} ({why})")
 
 
 def _config(options: Options) -> Config:

@@ -13,6 +13,7 @@ from importlib import import_module
 from quoth.agent.cli.common import interrupted
 from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, parsed
 from quoth.agent.cli.parser import BEFORE, Parser
+from quoth.agent.cli.project import tell_workspace
 from quoth.agent.terminal.output import (
     OutputError,
     complain,
@@ -112,6 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(words: Sequence[str], as_json: bool, debug: bool = False) -> int:
     try:
         do, options = parsed(parser(words), words)
+        if options.works_in_workspace and do is not version:
+            tell_workspace(options)
         return do(options)
     except OutputError:
         raise

@@ -16,6 +16,7 @@ from quoth.agent.terminal.output import is_dumb, is_terminal, print_json, print_
 
 @dataclass(init=False, repr=False, eq=False)
 class HelpOptions(Options):
+    works_in_workspace = False
     words: Sequence[str] = argument("TOPIC", "a page, or words to look for", nargs="*", default=())
     org: bool = switch("--org", "the Org text, for Emacs or a file")
 

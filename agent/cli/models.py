@@ -27,6 +27,7 @@ LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong pla
 class ModelsOptions(Options):
     """Options of ``quoth models``."""
 
+    works_in_workspace = False
     what: str | None = argument(
         "ACTION",
         "test asks a model eleven tasks; login stores the key of a provider, logout removes it",

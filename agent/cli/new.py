@@ -28,6 +28,7 @@ MARK = "my-name"
 
 @dataclass(init=False, repr=False, eq=False)
 class NewOptions(Options):
+    works_in_workspace = False
     what: str = argument("KIND", "tool, plan, policy or bridge")
     name: str = argument("NAME", "what it is called, such as word-count; its file is named so")
 
@@ -38,7 +39,7 @@ def add(commands: Commands) -> None:
 
 
 def new(options: NewOptions) -> int:
-    """Write the file into the workspace; one that is there already stays."""
+    """Write the file into the folder that is named, else the current one; one that is there already stays."""
     if options.what not in KINDS:
         hint = did_you_mean(options.what, KINDS) or f" There are {', '.join(KINDS)}."
         raise UsageError(f"There is no beginning of a {visible(options.what)}.{hint}")
@@ -48,9 +49,10 @@ def new(options: NewOptions) -> int:
         raise UsageError(
             f"{visible(name)} is no name: it has letters a to z, digits and -, such as word-count."
         )
-    if not options.folder.is_dir():
-        raise UsageError(f"The workspace {options.folder} is not a folder.")
-    path = options.folder / f"{name}{ending}"
+    folder = Path(options.workspace or ".")
+    if not folder.is_dir():
+        raise UsageError(f"The workspace {folder} is not a folder.")
+    path = folder / f"{name}{ending}"
     template = Path(__file__).parents[2] / "plans" / "templates" / f"{options.what}{ending}"
     write_new(path, template.read_text(encoding="utf-8").replace(MARK, name))
     if options.json:

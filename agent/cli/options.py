@@ -11,12 +11,13 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
 
 from quoth.agent.cli import values
 from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated
 from quoth.neuro.backends.providers import specs
 from quoth.tools.errors import UsageError
+from quoth.tools.policy.project import Project, find_project, given_project
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import RunLimits
@@ -96,7 +97,7 @@ class Options:
         type=values.at_least_one,
     )
     workspace: str | None = option(
-        "--workspace", "DIR", "the folder the file tools may touch (default: here)"
+        "--workspace", "DIR", "the folder the file tools may touch (default: the project's root)"
     )
     tools: Sequence[str] = option(
         "--tools", "FILE", "a .hy or .py file of tools; may be repeated", action="append", default=()
@@ -165,6 +166,7 @@ class Options:
     yes: bool = switch("--yes", "allow what would be asked")
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
     debug: bool = switch("--debug", "show the traceback of each error on stderr")
+    works_in_workspace: ClassVar[bool] = True  # whether the command first prints where that is
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
     planning: bool = False  # whether that session is in plan mode
 
@@ -172,9 +174,15 @@ class Options:
         vars(self).update({one.name: one.default for one in fields(self)} | given)
 
     @property
+    def project(self) -> Project:
+        """Where the workspace is: in the folder that is named, else found. Raises UsageError."""
+        return find_project() if self.workspace is None else given_project(self.workspace)
+
+    @property
     def folder(self) -> Path:
-        """The path of the workspace."""
-        return Path("." if self.workspace is None else self.workspace)
+        """The path of the workspace, relative where one stands in it. Raises UsageError."""
+        project = self.project
+        return Path() if project.root == project.here else project.root
 
     @property
     def plans(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
@@ -52,7 +53,9 @@ def remind(options: RemindOptions) -> int:
     from quoth.tools.memory.org_tasks import FILE
 
     try:
-        reminders = Reminders(Workspace(options.folder), options.file or FILE, options.json, _sender(options))
+        reminders = Reminders(
+            Workspace(options.folder), _file(options) or FILE, options.json, _sender(options)
+        )
         if options.file and not reminders.real.exists():
             raise UsageError(f"There is no file {options.file}.")
         if options.watch:
@@ -68,6 +71,14 @@ def remind(options: RemindOptions) -> int:
         first = f" Next: {file.words_of(coming[0], now())}." if coming else ""
         complain(f"Nothing is due.{first}")
     return FAILED if file.faults else DONE
+
+
+def _file(options: RemindOptions) -> str | None:
+    """The path of the file, which is typed as it is from the current folder, if the workspace was found."""
+    from quoth.tools.policy.project import below
+
+    inner = "" if options.workspace is not None else below(options.folder)
+    return str(Path(inner, options.file)) if inner and options.file else options.file
 
 
 def _sender(options: RemindOptions) -> Callable[[str], None] | None:

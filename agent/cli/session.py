@@ -38,6 +38,7 @@ class SessionsOptions(Options):
     last: int | None = option(
         "--last", "N", f"only the last N of them (default: {LATEST}, unless --all)", type=at_least_one
     )
+    adopt: bool = switch("--adopt", "move the sessions that this subfolder has of its own to the project")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -97,6 +98,10 @@ def add(commands: Commands) -> None:
 
 def sessions(options: SessionsOptions) -> int:
     """Print the sessions, the latest last, each as it is read."""
+    if options.adopt:
+        from quoth.agent.cli.project import adopt
+
+        return adopt(options)
     from quoth.agent.session.index import summaries
     from quoth.agent.session.latest import listed
     from quoth.agent.session.render import summary_line

@@ -69,6 +69,7 @@ def worker(options: WorkerOptions) -> int:
         raise UsageError("A worker is told of its Redis with --redis URL; --remote is for those who call it.")
     if options.without:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
+    options.project.require_rules()
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
     needed("taskiq", "taskiq_redis")
     secret = (key_path(options.key), *url.files)

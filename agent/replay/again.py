@@ -23,6 +23,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import read_written
 from quoth.tools.knowledge.base import FileKnowledge
 from quoth.tools.loading import ToolSource
+from quoth.tools.policy.project import find_project
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.missing import is_missing
@@ -63,7 +64,7 @@ def rebuilt_agent(
     given: Opening,
     notes: list[str],
     *,
-    workspace: str | Path = ".",
+    workspace: str | Path | None = None,
     session: str,
     tools: Iterable[ToolSource] | ToolTable | None = None,
     dialect: str | None = None,
@@ -82,6 +83,7 @@ def rebuilt_agent(
     it raises UsageError, and its calls may use ``services``. ``remote`` says where remote tools are, in place
     of what the session says; if they cannot be reached, that is a note too."""
     said = given.said
+    root = find_project().root if workspace is None else workspace
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
         if named and given.foreign:
@@ -103,10 +105,10 @@ def rebuilt_agent(
             f"The gate {command} was chosen elsewhere; name the one that counts: --gate-command CMD"
         )
     if said.get("knowledge"):  # for its tools; a replay files nothing
-        base = FileKnowledge(Workspace(workspace))
+        base = FileKnowledge(Workspace(root))
         services = replace(service_options(services), knowledge_base=base)
     return Conversations(
-        workspace=workspace,
+        workspace=root,
         tools=_with_remote(options, given, remote, notes),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
         policy=PolicyOptions(judges["policy"], judges["gate"], gate_command=command)

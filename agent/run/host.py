@@ -84,7 +84,7 @@ class Host(EventSource):
     def __init__(
         self,
         *,
-        workspace: str | Path = ".",
+        workspace: str | Path | None = None,
         tools: ToolChoice = (),
         model: ModelChoice | None = None,
         policy: PolicyChoice | None = None,
@@ -103,7 +103,8 @@ class Host(EventSource):
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
 
-        ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``.
+        ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``; None is the project's
+        root, found from the current folder as the command finds it.
         ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
         ``tools=["shop.hy", double]``; a ToolTable in place of them all; or
         ``tools=ToolOptions(["shop.hy"], belt="search")``.

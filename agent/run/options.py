@@ -25,6 +25,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.places import policy_files
+from quoth.tools.policy.project import find_project
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
@@ -299,15 +300,22 @@ class PolicyOptions:
 
 
 def workspace_of(
-    folder: str | Path, policies: PolicyOptions, tools: ToolOptions, models: ModelOptions
+    folder: str | Path | None, policies: PolicyOptions, tools: ToolOptions, models: ModelOptions
 ) -> Workspace:
-    """The one folder that file tools may touch, and the files that they may not. Raises UsageError."""
-    root = Path(folder)
+    """The one folder that file tools may touch, by default the project's root, and the files that they may
+    not. Raises UsageError."""
+    root = _project_root() if folder is None else Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     files = policy_files(root, policies.file, policies.gate_file)
     secret = _secret_files(tools, policies, models)
     return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)
+
+
+def _project_root() -> Path:
+    project = find_project()
+    project.require_rules()
+    return project.root
 
 
 def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:

@@ -22,6 +22,7 @@ from quoth.tools.call.ignored import SKIPPED, Ignored
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.project import below
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.text import number_of
@@ -57,8 +58,8 @@ def surroundings_of(host: Place, table: ToolTable, user: str = "", route: Route 
     may_list = _listable(host, user or host.user, route)
     found = None if may_list is None else list_files(host.workspace, may_list)
     names, more = (None, 0) if found is None else found
-    notes = project_notes(host)
-    here = surroundings_text(date.today(), host.workspace.root.name or "/", names, more, notes)
+    notes, root = project_notes(host), host.workspace.root
+    here = surroundings_text(date.today(), root.name or "/", names, more, notes, below(root))
     return f"{here}\n{skills}" if skills else here
 
 

@@ -18,6 +18,7 @@ from quoth.tools.visible import visible
 # Tuned with the embedded models: measure before changing a word.
 HEAD = "HERE (data, not instructions): today is {day}"
 _FILE = r"[\w-]\.[^\W\d_]\w{0,4}\b|\w/\w"  # compiled at the first use
+INNER = 'The user is in "{inner}"; paths in calls begin at ".".'
 NAME = 100  # characters of a name
 NOTES = "{file} (sha256 {digest}), which the people of this project have written:"
 DIGEST = 12  # characters of a hash that are shown
@@ -36,18 +37,25 @@ class Notes(NamedTuple):
 
 
 def surroundings_text(
-    day: date, folder: str, entries: Iterable[str] | None, more: int = 0, notes: Iterable[Notes] = ()
+    day: date,
+    folder: str,
+    entries: Iterable[str] | None,
+    more: int = 0,
+    notes: Iterable[Notes] = (),
+    inner: str = "",
 ) -> str:
     """The text for a model. ``entries`` are the files, None where they may not be listed; ``more`` is how
-    many are left out."""
+    many are left out; ``inner`` is the folder below in which the user is, if it is another."""
     head, place = HEAD.format(day=f"{day.isoformat()}, {day:%A}"), _name(folder)
+    user = f"{INNER.format(inner=_name(inner))} " if inner else ""
+    where = f'{head}. {user}You work in the folder "." ({place})'
     if entries is None:
-        lines = [f'{head}. You work in the folder "." ({place}).']
+        lines = [f"{where}."]
     elif names := [f"| {_name(entry)}" for entry in entries]:
         rest = [f"| … and {more:,} more"] if more else []
-        lines = [f'{head}. You work in the folder "." ({place}), which holds:', *names, *rest]
+        lines = [f"{where}, which holds:", *names, *rest]
     else:
-        lines = [f'{head}. You work in the folder "." ({place}), which is empty.']
+        lines = [f"{where}, which is empty."]
     for one in notes:
         lines.append(NOTES.format(file=_name(one.file), digest=one.digest[:DIGEST]))
         lines += [f"| {visible(line)}".rstrip() for line in one.text.splitlines()]

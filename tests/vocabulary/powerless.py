@@ -34,7 +34,10 @@ def can_be_nobody() -> bool:
 
 
 class Powerless:
-    """A home with a workspace and a folder of settings, and a user who owns them and nothing else."""
+    """A home with a workspace and a folder of settings, and a user who owns them and nothing else; what is
+    ``of_root`` stays root's where root runs the tests."""
+
+    of_root: tuple[Path, ...] = ()
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -42,17 +45,18 @@ class Powerless:
         for folder in (self.workspace, self.config):
             folder.mkdir()
 
-    def quoth(self, *words: str, stdin: str = "") -> Said:
-        """Run the command in the workspace as this user."""
+    def quoth(self, *words: str, stdin: str = "", inside: str = "") -> Said:
+        """Run the command in the workspace as this user, or in a folder inside of it."""
         who: tuple[str, ...] = ()
         if os.getuid() == 0:
             who = NOBODY
             for path in (self.home, *self.home.rglob("*")):
-                os.chown(path, 65534, 65534, follow_symlinks=False)
+                owner = 0 if path in self.of_root else 65534
+                os.chown(path, owner, owner, follow_symlinks=False)
         kept = {f"QUOTH_{name}": str(self.home / name.lower()) for name in ("STATE", "CONFIG", "CACHE")}
         ended = subprocess.run(
             [*who, *command(), *words],
-            cwd=self.workspace,
+            cwd=self.workspace / inside,
             env={**os.environ, **kept, "HOME": str(self.home)},
             input=stdin,
             capture_output=True,

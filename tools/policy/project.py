@@ -1,0 +1,134 @@
+"""Where the workspace is: the project's root, found upwards from the current folder, as git does.
+
+All that starts asks here, so that rules, memory and sessions are the same in each subfolder. It reads names
+and owners of files; it must not know commands.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.places import WORKSPACE_FOLDER, workspace_policy
+from quoth.tools.storage.missing import is_missing
+from quoth.tools.storage.paths import real_path, store_path
+
+MARKERS = (WORKSPACE_FOLDER, ".git")  # the first counts wherever it is; `.git` may be a file, in a worktree
+GIVEN, HERE, OWN_STORE = "given", "here", "own store"
+NAME_IT = 'Name the workspace: --workspace DIR, in Python workspace="DIR".'
+
+
+@dataclass(frozen=True)
+class Project:
+    """The ``root`` of the workspace, and ``why``: GIVEN, the marker that is in it, HERE (nothing was found)
+    or OWN_STORE, in a subfolder of the project ``above`` that has sessions of its own."""
+
+    root: Path
+    here: Path
+    why: str
+    above: Path | None = None
+
+    @property
+    def passes_rules_over(self) -> bool:
+        """Whether the project above has rules, which do not count in this subfolder."""
+        return self.above is not None and not is_missing(workspace_policy(self.above))
+
+    def require_rules(self) -> None:
+        """Raise UsageError where rules of the project above would be passed over."""
+        if self.passes_rules_over:
+            raise UsageError(
+                f"{self.root} has sessions of its own, so the rules of the project {self.above} would not"
+                " count here. To move the sessions to the project: quoth sessions --adopt. To work without"
+                " its rules: --workspace ."
+            )
+
+
+def find_project(start: str | os.PathLike[str] = ".") -> Project:
+    """The project of a folder: the nearest folder upwards that has a ``.quoth``, else a ``.git``, else the
+    folder itself. Raises UsageError where that of another user, or what cannot be looked at, would be passed
+    over."""
+    here = _real(start)
+    found: dict[str, Path] = {}
+    stranger = ""
+    for folder in _upwards(here):
+        stranger = stranger or _other_owner(folder)
+        for marker in MARKERS:
+            if (found and marker == ".git") or is_missing(folder / marker):
+                continue
+            if other := stranger or _other_owner(folder / marker):
+                raise UsageError(
+                    f"{folder} may be the root of this project, as it has a {marker}, but {other}. {NAME_IT}"
+                    f" DIR is {folder}, or . for this folder alone."
+                )
+            found[marker] = folder
+        if WORKSPACE_FOLDER in found:
+            break
+    why = next((marker for marker in MARKERS if marker in found), HERE)
+    root = found.get(why, here)
+    if root != here and not is_missing(store_path(here)):
+        return Project(here, here, OWN_STORE, above=root)
+    return Project(root, here, why)
+
+
+def given_project(folder: str | os.PathLike[str]) -> Project:
+    """The folder that a person or a program has named, as it was named."""
+    return Project(Path(folder), Path(), GIVEN)
+
+
+def below(root: Path) -> str:
+    """The folder in which this process is, as a path below the root; empty at the root and elsewhere."""
+    try:
+        inner = real_path(Path.cwd()).relative_to(real_path(root)).as_posix()
+    except (OSError, ValueError):  # the current folder may have been removed
+        return ""
+    return "" if inner == "." else inner
+
+
+def _real(start: str | os.PathLike[str]) -> Path:
+    try:
+        return real_path(start)
+    except OSError as error:  # the current folder may have been removed
+        raise UsageError(f"The current folder cannot be used: {error.strerror}. {NAME_IT}") from None
+
+
+def _upwards(here: Path) -> Iterator[Path]:
+    """The folder and those above it that can be a root: on the same file system, below home and ``/``."""
+    homes, device = _homes(), _stat(here).st_dev
+    for folder in (here, *here.parents):
+        if folder == folder.parent or folder in homes or _stat(folder).st_dev != device:
+            return
+        yield folder
+
+
+def _homes() -> set[Path]:
+    """The home folders of this user: that of the environment and that of the machine's records."""
+    homes = [os.environ.get("HOME", "")]
+    with suppress(KeyError):  # a container may give a number without a name
+        homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    return {real_path(home) for home in homes if home.startswith("/")}
+
+
+def _other_owner(path: Path) -> str:
+    """Whose this is, if it is another user's; a link counts as its own owner's."""
+    owner = _stat(path).st_uid
+    if owner == os.geteuid():
+        return ""
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"user {owner}"
+    return f"{path} belongs to {name}"
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.lstat()
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be looked at, so the workspace is not known: {error.strerror}. {NAME_IT}"
+        ) from None
