@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import quoth, script
+from commands import command, quoth, script
 from powerless import Powerless, powerless
 from words import files, lines
 
@@ -120,6 +121,27 @@ def test_a_named_workspace_narrows(repo: Path) -> None:
     said = quoth("call", '(read-file :path "../.git/HEAD")', "--workspace", ".", cwd=sub)
     assert said.err == f"quoth: read-file was denied: ../.git/HEAD is outside the workspace {sub}.\n"
     assert quoth("call", FREE, "--yes", "--workspace", str(repo), cwd=sub).err.startswith(first_line(repo))
+
+
+def test_no_tool_makes_a_subfolder_a_project_without_these_rules(repo: Path) -> None:
+    for name in ("sub/.quoth/policy.hy", "sub/.Quoth/x", "sub/.git/HEAD", "new/.quoth"):
+        said = quoth("call", f'(write-file :path "{name}" :content "x")', "--yes", cwd=repo)
+        assert said.err.endswith(" itself and cannot be written by a tool.\n")
+    assert [*repo.rglob("sub/.*"), *repo.rglob("new")] == []
+
+
+def test_a_folder_that_was_removed_is_a_sentence_and_a_named_workspace_works_there(repo: Path) -> None:
+    gone = repo / "gone"
+    gone.mkdir()
+    text = f'cd {gone}; rmdir {gone}; "$0" "$@" call \'(list-files :path "sub")\''
+    words = ["sh", "-c", text, *command()]
+    said = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.startswith("quoth: The current folder cannot be used: No such file or directory.")
+    words = ["sh", "-c", f"{text} --workspace {repo}", *command()]
+    gone.mkdir()
+    said = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert (said.stdout, said.stderr) == ('["sub/here.txt"]\n', "")
 
 
 def test_doctor_says_where_the_workspace_is_and_why(repo: Path) -> None:

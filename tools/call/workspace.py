@@ -322,7 +322,10 @@ class Workspace:
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
-        if ".git" in map(str.lower, real.parts[len(self.root.parts) :]):  # git runs what its settings name
+        names = {name.lower() for name in real.parts[len(self.root.parts) :]}
+        if ".quoth" in names:  # below the root it would make a project without the rules of this one
+            raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        if ".git" in names:  # git runs what its settings name
             raise ToolError(f"{path} belongs to git itself and cannot be written by a tool.")
 
     @contextlib.contextmanager
