@@ -269,6 +269,17 @@ def test_adopted_sessions_and_memory_are_of_the_project(grown: Path) -> None:
     assert again.err.endswith("is not a subfolder with sessions of its own: nothing is to be moved.\n")
 
 
+def test_an_adoption_that_was_broken_off_before_its_end_is_done_again(grown: Path) -> None:
+    old = store_path(grown / "sub")
+    before = old.read_bytes()
+    assert quoth("sessions", "--adopt", cwd=grown / "sub").code == 0
+    old.write_bytes(before)  # as if it had not been put aside
+    said = quoth("sessions", "--adopt", cwd=grown / "sub")
+    assert said.out == f"Moved 0 sessions and 0 blocks of memory to {grown}.\n"
+    assert quoth("sessions", cwd=grown / "sub").out.count("old ") == 1
+    assert quoth("memory", "list", cwd=grown / "sub").out.count("note ") == 1
+
+
 def test_what_waits_or_clashes_is_not_adopted(grown: Path) -> None:
     quoth("memory", "edit", "note", "--new", "--text", "red", cwd=grown)
     said = quoth("sessions", "--adopt", cwd=grown / "sub")
