@@ -9,46 +9,39 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth
+from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, equals_list
+from quoth.tools.storage.paths import real_path
 
 # Programs that run the program that their arguments name.
 WRAPPERS = frozenset(
     (
-        *(
-            "env",
-            "xargs",
-            "find",
-            "nice",
-            "nohup",
-            "setsid",
-            "timeout",
-            "time",
-            "watch",
-            "sudo",
-            "doas",
-            "ssh",
-        ),
+        *("env", "xargs", "find", "nice", "nohup", "setsid", "timeout", "time", "watch", "sudo", "doas"),
         *("parallel", "script", "strace", "ltrace", "gdb", "busybox", "toybox", "ionice", "chrt", "taskset"),
         *("stdbuf", "unshare", "nsenter", "chroot", "flock", "su", "runuser", "setpriv", "prlimit", "npx"),
         *("uvx", "pipx", "uv", "poetry", "docker", "podman", "systemd-run", "exec", "command", "fd", "entr"),
+        *("ssh", "deno", "bun"),
     )
 )
+FED = frozenset(("xargs", "parallel"))  # wrappers whose input gives them more words
 # Programs that run what stands in an argument, in their input or in a file.
 INTERPRETERS = frozenset(
     (
         *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "pwsh", "python", "pypy", "node"),
-        *("deno", "bun", "perl", "ruby", "php", "lua", "luajit", "awk", "gawk", "mawk", "tclsh", "osascript"),
+        *("perl", "ruby", "php", "lua", "luajit", "awk", "gawk", "mawk", "tclsh", "osascript"),
         *("emacs", "guile", "sbcl", "hy", "julia", "Rscript"),
     )
 )
+PROGRAMMED = frozenset(("awk", "gawk", "mawk"))  # their first argument is a program
 RUNNERS = WRAPPERS | INTERPRETERS
 _VERSION = re.compile(r"[-\d.]+\Z")  # python3.12
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]*\Z", re.ASCII)
 _SPLITS = re.compile(r"-[a-zA-Z]*S|--split")  # env -S"rm a"
+_EXEC = re.compile(r"-(exec|ok)")  # find runs no program without one of these
+_RUNS_MORE = re.compile(r"system|[|@]")  # nor does awk
 _NO_PROGRAM = "\0"
 
 
@@ -58,26 +51,35 @@ def program(word: str) -> str:
     return _VERSION.sub("", name) or name
 
 
-def of_vector(plain: Predicate, items: Sequence[Predicate], texts: Sequence[str | None]) -> Predicate:
-    """The predicate ``plain`` of a literal vector, and of the other spellings of a program's arguments.
-    ``items`` are its parts, and ``texts`` those of them that are texts."""
+def of_vector(
+    items: Sequence[Predicate], texts: Sequence[str | None], programs: Collection[str], more: bool
+) -> Predicate:
+    """The predicate of a literal vector, with ``more`` words at its end perhaps, and of the other spellings
+    of a program's arguments. ``items`` are its parts, ``texts`` those of them that are texts, and
+    ``programs`` the texts with which the first is equality."""
+    plain, rest = equals_list(items, more), equals_list(items[1:], more)
+    names = {_last_part(word) for word in programs}
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         truth = plain(value, facts)
         if truth is None or "runs" not in facts.tool.effects or not _is_vector(value):
             return truth
-        first, name = items[0](value[0], facts), value[0].rpartition("/")[2]
         if truth:
+            name = _last_part(value[0])
             excluded = items[0](_NO_PROGRAM, facts) and not items[0](name, facts)
             return None if excluded or _is_of_workspace(value[0], facts) else True
-        if not first and items[0](name, facts):  # by its path
-            value = [name, *value[1:]]
-            return None if plain(value, facts) is not False or _behind_options(value, facts) else False
-        return None if (_behind_options if first else _may_run)(value, facts) else False
+        if not _is_named(value[0], facts):
+            return None if _may_run(value, facts) else False
+        return None if rest(value[1:], facts) is not False or _behind_options(value, facts) else False
+
+    def _is_named(word: str, facts: EvaluationContext) -> bool:
+        """Whether the rule names the program of this word, by any path."""
+        name = _last_part(word)
+        return name in names or any(items[0](one, facts) is not False for one in {word, name})
 
     def _behind_options(value: Sequence[str], facts: EvaluationContext) -> bool:
         """Whether options stand before the words that the rule names: ``git -C x push`` is a push."""
-        pairs = enumerate(zip(items, value, strict=False))
+        pairs = enumerate(zip(items[1:], value[1:], strict=False), 1)
         wrong = next((place for place, (item, word) in pairs if item(word, facts) is False), len(value))
         options = any(word.startswith("-") for word in value[1 : wrong + 1])
         return options and all(text is None or text in value[wrong:] for text in texts[wrong:])
@@ -87,34 +89,41 @@ def of_vector(plain: Predicate, items: Sequence[Predicate], texts: Sequence[str 
         name = program(value[0])
         if name in INTERPRETERS:
             return not _runs_file(name, value[1:])
-        if name not in WRAPPERS:
+        if name not in WRAPPERS or (name == "find" and not any(map(_EXEC.match, value))):
             return False
+        fed = not FED.isdisjoint(map(program, value))
         return any(
             not _PLAIN_WORD.match(word)
-            or items[0](word, facts) is not False
-            or items[0](word.rpartition("/")[2], facts) is not False
+            or _is_named(word, facts)
             or _SPLITS.match(word)
-            or (program(word) in RUNNERS and _may_run(value[place:], facts))
-            for place, word in enumerate(value[1:], 1)
+            or (fed and program(word) in WRAPPERS | PROGRAMMED)
+            or (program(word) in INTERPRETERS and not _runs_file(program(word), value[place : place + 2]))
+            for place, word in enumerate(value[1:], 2)
         )
 
     return test
+
+
+def _last_part(word: str) -> str:
+    return word.rpartition("/")[2]
 
 
 def _runs_file(name: str, rest: Sequence[str]) -> bool:
     """Whether an interpreter runs a file or a module, and nothing that its arguments or its input say."""
     if not rest:
         return False
+    if name in PROGRAMMED:
+        return not any(map(_RUNS_MORE.search, rest))
     return not rest[0].startswith("-") or (name in ("python", "pypy") and rest[0] == "-m" and len(rest) > 1)
 
 
 def _is_of_workspace(word: str, facts: EvaluationContext) -> bool:
-    """Whether PATH finds the program in the workspace, where a model may have written it. One that is
-    written as a path is that very file."""
-    if "/" in word:
+    """Whether PATH finds the program in the workspace, by a link perhaps: a model may have written it. One
+    that is written as a path is that very file."""
+    if "/" in word or (found := shutil.which(word)) is None:
         return False
-    found = shutil.which(word)
-    return found is not None and (not Path(found).is_absolute() or Path(found).is_relative_to(facts.root))
+    places = (real_path(Path(found).parent), real_path(Path(found)))
+    return not Path(found).is_absolute() or any(place.is_relative_to(facts.root) for place in places)
 
 
 def _is_vector(value: Any) -> bool:

@@ -31,7 +31,7 @@ from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, Places, PolicyFile, Rule
-from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader
+from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader, texts_of
 from quoth.tools.policy.predicates import (
     ANY_PATH,
     EvaluationContext,
@@ -356,17 +356,6 @@ def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:
         of, wanted = "first", wanted[0][:1]
     texts = [texts_of(node) for node in wanted]
     return Key(of, name, frozenset().union(*texts)) if texts and all(texts) else None
-
-
-def texts_of(node: Any) -> frozenset[str]:
-    """The texts that a predicate is equality with; none when it is anything else."""
-    if isinstance(node, m.Expression):
-        if not node or node[0] not in (m.Symbol("one-of"), m.Symbol("=")):
-            return frozenset()
-        parts = [texts_of(item) for item in node[1:]]
-        return frozenset().union(*parts) if all(parts) else frozenset()
-    plain = isinstance(node, m.String) and not isinstance(node, m.FString)
-    return frozenset({str(node)}) if plain else frozenset()
 
 
 def _places(node: Any) -> frozenset[str]:

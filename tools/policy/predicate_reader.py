@@ -235,14 +235,12 @@ class PredicateReader:
             more = bool(node) and node[-1] == _AND_SO_ON
             parts = node[:-1] if more else node
             items = [self.predicate(item) for item in parts]
-            plain = equals_list(items, more)
             if not items:
-                return plain
+                return equals_list(items, more)
             from quoth.tools.policy.argv import of_vector  # here: few policies are about programs
 
-            return of_vector(
-                plain, items, [str(part) if isinstance(part, m.String) else None for part in parts]
-            )
+            texts = [str(part) if isinstance(part, m.String) else None for part in parts]
+            return of_vector(items, texts, texts_of(parts[0]), more)
         elif isinstance(node, m.Dict):
             if len(node) % 2:
                 raise self.fault(node, "This dictionary has a key without a value.")
@@ -292,3 +290,14 @@ class _UrlPathReader(PredicateReader):
 
     def of_origin(self, head: str, node: Any) -> Predicate:
         raise self.fault(node, f"({head}) is about a whole address, and this is the path of one.")
+
+
+def texts_of(node: Any) -> frozenset[str]:
+    """The texts that a predicate is equality with; none when it is anything else."""
+    if isinstance(node, m.Expression):
+        if not node or node[0] not in (m.Symbol("one-of"), m.Symbol("=")):
+            return frozenset()
+        parts = [texts_of(item) for item in node[1:]]
+        return frozenset().union(*parts) if all(parts) else frozenset()
+    plain = isinstance(node, m.String) and not isinstance(node, m.FString)
+    return frozenset({str(node)}) if plain else frozenset()

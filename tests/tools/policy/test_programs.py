@@ -66,6 +66,13 @@ NO_PUSH = '(allow (run)) (deny (run :argv ["git" "push" ...]))'
         ["busybox", "rm", "a"],
         ["sudo", "-u", "root", "rm"],
         ["env", "xargs", "sh", "-c", "x"],
+        ["xargs", "env"],
+        ["nice", "xargs", "timeout", "5"],
+        ["awk", "BEGIN { system(ARGV[1] ARGV[2]) }", "r", "m a"],
+        ["awk", '{ print | "r" "m a" }'],
+        ["gawk", '{ f = "sys" "tem"; @f("rm a") }'],
+        ["deno", "eval", "new Deno.Command('r' + 'm')"],
+        ["env"] * 100 + ["rm"],
     ],
 )
 def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
@@ -85,10 +92,21 @@ def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
         ["git", "commit", "-m", "rm a"],
         ["farm"],
         ["/bin/farm"],
+        ["find", ".", "-name", "*.py"],
+        ["awk", "{ print $1 }", "a"],
+        ["xargs", "python3", "a.py"],
+        ["deno", "run", "a.ts"],
+        ["env"] * 100 + ["ls"],
     ],
 )
 def test_a_deny_leaves_other_programs_alone(argv: list[str]) -> None:
     assert verdict(NO_RM, *argv) == "allow"
+
+
+@pytest.mark.parametrize("argv", [["rm", "a"], ["/usr/bin/rm", "a"], ["env", "rm", "a"], ["./rm"]])
+@pytest.mark.parametrize("first", ['"/bin/rm"', '(one-of "/bin/ls" "/bin/rm")'])
+def test_a_deny_by_a_path_finds_the_program_by_each_other(argv: list[str], first: str) -> None:
+    assert verdict(f"(allow (run)) (deny (run :argv [{first} ...]))", *argv) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +148,13 @@ def test_an_allow_is_for_no_program_that_the_workspace_puts_into_the_path(
     monkeypatch.setenv("PATH", f"{written.parent}:/usr/bin:/bin")
     assert verdict(rules, "ls", workspace=tmp_path) == "ask"
     assert verdict(rules, "./bin/ls", workspace=tmp_path) == "allow"
+    for number, (link, leads) in enumerate((("", written.parent), ("ls", written))):  # folder, then file
+        outside = tmp_path.parent / f"{tmp_path.name}-{number}"
+        if link:
+            outside.mkdir()
+        (outside / link).symlink_to(leads)
+        monkeypatch.setenv("PATH", f"{outside}:/usr/bin:/bin")
+        assert verdict(rules, "ls", workspace=tmp_path) == "ask"
 
 
 WITH_MORE = tool(
