@@ -10,8 +10,9 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from quoth.tools.storage.missing import is_missing
@@ -22,7 +23,6 @@ DATA = frozenset((".gitignore", ".gitattributes", ".editorconfig", ".dockerignor
 CACHES = frozenset((".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage"))
 PLAIN = DATA | CACHES
 WITHOUT_DOT = re.compile(r"(?is)mise\.([^.]+\.)?toml|.*\.code-workspace")
-LAYOUT = ("HEAD", "objects", "refs")  # git obeys the config beside these
 MOST_NAMES = 200_000
 MOST_REPOSITORIES = 100
 SHOWN = 5
@@ -45,10 +45,19 @@ def repository_made(root: Path, parts: Sequence[str]) -> str:
     """The folder that is a repository of git once the file of this path is written; "" if none is."""
     folder = str(root)
     for number, part in enumerate(parts):
-        if all(name.lower() == part.lower() or not is_missing(f"{folder}/{name}") for name in LAYOUT):
+        if _is_repository(partial(_will_have, folder, part)):
             return "/".join(parts[:number]) or "."
         folder = f"{folder}/{part}"
     return ""
+
+
+def _will_have(folder: str, part: str, name: str) -> bool:
+    return name.lower() == part.lower() or not is_missing(f"{folder}/{name}")
+
+
+def _is_repository(has: Callable[[str], bool]) -> bool:
+    """Whether git obeys the config of a folder that has these names, or of the one that commondir names."""
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
 
 
 @dataclass
@@ -87,7 +96,7 @@ def look(root: Path) -> Found:
         if most < 0:
             found.missed = f"the workspace has more than {MOST_NAMES} names"
             return found
-        if {entry.name for entry in entries}.issuperset(LAYOUT):
+        if _is_repository({entry.name for entry in entries}.__contains__):
             found.repositories.append(root / folder)
             continue
         prefix = f"{folder}/" if folder else ""

@@ -6,6 +6,7 @@ It knows calls and paths; it must not know how rules are written or where they a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from quoth.tools.call.obeyed import obeyed_parts, repository_made
@@ -15,7 +16,7 @@ from quoth.tools.policy.predicates import EvaluationContext, Truth, paths_in
 from quoth.tools.registry.param_types import WorkspacePath
 
 WRITING = frozenset(("writes", "deletes"))
-UNNAMED = ".a-name-that-no-rule-has"
+UNNAMED = "unnamed"
 
 
 class Obeyed(NamedTuple):
@@ -52,16 +53,24 @@ def names_all(
     facts: EvaluationContext,
 ) -> bool:
     """Whether an allow that matches a call names each part that has others obey a file: it would not match
-    if the part had another name."""
+    if the part had another name with the same ending."""
     for obeyed in obeyed_in(args, facts):
         parts = obeyed.path.removeprefix("./").split("/")
         if len(parts) <= obeyed.number:
             return False
-        parts[obeyed.number] = UNNAMED
+        parts[obeyed.number] = _another(parts[obeyed.number])
         other = WorkspacePath("/".join(parts))
         if test({name: _with(value, obeyed.path, other) for name, value in args.items()}, facts) is not False:
             return False
     return True
+
+
+def _another(part: str) -> str:
+    """Another name that ends likewise, unless its ending is what others obey."""
+    ending = PurePath(part).suffix
+    if part.startswith("."):
+        return f".{UNNAMED}{ending}"
+    return UNNAMED if ending.lower() == ".code-workspace" else f"{UNNAMED}{ending}"
 
 
 def _with(value: Any, path: WorkspacePath, other: WorkspacePath) -> Any:

@@ -48,6 +48,16 @@ def test_the_last_part_of_a_repository_makes_it(tmp_path: Path, last: str) -> No
     assert repository_made(tmp_path / "docs", ["config"]) == "."
 
 
+@pytest.mark.parametrize(("there", "last"), [("HEAD", "commondir"), ("commondir", "HEAD")])
+def test_a_repository_may_have_its_data_in_another_folder(tmp_path: Path, there: str, last: str) -> None:
+    files(tmp_path, {f"docs/{there}": ""})
+    before = look(tmp_path)
+    assert not before.repositories
+    assert repository_made(tmp_path, ["docs", last]) == "docs"
+    files(tmp_path, {f"docs/{last}": ""})
+    assert news(before, look(tmp_path)) == "docs (a git repository)"
+
+
 def test_the_walk_finds_repositories_and_what_is_new(tmp_path: Path) -> None:
     files(tmp_path, {
         "vendor/lib/.git/config": "", "lib/.git": "gitdir: ../x", "bare/HEAD": "", "bare/objects/x": "",

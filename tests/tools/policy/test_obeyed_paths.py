@@ -61,6 +61,20 @@ def test_a_rule_that_names_it_does(shop: Path, rules: str, path: str) -> None:
     assert status(shop, rules, path) == "ok"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path", "ordinary"),
+    [
+        ("[.](json|js|md)$", ".mcp.json", "mcp.json"),
+        ("[.](json|js|md)$", "src/.eslintrc.js", "src/eslintrc.js"),
+        ("[.]toml$", "mise.toml", "a.toml"),
+        (r"^[.]?\\w+/", ".vscode/tasks.json", "vscode/tasks.json"),
+    ],
+)
+def test_a_rule_that_names_an_ending_does_not(shop: Path, pattern: str, path: str, ordinary: str) -> None:
+    rules = f'(allow (write-file :path (matches "{pattern}")))'
+    assert [status(shop, rules, one) for one in (path, ordinary)] == ["pending", "ok"]
+
+
 def test_each_part_must_be_named(shop: Path) -> None:
     assert (
         status(shop, '(allow (write-file :path (under ".github")))', ".github/.vscode/tasks.json")
@@ -76,6 +90,11 @@ def test_a_repository_is_not_made_of_a_plain_folder_unasked(shop: Path, rules: s
     assert [status(shop, rules, path) for path in parts] == ["ok", "ok", "ok", "pending"]
     files(shop, {"docs/refs/x": ""})
     assert status(shop, rules, "docs/config", "fsmonitor") == "pending"
+
+
+def test_nor_one_whose_data_are_in_another_folder(shop: Path) -> None:
+    assert status(shop, "(careful)", "docs/HEAD") == "ok"
+    assert status(shop, "(careful)", "docs/commondir", "../src") == "pending"
 
 
 def test_the_question_says_why(shop: Path) -> None:
