@@ -6,7 +6,6 @@ Knows files and trust; it must not know models, runs or the wording of a prompt.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -72,7 +71,7 @@ def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
 
 def untrusted_notes(root: Path) -> list[str]:
     """A sentence about the AGENTS.md of a workspace if nobody has trusted it, else nothing."""
-    there = os.path.lexists(root / NOTES) and not TRUST.remembers(root)
+    there = not is_missing(root / NOTES) and not TRUST.remembers(root)
     return [UNTRUSTED.format(NOTES)] if there else []
 
 

@@ -295,13 +295,15 @@ def _server_of(text: str) -> str:
 _RUN_MORE = frozenset(
     ("git", "make", "tar", "rsync", "vim", "vi", "man", "less", "npm", "yarn", "pnpm", "pip", "hg", "svn")
 )
+_THEN_RUN = ("run", "exec")  # commands of wrappers: uv run, docker exec
 _SEARCHES = ("find", "fd", "xargs", "parallel")  # what they run stands behind any word
 
 
 def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
     """Allows of programs that run any other."""
     for rule in layer.orders.rules:
-        if rule.kind != "allow" or rule.tool not in table or "runs" not in table.get(rule.tool or "").effects:
+        about = [tool for tool in table if rule.tool in (None, tool.name)]
+        if rule.kind != "allow" or not any("runs" in tool.effects for tool in about):
             continue
         for vector in _vectors(read_one(rule.text)):
             for word in sorted(texts_of(vector[0])):
@@ -335,7 +337,10 @@ def _runs_anything(name: str, rest: Sequence[Any]) -> bool:
     if name in _SEARCHES:
         return True
     if name in WRAPPERS:
-        return all(word[0] in "-0123456789" or "=" in word or program(word) in RUNNERS for word in words)
+        return all(
+            word[0] in "-0123456789" or "=" in word or word in _THEN_RUN or program(word) in RUNNERS
+            for word in words
+        )
     return name in _RUN_MORE and (not words or words[0].startswith("-"))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_folder
 
@@ -84,7 +85,7 @@ class Trust:
 
     def remembers(self, root: Path) -> bool:
         """Whether there is a record of this workspace, also one that cannot be read."""
-        return os.path.lexists(self._file(root))
+        return not is_missing(self._file(root))
 
     def forget(self, root: Path) -> bool:
         """Remove the trust of this workspace; False when there was none."""
