@@ -151,3 +151,15 @@ def test_where_a_link_leads_is_looked_up_each_time(tmp_path: Path, monkeypatch: 
         link.symlink_to(name)
         monkeypatch.chdir(tmp_path / name)
         assert (real_path(link), real_path(".")) == (tmp_path / name, tmp_path / name)
+
+
+def test_locks_that_cannot_be_read_are_told_before_a_decision(user: Powerless) -> None:
+    (user.workspace / "AGENTS.md").write_text("Be brief.")
+    assert user.quoth("trust", "--yes").code == 0
+    locks = user.home / "state" / "locks"
+    locks.mkdir(exist_ok=True)
+    with user.closed(locks):
+        said = user.quoth("trust", "--yes")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"quoth: {locks}/")
+    assert said.err.endswith("so quoth cannot tell whether a tool started it: Permission denied.\n")

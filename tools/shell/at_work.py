@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from quoth.tools.errors import BusyError
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.file_lock import hold, is_held, lock_path
 
 
@@ -53,11 +53,13 @@ AT_WORK = AtWork()
 
 
 def is_started_by_program() -> bool:
-    """Whether an ancestor of this process runs a program of a tool; True too where no lock can be read."""
+    """Whether an ancestor of this process runs a program of a tool. Raises UsageError where no lock can be
+    read, since then nobody can tell."""
     try:
         return any(is_held(_name(pid)) for pid in _ancestors())
-    except OSError:
-        return True
+    except OSError as error:
+        why = f"so quoth cannot tell whether a tool started it: {error.strerror}"
+        raise UsageError(f"{error.filename} cannot be read, {why}.") from None
 
 
 def _name(pid: int) -> str:
