@@ -192,9 +192,9 @@ def _path(text: str) -> str:
 
 def plain_path(path: str) -> str | None:
     """The path with its escapes decoded, so that a rule reads it as a server does; None where a server may
-    take it for another one: with an escaped slash, an empty segment, or parameters."""
+    take it for another one: with an escaped slash or escape, an empty segment, or parameters."""
     decoded = unquote(path)
-    if decoded.count("/") != path.count("/") or not decoded.isprintable():
+    if decoded.count("/") != path.count("/") or not decoded.isprintable() or unquote(decoded) != decoded:
         return None
     return None if "//" in decoded or ";" in decoded or "\\" in decoded else decoded
 

@@ -131,24 +131,23 @@ def test_a_deny_finds_an_address_by_each_spelling(url: str, predicate: str) -> N
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "allowed"),
     [
-        "//drafts/x",
-        "/a/..//drafts",
-        "/drafts;v=1/x",
-        "/%64rafts/x",
-        "/./drafts",
-        "/drafts%2Fx",
-        "/a//../drafts/x",
+        ("//drafts/x", "ask"),
+        ("/a/..//drafts", "ask"),
+        ("/drafts;v=1/x", "ask"),
+        ("/%64rafts/x", "allow"),
+        ("/./drafts", "allow"),
+        ("/drafts%2Fx", "ask"),
+        ("/a//../drafts/x", "ask"),
+        ("/%2564rafts/x", "ask"),
+        ("/drafts/100%25", "allow"),
     ],
 )
-def test_no_spelling_of_a_path_passes_a_deny(path: str) -> None:
+def test_no_spelling_of_a_path_passes_a_deny(path: str, allowed: str) -> None:
     rules = '(allow (page)) (deny (page :url (path (under "/drafts"))))'
     assert verdict(rules, f"https://example.org{path}") == "deny"
-    assert verdict('(allow (page :url (path (under "/drafts"))))', f"https://example.org{path}") in (
-        "ask",
-        "allow",
-    )
+    assert verdict('(allow (page :url (path (under "/drafts"))))', f"https://example.org{path}") == allowed
 
 
 SLASHES, DOTS = st.sampled_from(["/", "//", "/./", "/x/../"]), st.sampled_from(["", ";a", ";a=1"])
