@@ -4,7 +4,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   quoth.tools.errors [ToolError ToolFailure]
-  quoth.tools.text [count number-of]
+  quoth.tools.text [count file-name number-of]
   quoth.tools.lisp.printer [print-string]
   quoth.tools.call.globs [fits]
   quoth.tools.call.guards [inside-workspace]
@@ -60,13 +60,13 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
   (setv data (if (is data None)  (bytes-of ctx path)  data))
   (when (> (len data) MAX-FILE)
-    (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
+    (raise (ToolError f"{(file-name path)} is larger than {MAX-FILE} bytes; search it with grep-search.")))
   (when (in b"\0" data)
-    (raise (ToolError f"{path} is a binary file of {(len data)} bytes.")))
+    (raise (ToolError f"{(file-name path)} is a binary file of {(len data)} bytes.")))
   (try
     (.decode data "utf-8")
     (except [UnicodeDecodeError]
-      (raise (ToolError f"{path} is not UTF-8 text ({(len data)} bytes).") :from None))))
+      (raise (ToolError f"{(file-name path)} is not UTF-8 text ({(len data)} bytes).") :from None))))
 
 (defn some-lines [ctx path text start limit]
   "LIMIT lines from line START on, cut at MAX-READ, with a message that says what was left out."
@@ -74,7 +74,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
         chosen (cut lines (- start 1) (+ start limit -1))
         shown (.join "" chosen))
   (when (and (> start 1) (not chosen))
-    (raise (ToolError f"{path} has only {(number-of (len lines) "line")}.")))
+    (raise (ToolError f"{(file-name path)} has only {(number-of (len lines) "line")}.")))
   (setv last (+ start (len chosen) -1))
   (when (> (len (get (or chosen [""]) 0)) MAX-READ)
     (.say ctx f"Line {start} is longer than {MAX-READ} characters; only its beginning can be read.")
@@ -120,7 +120,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (defn edited [path text old new edits everywhere]
   "TEXT with the pieces replaced, and how many were."
   (import quoth.tools.builtin.edits [pieces replaced])  ; here: most sessions begin with reading
-  (replaced path text (pieces old new edits) everywhere MAX-FILE))
+  (replaced (file-name path) text (pieces old new edits) everywhere MAX-FILE))
 
 (defn standing [ctx path]
   "What a file holds, for a person who is asked: its text, the bytes of one that is no text, None without one."
@@ -128,7 +128,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (with [file (.open-read ctx.workspace path)]
         (setv data (.read file (+ MAX-FILE 1)))
         (when (> (len data) MAX-FILE)
-          (raise (ToolError f"{path} is larger than {MAX-FILE} bytes, too large to compare.")))
+          (raise (ToolError f"{(file-name path)} is larger than {MAX-FILE} bytes, too large to compare.")))
         data)
       None))
 
@@ -172,10 +172,10 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :body       (do
                 (setv data (.encode content "utf-8"))
                 (when (> (len data) MAX-FILE)
-                  (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
+                  (raise (ToolError f"{(file-name path)}: the text is longer than {MAX-FILE} bytes.")))
                 (setv new (.write ctx.workspace path data :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"{(if new "created" "wrote")}:{path}")
-                f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
+                f"{(if new "Created" "Replaced")} {(file-name path)}, {(count (len data) "byte")}."))
 
 (def-cognitive-tool edit-file
   "Replace one piece of a text file by another, or several."
@@ -200,4 +200,4 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                   (.write ctx.workspace path (.encode after)
                           :before (.encode text) :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"wrote:{path}")
-                (.rstrip f"Replaced {many} in {path}.\n{(changed-lines text after)}" "\n")))
+                (.rstrip f"Replaced {many} in {(file-name path)}.\n{(changed-lines text after)}" "\n")))

@@ -14,6 +14,7 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.predicates import EvaluationContext, Truth, paths_in
 from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.text import file_name
 
 WRITING = frozenset(("writes", "deletes"))
 UNNAMED = "unnamed"
@@ -41,9 +42,11 @@ def obeyed_in(args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Obe
             if place is None or not isinstance(path, WorkspacePath):
                 continue
             for number in obeyed_parts(place.parts):
-                yield Obeyed(path, number, f"other programs obey {place.parts[number]}")
+                yield Obeyed(path, number, f"other programs obey {file_name(place.parts[number])}")
             if folder := repository_made(facts.workspace.root, place.parts):
-                why = f"git runs what the settings of {folder} say, which {path} makes a repository"
+                why = (
+                    f"git runs what the settings of {folder} say, and {file_name(path)} makes it a repository"
+                )
                 yield Obeyed(path, len(place.parts) - 1, why)
 
 

@@ -31,10 +31,6 @@ class WorkspacePath(str):
         made.written = text if written is None else written
         return made
 
-    def __format__(self, spec: str) -> str:
-        """The path in a sentence."""
-        return format(file_name(self), spec)
-
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         return handler(str)

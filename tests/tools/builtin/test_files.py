@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from pictures import png
-from words import Gateway, complaint, files, form, shipped
+from words import Gateway, complaint, files, form, gateway, shipped, tool
 
 from quoth import cognitive_tools
 from quoth.tools.call.call import ALLOW
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.param_types import WorkspacePath
 
 
 class Yes:
@@ -551,3 +552,10 @@ def test_a_line_feed_in_a_name_is_shown_as_an_escape(call: str, home: Path) -> N
         said = f"{result.value or ''}{result.message}"
         assert "a\\n" in said
         assert "\n" not in said
+
+
+def test_a_tool_s_own_text_has_the_path_as_it_is(home: Path) -> None:
+    (home / "Shot 3.00\u202fPM.txt").write_text("abc")
+    read = tool("read", lambda ctx, path: Path(f"{ctx.workspace.root}/{path}").read_text(),
+                params={"path": {"type": WorkspacePath}})  # fmt: skip
+    assert gateway(read, workspace=home).pass_through('(read "Shot 3.00\u202fPM.txt")').value == "abc"
