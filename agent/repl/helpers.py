@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from quoth.agent.repl.tool_functions import ToolFunction
+from quoth.agent.terminal.output import shown
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -39,12 +40,12 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
     def describe(what: Any) -> None:
         """Print what a tool, or a function, is for and how it is called; a macro's name is quoted."""
         what = meant(what)
-        sys.stdout.write(_described(what, tool_of(what)) + "\n")
+        sys.stdout.write(shown(_described(what, tool_of(what))) + "\n")
 
     def source(what: Any) -> None:
         """Print the form that a tool, or the text that a function, was made by."""
         what = meant(what)
-        sys.stdout.write(_source(what, tool_of(what)) + "\n")
+        sys.stdout.write(shown(_source(what, tool_of(what))) + "\n")
 
     def macroexpand(form: Any) -> Any:
         """Expand the macro that a quoted form begins with, until it is none: (macroexpand '(when a b))."""

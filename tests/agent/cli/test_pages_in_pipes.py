@@ -68,3 +68,10 @@ def test_a_reply_is_data_in_a_pipe_and_json_keeps_each_character(here: Path) -> 
     said = quoth(*run, "--json", cwd=here).out
     assert json.loads(said)["reply"] == HOSTILE
     assert not steering(said)
+
+
+def test_what_a_tool_says_of_itself_steers_no_terminal(here: Path) -> None:
+    tool = f'(def-cognitive-tool far "{LISP}" :parameters [a {{:type str :doc "{LISP}"}}] :body a)'
+    files(here, {"t.hy": f"(require quoth [def-cognitive-tool])\n{tool}"})
+    said = quoth("--tools", "t.hy", cwd=here, stdin="(describe far)\n(source far)\n,tools far\n")
+    assert (said.out.count("(far :a str)"), steering(said.out)) == (2, set())
