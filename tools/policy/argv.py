@@ -26,6 +26,13 @@ WRAPPERS = frozenset(
         *("ssh", "deno", "bun"),
     )
 )
+# Wrappers that take each word as it is: none of them passes one through a shell.
+PLAIN = frozenset(
+    (
+        *("env", "nice", "nohup", "setsid", "timeout", "time", "ionice", "chrt", "taskset", "stdbuf"),
+        *("setpriv", "prlimit", "uv"),
+    )
+)
 FED = frozenset(("xargs", "parallel"))  # wrappers whose input gives them more words
 # Programs that run what stands in an argument, in their input or in a file.
 INTERPRETERS = frozenset(
@@ -39,7 +46,7 @@ PROGRAMMED = frozenset(("awk", "gawk", "mawk"))  # their first argument is a pro
 RUNNERS = WRAPPERS | INTERPRETERS
 _VERSION = re.compile(r"[-\d.]+\Z")  # python3.12
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]*\Z", re.ASCII)
-_SPLITS = re.compile(r"-[a-zA-Z]*S|--split")  # env -S"rm a"
+_SPLITS = re.compile(r"-[a-zA-Z]*S|--s(?:p|=|\Z)")  # env -S"rm a"
 _EXEC = re.compile(r"-(exec|ok)")  # find runs no program without one of these
 _RUNS_MORE = re.compile(r"system|[|@]")  # nor does awk
 _NO_PROGRAM = "\0"
@@ -91,12 +98,14 @@ def of_vector(
             return not _runs_file(name, value[1:])
         if name not in WRAPPERS or (name == "find" and not any(map(_EXEC.match, value))):
             return False
-        fed = not FED.isdisjoint(map(program, value))
+        wrappers = WRAPPERS.intersection(map(program, value))
+        plain = wrappers <= PLAIN
+        others = PROGRAMMED if FED.isdisjoint(wrappers) else PROGRAMMED | WRAPPERS
         return any(
-            not _PLAIN_WORD.match(word)
+            not (plain or _PLAIN_WORD.match(word))
             or _is_named(word, facts)
             or _SPLITS.match(word)
-            or (fed and program(word) in WRAPPERS | PROGRAMMED)
+            or program(word) in others
             or (program(word) in INTERPRETERS and not _runs_file(program(word), value[place : place + 2]))
             for place, word in enumerate(value[1:], 2)
         )
