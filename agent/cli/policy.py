@@ -236,8 +236,8 @@ def trust(options: TrustOptions) -> int:
             return FAILED
     for forget in gone.values():
         forget(root)
-    for one in found:
-        one.keep()
+    for keep in dict.fromkeys(one.keep for one in found):  # several may be kept in one record
+        keep()
     told: dict[str, Any] = {"status": "trusted" if found else "forgotten", "workspace": str(root)}
     for one in found:
         told |= {key: told[key] + value if key in told else value for key, value in one.told.items()}
