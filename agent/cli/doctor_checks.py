@@ -311,7 +311,7 @@ def _rights(options: Options) -> Iterator[Finding]:
         )
         if file and not is_missing(file)
     ]
-    notes = [*policy.notes, *config.notes, *untrusted_notes(folder)]
+    notes = [*policy.notes, *config.notes, *untrusted_notes(folder, nested=True)]
     said = f"rules and settings: {', '.join(files)}" if files else "no rules of yours; those that ship count"
     yield Finding("rights", "ok", f"{said}. User: {options.asker}; files of yours: {config_dir()}")
     for note in notes:

@@ -69,10 +69,13 @@ def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
             host._tell_note(CHANGED.format(file))
 
 
-def untrusted_notes(root: Path) -> list[str]:
-    """A sentence about the AGENTS.md of a workspace if nobody has trusted it, else nothing."""
-    there = not is_missing(root / NOTES) and not TRUST.remembers(root)
-    return [UNTRUSTED.format(NOTES)] if there else []
+def untrusted_notes(root: Path, *, nested: bool = False) -> list[str]:
+    """A sentence about the AGENTS.md of a workspace if nobody has trusted it; with ``nested`` also about each
+    of those in its folders, for which the whole workspace is walked."""
+    files = [] if is_missing(root / NOTES) or TRUST.remembers(root) else [NOTES]
+    if nested and root.is_dir():
+        files += sorted(nested_notes(root).keys() - NESTED.each(root).keys())
+    return [UNTRUSTED.format(file) for file in files]
 
 
 def untrusted(root: Path) -> str:

@@ -26,6 +26,15 @@ def test_a_run_and_the_doctor_tell_of_an_agents_md_that_is_not_trusted(here: Pat
     assert NOTE not in quoth("run", "Go.", "--model", "scripted:r.txt", cwd=here).err
 
 
+def test_the_doctor_tells_of_those_in_folders_too(here: Path) -> None:
+    files(here, {"sub/AGENTS.md": "Use blanks.", "sub/b/AGENTS.md": "Use both."})
+    told = [NOTE.replace("AGENTS.md", file) for file in ("AGENTS.md", "sub/AGENTS.md", "sub/b/AGENTS.md")]
+    found = json.loads(quoth("doctor", "--json", cwd=here).out)
+    assert [one["detail"] for one in found if "AGENTS.md" in one["detail"]] == told
+    assert quoth("trust", "--yes", cwd=here).code == 0
+    assert "AGENTS.md" not in quoth("doctor", cwd=here).out
+
+
 def test_the_repl_tells_of_all_that_is_not_trusted_in_one_line(here: Path) -> None:
     files(here, {".quoth/skills/x/SKILL.md": SKILL})
     told = [line for line in quoth(cwd=here, stdin="1\n").err.splitlines() if "trust" in line]
