@@ -180,9 +180,9 @@ TEXTS = """
 """
 SAID = (
     ":out-file of one is a text, so nothing keeps it inside the workspace. If it names a file, give it"
-    " :type path where the tool is defined.\n"
+    " :type path (in Python: WorkspacePath).\n"
     ":which of two is a text, so nothing keeps it inside the workspace. If it names a file, give it"
-    " :type path where the tool is defined.\n"
+    " :type path (in Python: WorkspacePath).\n"
 )
 
 

@@ -28,7 +28,7 @@ def unseen_paths(tool: CognitiveTool, workspace: Workspace) -> Iterator[str]:
         if _is_text(param) and (named or any(_is_there(workspace, value) for value in given)):
             yield (
                 f":{param.name} of {tool.name} is a text, so nothing keeps it inside the workspace. If it"
-                " names a file, give it :type path where the tool is defined."
+                " names a file, give it :type path (in Python: WorkspacePath)."
             )
 
 
