@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from quoth.tools.call.obeyed import obeyed_parts, repository_made
 from quoth.tools.call.values import UNKNOWN
+from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.predicates import EvaluationContext, Truth, paths_in
 from quoth.tools.registry.param_types import WorkspacePath
@@ -18,6 +19,7 @@ from quoth.tools.text import file_name
 
 WRITING = frozenset(("writes", "deletes"))
 UNNAMED = "unnamed"
+FROM_TOP = Elsewhere("/")  # for rules that name absolute paths
 
 
 class Obeyed(NamedTuple):
@@ -56,14 +58,21 @@ def names_all(
     facts: EvaluationContext,
 ) -> bool:
     """Whether an allow that matches a call names each part that has others obey a file: it would not match
-    if the part had another name with the same ending."""
+    if the part had another name with the same ending. Links are not followed: a model may have made one."""
+
+    def fits(path: WorkspacePath, other: str, workspace: Workspace) -> bool:
+        instead = {name: _with(value, path, WorkspacePath(other)) for name, value in args.items()}
+        context = EvaluationContext(facts.tool, facts.call, workspace, facts.origins)
+        return test(instead, context) is not False
+
     for obeyed in obeyed_in(args, facts):
-        parts = obeyed.path.removeprefix("./").split("/")
+        path, parts = obeyed.path, obeyed.path.removeprefix("./").split("/")
         if len(parts) <= obeyed.number:
             return False
+        if not (fits(path, path, ELSEWHERE) or fits(path, f"{facts.root}/{path}", FROM_TOP)):
+            return False
         parts[obeyed.number] = _another(parts[obeyed.number])
-        other = WorkspacePath("/".join(parts))
-        if test({name: _with(value, obeyed.path, other) for name, value in args.items()}, facts) is not False:
+        if fits(path, "/".join(parts), facts.workspace):
             return False
     return True
 

@@ -50,6 +50,9 @@ def test_a_rule_that_does_not_name_it_does_not_allow_it(shop: Path, rules: str) 
     [
         ('(allow (write-file :path ".github/workflows/x.yml"))', ".github/workflows/x.yml"),
         ('(allow (write-file :path (under ".github")))', ".github/workflows/x.yml"),
+        ('(allow (write-file :path (under "./src/../.github/")))', ".github/workflows/x.yml"),
+        ('(allow (write-file :path "{here}/.envrc"))', ".envrc"),
+        ('(allow (write-file :path (under "{here}/.github")))', ".github/x"),
         ('(allow (write-file :path (one-of ".env" ".npmrc")))', ".npmrc"),
         ('(allow (write-file :path (matches "^[.]github/")))', ".github/x"),
         ('(allow (any-tool :path (under "src/.vscode")))', "src/.vscode/tasks.json"),
@@ -58,7 +61,7 @@ def test_a_rule_that_does_not_name_it_does_not_allow_it(shop: Path, rules: str) 
     ],
 )
 def test_a_rule_that_names_it_does(shop: Path, rules: str, path: str) -> None:
-    assert status(shop, rules, path) == "ok"
+    assert status(shop, rules.replace("{here}", str(shop)), path) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,14 @@ def test_a_rule_that_names_it_does(shop: Path, rules: str, path: str) -> None:
 def test_a_rule_that_names_an_ending_does_not(shop: Path, pattern: str, path: str, ordinary: str) -> None:
     rules = f'(allow (write-file :path (matches "{pattern}")))'
     assert [status(shop, rules, one) for one in (path, ordinary)] == ["pending", "ok"]
+
+
+@pytest.mark.parametrize("rule", ['"src/link.txt"', '(under "src/link.txt")', '(matches "link")'])
+def test_a_rule_that_names_a_link_to_it_does_not(shop: Path, rule: str) -> None:
+    (shop / "src/link.txt").symlink_to("../.envrc")
+    assert status(shop, f"(allow (write-file :path {rule}))", "src/link.txt") == "pending"
+    (shop / "src/link.txt").unlink()
+    assert status(shop, f"(allow (write-file :path {rule}))", "src/link.txt") == "ok"
 
 
 def test_each_part_must_be_named(shop: Path) -> None:
