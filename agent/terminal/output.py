@@ -138,9 +138,13 @@ def complain(text: str, name: str = "quoth: ") -> None:
         return
 
 
+# Blanks of Unicode, such as that of Japanese, which Python counts as unprintable. They steer no terminal.
+BLANKS = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
 def shown(text: str) -> str:
-    """Return ``text`` with control characters as U+FFFD; line ends and tabs stay."""
-    return printable(text, "\n\t")
+    """Return ``text`` with control characters as U+FFFD; line ends, tabs and blanks stay."""
+    return printable(text, f"\n\t{BLANKS}")
 
 
 def set_in(text: str, margin: str, columns: int, first: int = 0, *, words: bool = False) -> str:

@@ -75,3 +75,13 @@ def test_what_a_tool_says_of_itself_steers_no_terminal(here: Path) -> None:
     files(here, {"t.hy": f"(require quoth [def-cognitive-tool])\n{tool}"})
     said = quoth("--tools", "t.hy", cwd=here, stdin="(describe far)\n(source far)\n,tools far\n")
     assert (said.out.count("(far :a str)"), steering(said.out)) == (2, set())
+
+
+def test_blanks_of_any_script_are_no_control_characters(tmp_path: Path) -> None:
+    text = "日本\u3000語 10\u00a0€ 3\u202f000"
+    files(tmp_path, {"r.txt": text})
+    run = ["run", text, "--model", "scripted:r.txt", "--session", "s"]
+    with Terminal(*run, cwd=tmp_path, env={"TERM": "dumb"}) as terminal:
+        assert terminal.ended() == 0
+        assert text in terminal.raw.decode()
+    assert quoth("log", "s", cwd=tmp_path).out.count(text) == 2
