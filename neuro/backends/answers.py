@@ -24,6 +24,8 @@ AROUND = 400
 MOST_EVENTS = 150_000
 # A server counts tokens and sends pieces: one for a token, or for several, and now and then an empty one.
 MULTIPLE = 4
+FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")  # with which a line of an event begins
+LONGEST_FIELD = 6  # bytes of them
 THOUGHTS = 20_000  # events without text beyond that: not every server counts thoughts
 
 
@@ -94,10 +96,44 @@ class Stream(Protocol):
         ...
 
 
-async def whole_of(response: httpx.Response) -> bytes:
-    """The body of a reply, decompressed. Raises TooLongError."""
+class Body:
+    """The body of a reply, decompressed. Raises TooLongError where it is too long."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        self._kind = response.headers.get("content-type", "")
+        self._rest = inflated(response.stream, response.headers.get("content-encoding", ""))
+        self._begin = b""
+
+    async def is_stream(self) -> bool:
+        """Whether it is a stream of events, by its first bytes; not every gateway sends the right content
+        type."""
+        async for piece in self._rest:
+            self._begin += piece
+            found = self._begin.removeprefix(codecs.BOM_UTF8).lstrip()
+            if len(self._begin) > LONGEST:
+                raise TooLongError
+            if len(found) >= LONGEST_FIELD or b"\n" in found or found[:1] in (b"{", b"["):
+                return found.startswith(FIELDS) or (found[:1] not in (b"{", b"[") and self._is_declared)
+        return self._is_declared
+
+    @property
+    def _is_declared(self) -> bool:
+        return "text/event-stream" in self._kind
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        async with aclosing(self._rest) as rest:
+            if self._begin:
+                yield self._begin
+            async for piece in rest:
+                yield piece
+
+
+async def whole_of(response: httpx.Response | Body) -> bytes:
+    """The body of a reply. Raises TooLongError."""
+    body = response if isinstance(response, Body) else Body(response)
     pieces, length = [], 0
-    async with aclosing(_inflated(response)) as inflated:
+    async with aclosing(body.pieces()) as inflated:
         async for piece in inflated:
             pieces.append(piece)
             if (length := length + len(piece)) > LONGEST:
@@ -105,11 +141,11 @@ async def whole_of(response: httpx.Response) -> bytes:
     return b"".join(pieces)
 
 
-async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
+async def events_of(body: Body) -> AsyncGenerator[str]:
     """The data of each server-sent event. Raises TooLongError when one, or all together, are too long."""
     rest, data = bytearray(), list[bytes]()
     since = counted = events = 0
-    async with aclosing(_inflated(response)) as inflated:
+    async with aclosing(body.pieces()) as inflated:
         async for piece in inflated:
             rest += piece
             if (since := since + len(piece)) > LONGEST:
@@ -133,8 +169,3 @@ async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
                     yield event
     if rest == b"\r" and data:  # the end of the last event, where lines end with returns alone
         yield b"\n".join(data).decode(errors="replace")
-
-
-def _inflated(response: httpx.Response) -> AsyncGenerator[bytes]:
-    assert isinstance(response.stream, httpx.AsyncByteStream)
-    return inflated(response.stream, response.headers.get("content-encoding", ""))

@@ -12,6 +12,7 @@ from typing import Any
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
+from quoth.neuro.backends.call_pieces import joined
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
@@ -141,11 +142,11 @@ class _Stream:
             raise self._backend.answerless()
         inputs: dict[int, str] = {}
         for (index, key), pieces in self._pieces.items():
-            block, text = self._blocks[index], "".join(pieces)
+            block = self._blocks[index]
             if key == "partial_json":
-                inputs[index] = text
+                inputs[index] = joined(pieces)
             else:
-                block[key] = (block.get(key) or "") + text
+                block[key] = (block.get(key) or "") + "".join(pieces)
         return _explained(_answer(self._blocks, inputs, self._finish, self._used), self._ended)
 
 

@@ -16,7 +16,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import LONGEST, Answer, Bound, Stream, TooLongError, events_of, whole_of
+from quoth.neuro.backends.answers import (
+    LONGEST,
+    Answer,
+    Body,
+    Bound,
+    Stream,
+    TooLongError,
+    events_of,
+    whole_of,
+)
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
@@ -279,12 +288,12 @@ class HttpBackend(Server):
     async def _answered(
         self, response: httpx.Response, request: Request, deadline: asyncio.Timeout
     ) -> Completion:
-        on_text = request.on_text
-        if on_text is not None and "text/event-stream" in response.headers.get("content-type", ""):
+        on_text, body = request.on_text, Body(response)
+        if await body.is_stream():
             deadline.reschedule(None)  # from here on each silence is timed instead
-            answer = await self._listen(response, on_text, request)
+            answer = await self._listen(body, request)
         else:
-            reply = self.object_of(await whole_of(response))
+            reply = self.object_of(await whole_of(body))
             with self._shaped():
                 answer = self._whole(reply)
         if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:
@@ -353,16 +362,14 @@ class HttpBackend(Server):
         self._most = most
         return True
 
-    async def _listen(
-        self, response: httpx.Response, on_text: Callable[[str], None], request: Request
-    ) -> Answer:
+    async def _listen(self, body: Body, request: Request) -> Answer:
         loop = asyncio.get_running_loop()
         stream, length, heard = self._stream(), 0, 0.0
         bound, cut = Bound(request.tokens, request.limit), False
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
-                aclosing(events_of(response)) as events,
+                aclosing(events_of(body)) as events,
             ):
                 async for event in events:
                     try:
@@ -371,9 +378,9 @@ class HttpBackend(Server):
                         self._garbage("a reply of another shape")
                     if (length := length + len(piece)) > LONGEST:
                         raise TooLongError
-                    if piece:
+                    if piece and request.on_text is not None:
                         request.shown = True
-                        on_text(piece)
+                        request.on_text(piece)
                     if cut := not stream.done and bound.is_passed(piece):
                         break
                     # To set the clock costs as much as to read an event, so it is not done for each.

@@ -6,15 +6,15 @@ Must not know tools, forms or the loop; native tools and calls pass through it a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
+from quoth.neuro.backends.call_pieces import Calls
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend
-from quoth.neuro.backends.messages import Messages, NativeCall, to_json
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.output_schema import is_strict
 from quoth.neuro.backends.request import Request, endpoint
 
@@ -110,8 +110,8 @@ class OpenAIBackend(HttpBackend):
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
             raise self.answerless()
-        calls = _Calls()
-        calls.add(message.get("tool_calls"), whole=True)
+        calls = Calls()
+        calls.add(message, whole=True)
         usage = _usage(reply.get("usage"))
         said, finish = _text(message), _finish(choice)
         if refusal := _text(message, "refusal"):
@@ -141,9 +141,10 @@ class _Stream:
         self.done = False
         self._backend = backend
         self._answer = Answer()
-        self._calls = _Calls()
+        self._calls = Calls()
         self._refusal: list[str] = []
         self._heard = False  # whether any event had a choice
+        self._said = False  # whether any had a part of the message
 
     def hear(self, data: str) -> str:
         self.done = self.done or data == "[DONE]"
@@ -154,11 +155,14 @@ class _Stream:
         if usage:
             self._answer.usage = _usage(usage)
         delta = choice.get("delta")
+        if not delta and not self._said:  # some gateways send the whole message in its place
+            delta = choice.get("message")
         piece = _text(delta)
+        self._said |= bool(delta)
         self._answer.pieces.append(piece)
         if refusal := _text(delta, "refusal"):
             self._refusal.append(refusal)
-        self._calls.add(delta.get("tool_calls") if isinstance(delta, dict) else None)
+        self._calls.add(delta)
         if choice.get("finish_reason"):
             self._answer.finish = _finish(choice)
         return piece
@@ -170,58 +174,6 @@ class _Stream:
         if self._refusal and self._answer.finish is not None:
             self._answer.pieces, self._answer.finish = self._refusal, "refused"
         return self._answer
-
-
-@dataclass
-class _Call:
-    """What has been received of a call so far."""
-
-    id: str
-    name: list[str] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)
-    signed: Any = None  # by Gemini, for the thoughts that led to it
-
-
-class _Calls:
-    """Collects tool calls: whole ones, or pieces that belong together by ``index``."""
-
-    def __init__(self) -> None:
-        self._calls: list[_Call] = []
-        self._at: dict[Any, _Call] = {}
-
-    def add(self, pieces: Any, *, whole: bool = False) -> None:
-        for piece in pieces if isinstance(pieces, list) else ():
-            function = piece.get("function") if isinstance(piece, dict) else None
-            if not isinstance(function, dict):
-                continue
-            index, id = piece.get("index"), str(piece.get("id") or "")
-            call = self._at.get(index)
-            # Some servers give every parallel call the same index, or none: another id is another call.
-            if whole or call is None or (id and call.id and id != call.id):
-                call = self._at[index] = _Call(id)
-                self._calls.append(call)
-            call.id = call.id or id
-            call.signed = piece.get("extra_content") or call.signed
-            call.name.append(str(function.get("name") or ""))
-            arguments = function.get("arguments")
-            call.arguments.append(arguments if isinstance(arguments, str) else _object(arguments))
-
-    @property
-    def kept(self) -> dict[str, Any] | None:
-        """What has to come back with the calls."""
-        signed = [call.signed for call in self._calls]
-        return {"gemini": signed} if any(signed) else None
-
-    def made(self) -> list[NativeCall]:
-        return [
-            NativeCall(id=call.id, name="".join(call.name), arguments="".join(call.arguments))
-            for call in self._calls
-        ]
-
-
-def _object(arguments: Any) -> str:
-    """Arguments that came as the object itself, not as its text."""
-    return "" if arguments is None else to_json(arguments).decode()
 
 
 def _text(message: Any, key: str = "content") -> str:
