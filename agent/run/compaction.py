@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from quoth.agent.run.observation import LINE, cleared, cleared_head
-from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, Usage
+from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, RequestRefusedError, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.belt import NEWS
@@ -33,6 +33,7 @@ FULL = 75  # here the conversation is shortened
 CLEARED = 50  # so far, so that there is room for a while, and the prefix is broken seldom
 NEWEST = 20  # turns that a summary leaves as they are; at least one
 WORTH = 10  # less is not worth a summary
+LONG = 20_000  # tokens; servers whose window is smaller than it was said to be refuse more
 KEPT_TURNS = 2  # the newest, whose results are not cleared
 SUMMARY_TOKENS = 1_000
 
@@ -81,11 +82,12 @@ class Compaction(NamedTuple):
 
 async def ask_within_window(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
     """The model's reply from ``ask``. Room is made before if necessary, and once more if the server says that
-    the request is too long; a cascade's next model is asked anew. Raises ModelError."""
-    full: ContextFullError | None = None
+    the request is too long, or refuses a long one in words that are not known; a cascade's next model is
+    asked anew. Raises ModelError."""
+    full: ContextFullError | RequestRefusedError | None = None
     while True:
         try:
-            if not await make_room(run) and full is not None:
+            if not await _made_room(run, full) and full is not None:
                 raise full
             asked = len(run.messages)
             thought = await ask()
@@ -93,13 +95,31 @@ async def ask_within_window(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
         except MovedError:
             full = None
             go_on_with_next(run)
-        except ContextFullError as error:
-            if full is not None:
+        except (ContextFullError, RequestRefusedError) as error:
+            if full is not None or not (isinstance(error, ContextFullError) or _is_long(run)):
                 raise
             full = error
-            gauge_of(run).refused(run.messages, error.window)
+            gauge_of(run).refused(run.messages, getattr(error, "window", 0))
     gauge_of(run).told(run.messages, asked, thought.usage.input_tokens)
     return thought
+
+
+async def _made_room(run: Run, full: ModelError | None) -> bool:
+    """Make room. Where the server refused the request and named no size, its own words are raised."""
+    try:
+        return await make_room(run)
+    except MovedError:
+        raise
+    except ModelError:
+        if full is not None and not getattr(full, "window", 0):
+            raise full from None
+        raise
+
+
+def _is_long(run: Run) -> bool:
+    """Whether the request may be refused for its length."""
+    gauge = gauge_of(run)
+    return gauge.tokens(run.messages) > min(LONG, gauge.window.tokens * CLEARED // 100)
 
 
 def go_on_with_next(run: Run) -> None:

@@ -29,6 +29,7 @@ from quoth.neuro.backends.base import (
     ModelError,
     MovedError,
     RequestOptions,
+    RequestRefusedError,
     ToolsRefusedError,
     takes_images,
 )
@@ -304,7 +305,7 @@ class RecordedBackend:
             if said["raised"] == "moved":
                 self._move_to(said["to"])
                 raise MovedError(said["text"])
-            raise ModelError(said["text"])
+            raise (RequestRefusedError if said.get("refused") else ModelError)(said["text"])
         completion = completion_of(said)
         if self.run is not None:
             self.run.purse.recall(self.name, completion.usage, said, live=self._live is not None)
@@ -322,6 +323,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
         return {"raised": "budget", "text": str(error)}
     if isinstance(error, MovedError):
         return {"raised": "moved", "text": str(error)}
+    if isinstance(error, RequestRefusedError):
+        return {"raised": "model", "text": str(error), "refused": True}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 

@@ -46,6 +46,10 @@ class ToolsRefusedError(ModelError):
     """The server does not support native tools; the same request without them may succeed."""
 
 
+class RequestRefusedError(ModelError):
+    """The server refused the request in words that are not known; a long request may be too long for it."""
+
+
 class ContextFullError(ModelError):
     """The request is longer than the model's context window; ``window`` is its size in tokens, 0 when the
     server does not say."""

@@ -1,6 +1,6 @@
 """The size of a model's context window in tokens, and an estimate of the tokens that a request takes.
 
-Knows names of models, and how servers report a request that is too long; no tokenizer, no tool, no loop.
+Knows names of models, and how servers report a reply limit; no tokenizer, no tool, no loop.
 Estimates depend only on the messages and on what the server said, so a replayed run gets the same ones.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from quoth.neuro.backends.base import Backend
 from quoth.neuro.backends.messages import Message, Messages, to_json
+from quoth.neuro.backends.wordings import meaning_of
 
 UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
 LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and is asked for those
@@ -146,20 +147,7 @@ class Gauge:
         return self._counted + self.beside
 
 
-# What servers say of a request that is too long
-
-_CODES = ("context_length_exceeded", "exceed_context_size_error")
-_TOO_LONG = re.compile(
-    r"prompt is too long|(?:maximum|max) (?:context|model) length|exceeds? (?:the |this )?(?:model'?s )?"
-    r"(?:available |maximum )?context|context size has been exceeded|input token count.{0,20} exceeds",
-    re.IGNORECASE,
-)
-_SIZE = re.compile(
-    r"(?:context|model) length (?:is|of) (\d+)|context size \((\d+)|> (\d+)|context window of (\d+)"
-    r"|with (\d+) maximum context|allowed \((\d+)",
-    re.IGNORECASE,
-)
-
+# What servers say of replies that are too long
 
 _FEWER = re.compile(
     r"max_(?:completion_|output_|new_)?tokens.{0,200}?"
@@ -172,18 +160,4 @@ def reply_limit(error: Mapping[str, Any]) -> int:
     """The highest number of reply tokens that a server allows, if the error says that more were requested;
     else 0."""
     found = _FEWER.search(str(error.get("message") or "").replace(",", ""))
-    return int(found.group(1)) if found and overflow(error) is None else 0
-
-
-def overflow(error: Mapping[str, Any]) -> int | None:
-    """The size of the context window, if the error says that the request exceeds it: 0 if it does not say the
-    size, None for any other error."""
-    said = str(error.get("message") or "").replace(",", "")
-    known = error.get("code") in _CODES or error.get("type") in _CODES
-    if not known and not _TOO_LONG.search(said):
-        return None
-    size = error.get("n_ctx")
-    if isinstance(size, int) and size > 0:
-        return size
-    found = _SIZE.search(said)
-    return int(next(filter(None, found.groups()))) if found else 0
+    return int(found.group(1)) if found and meaning_of(error) != "long" else 0

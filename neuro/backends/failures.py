@@ -16,9 +16,15 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 
 from quoth.neuro.backends.answers import LONGEST
-from quoth.neuro.backends.base import ContextFullError, ModelError, ToolsRefusedError, Why
-from quoth.neuro.backends.context_window import overflow
+from quoth.neuro.backends.base import (
+    ContextFullError,
+    ModelError,
+    RequestRefusedError,
+    ToolsRefusedError,
+    Why,
+)
 from quoth.neuro.backends.pool import PLACES
+from quoth.neuro.backends.wordings import meaning_of, wait_in, window_in
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import printable, short
 
@@ -28,14 +34,9 @@ LONGEST_QUOTE = 300  # characters of a server's own words that are shown
 MOST_TOKENS = 1_000_000_000  # that a server may say it used
 WORDS = 4_000  # characters of them that are looked at
 MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
+PASSING = (408, 425, 429)  # statuses below 500 that another try may get over
+DOES = {429: "is limiting requests", 529: "is overloaded"}
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
-# An error told as a reply, or in the middle of a stream, that another try may get over.
-_PASSING = re.compile(r"overloaded|api_error|server_error|rate_limit|timeout", re.IGNORECASE)
-# How servers say that somebody has to pay first; some of them with a status of 400, 403 or 429.
-_UNPAID_CODE = re.compile(
-    r"insufficient_(?:quota|balance|credit|funds)|billing|credit_balance|spend_limit", re.IGNORECASE
-)
-_UNPAID = re.compile(r"credit balance is too low|insufficient (?:balance|credits?|funds)", re.IGNORECASE)
 # How servers say that they take no tools; some of them with a status of 500.
 _TOOLS = r"\b(?:tools?|functions?|tool_choice|function[ _]call(?:s|ing)?)\b(?![.\[])"
 _REFUSAL = (
@@ -115,14 +116,28 @@ class Server:
         if had_tools and _refuses_tools(status, error, said):
             self.tool_view = ""
             return ToolsRefusedError(f"{self._shown} takes no tools for {self._model} ({status}).{tail}")
-        if status in (400, 413, 500) and (window := overflow(error)) is not None:
-            return ContextFullError(f"{self._shown} refused the request ({status}): {quoted}", window)
-        if status == 402 or _is_bill(error):
+        means = meaning_of(error)
+        refused = f"{self._shown} refused the request ({status}): {quoted or 'it did not say why'}"
+        if means == "long" or status == 413:
+            return ContextFullError(refused, window_in(error) or 0)
+        if means == "filtered":
+            return ModelError(f"The content filter of {self._shown} stopped this request ({status}).{tail}")
+        if status == 402 or means == "bill":
             why = "bill"
             sentence = (
                 f"{self._shown} wants to be paid ({status}): "
                 f"the account has no credit, or has reached its limit.{tail}"
             )
+        elif means == "limited" or status in PASSING or (status >= 500 and status != 501):
+            limits = means == "limited" and status < 500
+            does = "is limiting requests" if limits else DOES.get(status, "failed")
+            failed = f"{self._shown} {does} ({status})"
+            wait = seconds_of(response.headers.get("retry-after", "")) or wait_in(error)
+            why = "limited" if limits or status in DOES else "failed"
+            if wait <= min(LONGEST_WAIT, left):
+                return TransientError(f"{failed}.{tail}", why, wait)
+            late = ", longer than this reply may take" if wait <= LONGEST_WAIT else ""
+            sentence = f"{failed} and asks to wait {wait:.0f} s{late}.{tail}"
         elif status in (401, 403) and self._key:
             why = "key"
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
@@ -135,17 +150,8 @@ class Server:
             why = "down"
         elif status in (404, 405, 410):
             sentence = f"{self._shown} has no model {self._model}, or no such address ({status}).{tail}"
-        elif status in (400, 413, 422):
-            sentence = f"{self._shown} refused the request ({status}): {quoted or 'it did not say why'}"
-        elif status in (408, 425, 429) or (status >= 500 and status != 501):
-            does = {429: "is limiting requests", 529: "is overloaded"}.get(status, "failed")
-            failed = f"{self._shown} {does} ({status})"
-            wait = seconds_of(response.headers.get("retry-after", ""))
-            why = "limited" if status in (429, 529) else "failed"
-            if wait <= min(LONGEST_WAIT, left):
-                return TransientError(f"{failed}.{tail}", why, wait)
-            late = ", longer than this reply may take" if wait <= LONGEST_WAIT else ""
-            sentence = f"{failed} and asks to wait {wait:.0f} s{late}.{tail}"
+        elif status in (400, 422):
+            return RequestRefusedError(refused)
         elif status < 400 and (there := self._redirected(response)):
             sentence = (
                 f"{self._shown} says to ask {there} instead ({status}). That was not done, because the key "
@@ -166,16 +172,16 @@ class Server:
 
     def _failed(self, reply: Any) -> NoReturn:
         """An error told in the place of an answer."""
-        error = error_of(reply)
+        error, means = error_of(reply), meaning_of(error_of(reply))
         sentence = f"{self._shown} failed: {self._quote(error['message'])}"
-        if (window := overflow(error)) is not None:
-            raise ContextFullError(sentence, window)
-        if _is_bill(error):
-            raise ModelError(sentence, "bill")
+        if means == "long":
+            raise ContextFullError(sentence, window_in(error) or 0)
+        if means in ("bill", "filtered"):
+            raise ModelError(sentence, "bill" if means == "bill" else "")
         code = f"{error.get('type')} {error.get('code')}"
-        if _PASSING.search(code) or re.search(r"\b(?:429|5\d\d)\b", code):
-            limited = re.search("overloaded|rate_limit|429|529", code)
-            raise TransientError(sentence, "limited" if limited else "failed")
+        if means in ("limited", "busy") or re.search(r"\b(?:429|5\d\d)\b", code):
+            limited = means == "limited" or re.search("overloaded|429|529", code)
+            raise TransientError(sentence, "limited" if limited else "failed", wait_in(error))
         raise ModelError(sentence, "failed")
 
     @contextmanager
@@ -264,12 +270,6 @@ def _shown(url: httpx.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode()}{url.path}"
 
 
-def _is_bill(error: Mapping[str, Any]) -> bool:
-    """Whether an error says that somebody has to pay first; another try does not help then."""
-    code = f"{error.get('type')} {error.get('code')}"
-    return bool(_UNPAID_CODE.search(code) or _UNPAID.search(str(error.get("message"))))
-
-
 def _as_text(raw: bytes | str) -> str:
     return raw if isinstance(raw, str) else raw[: 4 * WORDS].decode(errors="replace")
 
@@ -284,7 +284,7 @@ def _words_of(page: str) -> str:
 
 def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
     """Whether a server refuses native tools as such, and not one of them or a message."""
-    if error.get("code") == "context_length_exceeded" or str(error.get("param")).startswith("messages"):
+    if meaning_of(error) is not None or str(error.get("param")).startswith("messages"):
         return False
     if status in (400, 404, 422):
         return _TOOLS_REFUSED.search(said) is not None

@@ -31,6 +31,7 @@ class Row:
     requests: int = 1
     shown: str = ""
     ends: Literal["failed", "refused", "done"] = "failed"
+    raised: str = "model"  # what the transcript says of a failure
 
 
 def always(answer: Answer) -> Callable[[Speech], Sequence[Answer]]:
@@ -135,7 +136,28 @@ STATUSES = [
     Row("407", always(status(407)), "The proxy on the way to {url} wants a name and a password (407)."),
     Row("408", always(status(408)), TRIED + "{url} failed (408).", 3),
     Row(
-        "413", always(failure(413, "request too large")), "{url} refused the request (413): request too large"
+        "413",
+        always(failure(413, "request too large")),
+        "{url} refused the request (413): request too large",
+        raised="full",
+    ),
+    Row(
+        "400, limited",
+        always(failure(400, "Too many tokens, please wait before trying again.")),
+        TRIED
+        + "{url} is limiting requests (400). It said: Too many tokens, please wait before trying again.",
+        3,
+    ),
+    Row(
+        "403, limited for long",
+        always(failure(403, "Rate limit reached. Please try again in 59m1.5s.")),
+        "{url} is limiting requests (403) and asks to wait 3542 s. It said: Rate limit reached. Please try "
+        "again in 59m1.5s.",
+    ),
+    Row(
+        "400, filtered",
+        always(failure(400, "Content Exists Risk")),
+        "The content filter of {url} stopped this request (400). It said: Content Exists Risk",
     ),
     Row(
         "418",

@@ -23,7 +23,13 @@ from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Completion, ContextFullError, ModelError, Usage
+from quoth.neuro.backends.base import (
+    Completion,
+    ContextFullError,
+    ModelError,
+    RequestRefusedError,
+    Usage,
+)
 from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
@@ -439,6 +445,33 @@ def test_one_that_is_refused_again_ends_the_run(tmp_path: Path) -> None:
     reply, heard = told(tmp_path, model, None)
     assert (reply.status, reply.error) == ("failed", "That is too long.")
     assert len(heard) == 1
+
+
+class Wordless(Patient):
+    """A server that refuses a request of more than ``limit`` tokens, and does not say why."""
+
+    def __init__(self, turns: int, limit: int) -> None:
+        super().__init__(turns)
+        self.limit, self.refused = limit, 0
+
+    async def complete(self, messages: Messages, **options: Any) -> Completion:
+        if sum(tokens_in(message["content"]) for message in messages) > self.limit:
+            self.refused += 1
+            raise RequestRefusedError("It refused the request (400): no.")
+        return await super().complete(messages, **options)
+
+
+def test_a_long_request_that_is_refused_in_unknown_words_is_shortened_once(tmp_path: Path) -> None:
+    model = Wordless(40, 22_000)
+    reply, heard = told(tmp_path, model, None, talking(3_000))
+    assert (reply.status, model.refused, bool(heard.kinds)) == ("done", 1, True)
+
+
+def test_a_short_request_that_is_refused_ends_the_run_unchanged(tmp_path: Path) -> None:
+    model = Wordless(30, 2_000)
+    reply, heard = told(tmp_path, model, None)
+    assert (reply.status, reply.error) == ("failed", "It refused the request (400): no.")
+    assert (model.refused, heard.kinds) == (1, [])
 
 
 # No room at all

@@ -11,13 +11,12 @@ from loopback import KEY, Handler, Server, failure, loopback, said, sse
 from loopback import status as status_of
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import ContextFullError, ModelError
+from quoth.neuro.backends.base import ContextFullError, ModelError, RequestRefusedError
 from quoth.neuro.backends.context_window import (
     UNKNOWN,
     Gauge,
     Window,
     message_tokens,
-    overflow,
     reply_limit,
     tokens_in,
     window_of,
@@ -27,6 +26,7 @@ from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.wordings import window_in
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ FULL = [
 
 @pytest.mark.parametrize(("error", "window"), FULL)
 def test_a_request_that_is_too_long_is_known_by_what_the_server_says(error: Any, window: int) -> None:
-    assert overflow(error) == window
+    assert window_in(error) == window
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_request_that_is_too_long_is_known_by_what_the_server_says(error: Any,
     ],
 )
 def test_no_other_error_is_taken_for_one(message: str) -> None:
-    assert overflow({"message": message, "code": "invalid"}) is None
+    assert window_in({"message": message, "code": "invalid"}) is None
 
 
 FEWER = [
@@ -208,7 +208,7 @@ async def test_another_refusal_is_a_plain_error() -> None:
         with pytest.raises(ModelError) as caught:
             await backend.complete(said("hi"))
         await backend.aclose()
-    assert caught.type is ModelError
+    assert caught.type is RequestRefusedError
 
 
 # How much a request takes

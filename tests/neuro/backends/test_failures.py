@@ -184,7 +184,7 @@ def as_told(row: Row, speech: Speech, url: str) -> tuple[Any, ...]:
         why = f"It said: {said}" if said else "It did not say why."
         told = f"{speech.name}:model-x refused to answer. {why}"
         return "failed", told, row.requests, "", {"finish": "refused"}, said
-    return "failed", said, row.requests, row.shown, {"raised": "model"}, said
+    return "failed", said, row.requests, row.shown, {"raised": row.raised}, said
 
 
 async def test_the_scan_finds_the_secrets_that_are_there(
