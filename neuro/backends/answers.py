@@ -50,8 +50,9 @@ class Answer:
 
     def completion(self, turn: int, start: float) -> Completion:
         """The finished Completion. A call without an id of its own gets one with the number ``turn`` in it;
-        ``start`` is the monotonic time of the request. A refusal has words alone."""
-        if self.finish == "refused":
+        ``start`` is the monotonic time of the request. A refusal has words alone, and so has
+        a reply whose calls the server could not read."""
+        if self.finish in ("refused", "malformed"):
             self.calls, self.kept = [], None
         taken: set[str] = set()
         for place, call in enumerate(self.calls):

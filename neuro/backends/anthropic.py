@@ -13,6 +13,7 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.call_pieces import joined
+from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
@@ -194,9 +195,7 @@ def _text(block: dict[str, Any]) -> str:
 
 
 def _finish(reason: Any) -> str:
-    if reason == "refusal":
-        return "refused"
-    return "length" if reason in ("max_tokens", "model_context_window_exceeded") else "stop"
+    return ending_of(reason or "stop")
 
 
 def _usage(usage: Any) -> Usage:

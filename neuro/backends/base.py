@@ -83,8 +83,9 @@ class Usage:
 
 @dataclass(frozen=True)
 class Completion:
-    """One reply. ``finish`` is ``stop`` (complete), ``length`` (cut at ``max_tokens``) or ``refused`` (the
-    model will not do it; ``text`` is what it says of that).
+    """One reply. ``finish`` is ``stop`` (complete), ``length`` (cut at ``max_tokens``), ``refused`` (the
+    model will not do it; ``text`` is what it says of that) or ``malformed`` (its server could not read its
+    calls, and left them out).
 
     ``calls`` are the native calls, in order; ``kept`` is data of the provider that must be sent back with
     this reply in later requests.

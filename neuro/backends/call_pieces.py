@@ -146,10 +146,15 @@ class Calls:
         return [call for call in self._calls if call.name.strip() or "".join(call.pieces).strip()]
 
     @property
+    def signed(self) -> list[Any]:
+        """The signatures of all calls, if any has one."""
+        signed = [call.signed for call in self._real]
+        return signed if any(signed) else []
+
+    @property
     def kept(self) -> dict[str, Any] | None:
         """The data of the provider that has to be sent back with the calls."""
-        signed = [call.signed for call in self._real]
-        return {"gemini": signed} if any(signed) else None
+        return {"gemini": self.signed} if self.signed else None
 
     def made(self) -> list[NativeCall]:
         return [NativeCall(id=call.id, name=call.name, arguments=joined(call.pieces)) for call in self._real]

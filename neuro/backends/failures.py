@@ -220,6 +220,10 @@ class Server:
         sentence = f"The answer from {self._shown} was cut off in the middle."
         return TransientError(sentence, "down", begun=True)
 
+    def _broken_off(self, reason: str) -> TransientError:
+        sentence = f"The answer from {self._shown} broke off: its server ended it with {self._quote(reason)}."
+        return TransientError(sentence, "failed", begun=True)
+
     def _unreachable(self, why: str, hint: str = "Is the server running?") -> str:
         return f"Cannot reach {self._shown} ({self._quote(why)}). {hint}"
 

@@ -30,6 +30,7 @@ from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, Reques
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.echoes import Echoes, keys_of
+from quoth.neuro.backends.endings import FINISHES
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, Wire, to_json
 from quoth.neuro.backends.output_schema import portable_schema
@@ -298,6 +299,8 @@ class HttpBackend(Server):
                 answer = self._whole(reply)
         if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:
             answer.finish = "length"  # llama.cpp's Responses call that complete
+        if answer.finish not in FINISHES:
+            raise self._broken_off(str(answer.finish))
         if answer.length > LONGEST:
             raise TooLongError
         if len(answer.calls) > MOST_CALLS:

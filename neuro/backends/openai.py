@@ -12,6 +12,7 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.call_pieces import Calls
+from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages
@@ -106,7 +107,7 @@ class OpenAIBackend(HttpBackend):
         return False
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
-        choice = _choice(reply)
+        choice = self._checked(reply)
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
             raise self.answerless()
@@ -124,7 +125,14 @@ class OpenAIBackend(HttpBackend):
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
         """The first choice in one event of a stream, and the token usage it reports, if any."""
         chunk = self.object_of(data)
-        return _choice(chunk) or {}, chunk.get("usage")
+        return self._checked(chunk) or {}, chunk.get("usage")
+
+    def _checked(self, reply: dict[str, Any]) -> dict[str, Any] | None:
+        """The first choice of a reply; an error told in it is raised."""
+        choice = _choice(reply)
+        if choice and isinstance(choice.get("error"), dict):
+            self._failed(choice)
+        return choice
 
 
 def _choice(reply: dict[str, Any]) -> dict[str, Any] | None:
@@ -186,8 +194,7 @@ def _text(message: Any, key: str = "content") -> str:
 
 
 def _finish(choice: dict[str, Any]) -> str:
-    reason = choice.get("finish_reason")
-    return {"length": "length", "content_filter": "refused"}.get(str(reason), "stop")
+    return ending_of(choice.get("finish_reason") or "stop")
 
 
 def _usage(usage: Any) -> Usage:

@@ -11,6 +11,7 @@ from typing import Any
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
+from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.openai import THINKING, OpenAIBackend, named_schema
@@ -111,7 +112,7 @@ class _Stream:
                 self._items.append(item)
                 text, refused = _said(item)
                 return "" if shown or refused else text
-            case "response.completed" | "response.incomplete":
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
                 self._reply, self.done = event["response"], True
         return ""
 
@@ -155,11 +156,9 @@ def _said(item: Any) -> tuple[str, bool]:
 
 
 def _finish(reply: dict[str, Any]) -> str:
-    if reply.get("status") != "incomplete":
-        return "stop"
-    details = reply.get("incomplete_details")
+    status, details = reply.get("status") or "completed", reply.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    return "refused" if reason == "content_filter" else "length"
+    return ending_of((reason or "length") if status == "incomplete" else status)
 
 
 def _usage(usage: Any) -> Usage:

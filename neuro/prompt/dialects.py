@@ -46,6 +46,14 @@ class NativeFault(Fault):
     id: str = ""
 
 
+MALFORMED = Fault(
+    "Your server could not read your call and left it out",
+    line=1,
+    column=1,
+    hint="write it again: the name of one tool, and its arguments as a JSON object",
+)
+
+
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -101,6 +109,9 @@ class Dialect:
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
         """The calls of a reply. Never raises: ``errors`` of the Reading has what could not be read."""
+        if completion.finish == "malformed":
+            text = completion.text.strip()
+            return Reading(text=text, display=text, errors=[MALFORMED])
         if completion.calls:
             return _read_native(completion, table)
         return self.read_text(completion.text, table, cut=completion.finish == "length")
