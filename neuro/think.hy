@@ -106,4 +106,5 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
       (setv #(dialect note) (fall-back messages dialect table search (str error))
             completion (await (ask dialect)))))
   (.append messages "assistant" completion.text :calls completion.calls :kept completion.kept)
-  (Thought completion.text (.read dialect completion table) completion.usage completion.finish dialect note))
+  (Thought completion.text (.read dialect completion table) completion.usage completion.finish dialect
+           (.strip f"{note} {completion.note}")))

@@ -17,7 +17,7 @@ from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.request import Request, endpoint
+from quoth.neuro.backends.request import endpoint
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too
@@ -77,15 +77,6 @@ class AnthropicBackend(HttpBackend):
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
-
-    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """Drop an option that this server refuses: one that only resembles Anthropic's may not cache by
-        itself, and a model that always thinks may not let a call be forced."""
-        words = str(error.get("message"))
-        for option in ("temperature", "cache_control"):
-            if option in words:
-                return self._drop(option, request)
-        return "tool_choice" in words and request.options.pop("tool_choice", None) is not None
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         blocks = reply.get("content")

@@ -88,7 +88,7 @@ class Completion:
     calls, and left them out).
 
     ``calls`` are the native calls, in order; ``kept`` is data of the provider that must be sent back with
-    this reply in later requests.
+    this reply in later requests; ``note`` tells the user how the request was changed for this server.
     """
 
     text: str
@@ -96,6 +96,7 @@ class Completion:
     finish: str = "stop"
     calls: tuple[NativeCall, ...] = ()
     kept: Mapping[str, Any] | None = None
+    note: str = field(default="", compare=False)
 
 
 ToolChoice = Literal["auto", "required", "none"]

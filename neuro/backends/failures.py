@@ -313,10 +313,19 @@ def error_of(reply: Any) -> dict[str, Any]:
     if not error and isinstance(reply.get("message"), str):
         error = reply
     if isinstance(error, list):
-        error = "; ".join(str(one.get("msg") or one) if isinstance(one, dict) else str(one) for one in error)
+        error = "; ".join(map(_fault_of_field, error))
     if isinstance(error, dict):
         return {**error, "message": str(error.get("message") or json.dumps(error))[:WORDS]}
     return {"message": str(error)[:WORDS]} if error else {}
+
+
+def _fault_of_field(fault: Any) -> str:
+    """One fault of a list, as FastAPI reports them: the field, without the word body, and what is wrong."""
+    if not isinstance(fault, dict) or not fault.get("msg"):
+        return str(fault)
+    place = fault.get("loc")
+    field = ".".join(map(str, place[1:])) if isinstance(place, list) else ""
+    return f"{field}: {fault['msg']}" if field else str(fault["msg"])
 
 
 def count_in(source: Any, key: str) -> int:

@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -35,7 +36,9 @@ from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, err
 from quoth.neuro.backends.messages import Messages, Wire, to_json
 from quoth.neuro.backends.output_schema import portable_schema
 from quoth.neuro.backends.pool import Pool, join
+from quoth.neuro.backends.refused_options import KEYS, OPTIONS, refused_name, tools_without
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
+from quoth.neuro.backends.wordings import meaning_of
 from quoth.tools.storage.inflate import UnknownEncodingError
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.storage.turns import own_turn
@@ -94,6 +97,8 @@ class HttpBackend(Server):
         self._most: int | None = None  # tokens of a reply, if the server has told
         self._blind = False  # whether its model reads text only, as the server has said
         self._refused_options = set[str]()  # by the server, which is not asked for them again
+        self._refused_keys = frozenset[str]()  # of the tools' schemas
+        self._note = ""  # for the user, with the next completion
         self._connect_timeout = connect_timeout
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
@@ -113,7 +118,10 @@ class HttpBackend(Server):
         tool_choice: ToolChoice = "auto",
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
-        ask = partial(self._asked, messages, max_tokens, tools, tool_choice, on_text is not None)
+        def ask() -> tuple[dict[str, Any], dict[str, list[bytes]]]:
+            shown = None if tools is None else tools_without(tools, self._refused_keys)
+            return self._asked(messages, max_tokens, shown, tool_choice, on_text is not None)
+
         asked, parts = ask()
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
@@ -199,8 +207,8 @@ class HttpBackend(Server):
         return {}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """Drop an option that this model does not know; false if there is none."""
-        raise NotImplementedError
+        """Ask in another way where this kind of server refuses its usual one; false if there is none."""
+        return False
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         """The answer a reply in one piece holds."""
@@ -258,7 +266,7 @@ class HttpBackend(Server):
         sent = {
             key: value
             for key, value in settings.items()
-            if value is not None and key not in self._refused_options
+            if value is not None and _option(key, value) not in self._refused_options
         }
         request.sent = sent
         pieces = [to_json(sent)[:-1]]
@@ -282,7 +290,8 @@ class HttpBackend(Server):
                     refusal = await whole_of(response)
         if response.status_code in MISFITS:
             fault = error_of(parsed(refusal))
-            if self._loosen(fault, request) or self._adapt(fault, request) or self._shorten(fault, request):
+            tries = (self._loosen, self._adapt, self._leave_out, self._shorten)
+            if any(change(fault, request) for change in tries):
                 return await self._attempt(request)
         raise self._refused(response, refusal, request.has_tools, request.left)
 
@@ -307,7 +316,8 @@ class HttpBackend(Server):
             self._garbage(f"{len(answer.calls):,} calls in one reply")
         if on_text is not None and not request.shown and answer.finish != "refused":
             on_text("".join(answer.pieces))  # of a server that cannot stream
-        return answer.completion(request.messages.turn, request.start)
+        note, self._note = self._note, ""
+        return replace(answer.completion(request.messages.turn, request.start), note=note)
 
     @contextmanager
     def _failing(self, answered: Callable[[], httpx.Response | None]) -> Iterator[None]:
@@ -338,8 +348,31 @@ class HttpBackend(Server):
 
     def _drop(self, option: str, request: Request) -> bool:
         """Ask without an option, from now on; false if it was not sent."""
-        self._refused_options.add(option)
+        self._refused_options.add(_option(option, request.sent.get(option)))
         return option in request.sent
+
+    def _leave_out(self, error: dict[str, Any], request: Request) -> bool:
+        """Ask without an option, or without a key in the schemas of the tools, that the server refuses by its
+        words, from now on; false for any other error."""
+        if meaning_of(error) is not None:
+            return False
+        sent = [name for name in OPTIONS if name in request.sent and request.sent[name] is not None]
+        if option := refused_name(error, sent):
+            self._tell(option)
+            return self._drop(option, request)
+        tools = b"".join(request.parts.get("tools", ()))
+        key = refused_name(error, [key for key in KEYS if b'"%b"' % key.encode() in tools])
+        if not key or key in self._refused_keys:
+            return False
+        self._refused_keys |= {key}
+        self._tell(f"{key} in the schemas of tools")
+        request.parts = request.rewrite()
+        return True
+
+    def _tell(self, option: str) -> None:
+        """Let the next completion tell the user what is left out."""
+        told = f"{self._shown} does not accept {option}; it is left out from now on."
+        self._note = f"{self._note} {told}".strip()
 
     def _loosen(self, error: dict[str, Any], request: Request) -> bool:
         """Ask without the schema of the answer, or without the images of results, from now on, if the server
@@ -401,6 +434,11 @@ class HttpBackend(Server):
         elif answer.finish is None and not stream.done:
             raise self._cut_off()
         return answer
+
+
+def _option(name: str, value: Any) -> str:
+    """What a refusal is remembered by: a model that may not be made to call may still be kept from it."""
+    return f"{name} {value}" if name == "tool_choice" else name
 
 
 async def _ready(transport: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:

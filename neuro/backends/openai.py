@@ -5,6 +5,7 @@ Must not know tools, forms or the loop; native tools and calls pass through it a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,19 +93,14 @@ class OpenAIBackend(HttpBackend):
         return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """OpenAI's reasoning models refuse ``temperature``, and take ``max_completion_tokens`` for
-        ``max_tokens``."""
-        if error.get("code") not in ("unsupported_parameter", "unsupported_value"):
+        """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``."""
+        coded = error.get("code") == "unsupported_parameter" and error.get("param") == "max_tokens"
+        named = re.search("max_tokens.*max_completion_tokens", str(error.get("message")), re.DOTALL)
+        if "max_tokens" not in request.options or not (coded or named):
             return False
-        if error.get("param") == "temperature":
-            return self._drop("temperature", request)
-        if error.get("param") == "tool_choice":
-            return request.options.pop("tool_choice", None) is not None
-        if error.get("param") == "max_tokens" and "max_tokens" in request.options:
-            self._thinks = True
-            request.options["max_completion_tokens"] = request.options.pop("max_tokens") + THINKING
-            return True
-        return False
+        self._thinks = True
+        request.options["max_completion_tokens"] = request.options.pop("max_tokens") + THINKING
+        return True
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         choice = self._checked(reply)

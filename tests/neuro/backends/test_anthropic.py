@@ -271,7 +271,9 @@ async def test_what_a_server_does_not_know_is_given_up(server: Server) -> None:
         answer = await backend.complete(said("hi"), tools=TOOLS, tool_choice="required")
         assert answer.text == "hello"
     assert "cache_control" not in server.asked()
-    assert [("tool_choice" in server.asked(index)) for index in range(4)] == [True, True, False, True]
+    assert [("tool_choice" in server.asked(index)) for index in range(4)] == [True, True, False, False]
+    await backend.complete(said("hi"), tools=TOOLS, tool_choice="none")
+    assert server.asked()["tool_choice"] == {"type": "none"}
     await backend.aclose()
 
 

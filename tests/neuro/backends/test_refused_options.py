@@ -1,0 +1,224 @@
+"""Options that a server refuses in its own words are left out once and for all, and the user is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import KEY, Answer, Server, failure, loopback, said, sse, status
+from server_speech import ANTHROPIC, OPENAI, RESPONSES, Speech
+
+from quoth import AsyncAgent, ModelOptions
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.openai import OpenAIBackend
+from quoth.neuro.backends.refused_options import KEYS, OPTIONS, refused_name, tools_without
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "strict": {"type": ["string", "null"], "format": "date", "default": "x"},
+        "kind": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+        "mode": {"const": "a"},
+        "either": {"oneOf": [{"type": "string"}, {"type": "integer"}], "description": "any_of"},
+    },
+    "required": ["strict"],
+    "additionalProperties": False,
+}
+TOOLS = [{"type": "function", "function": {"name": "look", "strict": True, "parameters": SCHEMA}}]
+OWN = json.dumps(TOOLS, separators=(",", ":")).encode()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with loopback(status(500)) as server:
+        yield server
+
+
+NAMED: list[tuple[str, str]] = [
+    (
+        "Extra parameters ['stream_options'] are not allowed when extra-parameters is not set.",
+        "stream_options",
+    ),
+    ("Unknown parameter: 'stream_options'. (request id: 2024)", "stream_options"),
+    ("stream_options: Extra inputs are not permitted", "stream_options"),
+    ("body -> stream_options\n  Extra inputs are not permitted (type=extra_forbidden)", "stream_options"),
+    ("`temperature` is deprecated for this model.", "temperature"),
+    ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+    ("Unsupported parameter: 'parallel_tool_calls' is not supported with this model.", "parallel_tool_calls"),
+    ("Thinking mode does not support this tool_choice", "tool_choice"),
+    ("cache_control: Extra inputs are not permitted", "cache_control"),
+    ("Unsupported parameter: store", "store"),
+    (
+        'Invalid JSON payload received. Unknown name "const" at \'tools[0].function_declarations[5].para'
+        "meters.properties[8].value.any_of[0]': Cannot find field.",
+        "const",
+    ),
+    (
+        "Unknown name \"additionalProperties\" at 'tools[0].function_declarations[0].parameters': Cannot",
+        "additionalProperties",
+    ),
+    (
+        "Unknown name \"type\" at 'tools[0].function_declarations[6].parameters.properties[4].value': Proto "
+        "field is not repeating, cannot start list.",
+        "type",
+    ),
+    ("tools.0.function.strict: Extra inputs are not permitted", "strict"),
+    ("Invalid schema for function 'look': additional_properties is not supported", "additionalProperties"),
+    ("schema keyword anyOf is not supported", "anyOf"),
+    ("Unrecognized key: `format`", "format"),
+    ("the model is not strict enough", ""),
+    ("Missing required parameter: 'tools[0].type'", ""),
+    ("Unsupported type in tools[0].function.parameters", ""),
+    ("no such field: messages[0].temperature_of_the_room", ""),
+    ("strict and temperature", ""),  # nothing is refused
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("words", "name"), NAMED)
+def test_what_is_refused_is_known_by_the_words(words: str, name: str) -> None:
+    assert refused_name({"message": words}, [*OPTIONS, *KEYS]) == name
+
+
+def test_a_key_is_left_out_of_schemas_and_not_of_what_is_named_so() -> None:
+    keys = {
+        "strict",
+        "additionalProperties",
+        "anyOf",
+        "oneOf",
+        "const",
+        "format",
+        "default",
+        "type",
+        "minimum",
+    }
+    (tool,) = json.loads(tools_without(OWN, frozenset(keys)))
+    assert tool == {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "strict": {"type": "string"},
+                    "kind": {"type": "integer"},
+                    "mode": {"enum": ["a"]},
+                    "either": {"description": "any_of"},
+                },
+                "required": ["strict"],
+            },
+        },
+    }
+    assert tools_without(OWN, frozenset()) is OWN
+
+
+def tools_of(body: dict[str, Any]) -> str:
+    return json.dumps(body["tools"])
+
+
+@pytest.mark.parametrize("code", [400, 422])
+async def test_an_option_is_left_out_from_then_on_and_the_user_is_told(server: Server, code: int) -> None:
+    refusal = status(
+        code, {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}
+    )
+    server.answers = [refusal, OPENAI.stream("hello")]
+    backend = OpenAIBackend("m", server.base_url, KEY)
+    notes = []
+    for _ in range(2):
+        completion = await backend.complete(said("hi"), on_text=lambda piece: None)
+        notes.append(completion.note)
+    await backend.aclose()
+    assert [("stream_options" in server.asked(place)) for place in range(3)] == [True, False, False]
+    url = f"{server.base_url}/chat/completions"
+    assert notes == [f"{url} does not accept stream_options; it is left out from now on.", ""]
+
+
+REFUSES: list[tuple[Speech, str, str]] = [
+    (OPENAI, "temperature is not supported", "temperature"),
+    (OPENAI, "tool_choice: Input should be 'auto', not required", "tool_choice"),
+    (ANTHROPIC, "cache_control: Extra inputs are not permitted", "cache_control"),
+    (ANTHROPIC, "tool_choice: only auto may be given with thinking", "tool_choice"),
+    (RESPONSES, "Unsupported parameter: store", "store"),
+    (RESPONSES, "Unsupported parameter: 'include'", "include"),
+]
+
+
+@pytest.mark.parametrize(("speech", "words", "option"), REFUSES, ids=[f"{r[0].name}-{r[2]}" for r in REFUSES])
+async def test_each_kind_of_server_may_refuse_its_options(
+    server: Server, speech: Speech, words: str, option: str
+) -> None:
+    server.answers = [failure(400, words), speech.reply()]
+    backend = speech.backend(server.base_url)
+    for _ in range(2):
+        await backend.complete(said("hi"), tools=OWN, tool_choice="required")
+    await backend.aclose()
+    assert [option in server.asked(place) for place in range(3)] == [True, False, False]
+
+
+async def test_tools_are_shown_without_the_keys_that_are_refused(server: Server) -> None:
+    server.answers = [
+        failure(400, 'Unknown name "additionalProperties" at tools[0]: Cannot find field.'),
+        failure(400, "tools.0.function.strict: Extra inputs are not permitted"),
+        OPENAI.reply(),
+    ]
+    backend = OpenAIBackend("m", server.base_url, KEY)
+    for _ in range(2):
+        assert (await backend.complete(said("hi"), tools=OWN)).text == "hello"
+    await backend.aclose()
+    assert ["additionalProperties" in tools_of(server.asked(place)) for place in range(4)] == [
+        True,
+        *[False] * 3,
+    ]
+    assert ['"strict": true' in tools_of(server.asked(place)) for place in range(4)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+async def test_a_server_that_refuses_one_thing_for_ever_is_not_asked_for_ever(server: Server) -> None:
+    server.answers = [failure(400, "temperature, strict and anyOf: 'strict' is not supported")]
+    backend = OpenAIBackend("m", server.base_url, KEY)
+    with pytest.raises(ModelError, match="'strict' is not supported"):
+        await backend.complete(said("hi"), tools=OWN)
+    await backend.aclose()
+    assert len(server.requests) <= 4
+
+
+async def test_a_request_that_is_too_long_loses_no_option(server: Server) -> None:
+    server.answers = [failure(400, "prompt is too long: 9 tokens > 8 maximum; temperature is not the reason")]
+    backend = OpenAIBackend("m", server.base_url, KEY)
+    with pytest.raises(ModelError):
+        await backend.complete(said("hi"))
+    await backend.aclose()
+    assert len(server.requests) == 1
+
+
+async def test_a_run_tells_its_listener_once(server: Server, tmp_path: Path) -> None:
+    def answer_of(*events: Any) -> Answer:
+        return sse(*OPENAI.begin, *events, *OPENAI.end)
+
+    call = OPENAI.call("list-files", "{}")
+    server.answers = [
+        failure(400, "`temperature` is deprecated"),
+        answer_of(*call),
+        answer_of(*OPENAI.words("ok")),
+    ]
+    backend = OPENAI.backend(server.base_url)
+    notes: list[str] = []
+
+    def listen(event: Any) -> None:
+        if event.kind == "note":
+            notes.append(event.data)
+
+    model = ModelOptions(backend, dialect="native")
+    async with AsyncAgent(workspace=tmp_path, model=model, on_event=listen) as agent:
+        assert (await agent.run("hi")).text == "ok"
+    await backend.aclose()
+    assert notes == [
+        f"{server.base_url}/chat/completions does not accept temperature; it is left out from now on."
+    ]
