@@ -6,7 +6,7 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
   functools [partial]
   quoth.neuro.backends.messages [Messages]
   quoth.neuro.backends.base [NO-OPTIONS ToolsRefusedError Usage]
-  quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note without-tools]
+  quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note sound-calls without-tools]
   quoth.neuro.reading.reply [Reading])
 
 ;; * What the model is told
@@ -105,6 +105,7 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
     (except [error ToolsRefusedError]
       (setv #(dialect note) (fall-back messages dialect table search (str error))
             completion (await (ask dialect)))))
-  (.append messages "assistant" completion.text :calls completion.calls :kept completion.kept)
+  (.append messages "assistant" completion.text :calls (sound-calls completion.calls completion.finish)
+           :kept completion.kept)
   (Thought completion.text (.read dialect completion table) completion.usage completion.finish dialect
            (.strip f"{note} {completion.note}")))

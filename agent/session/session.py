@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from quoth.agent.session.past import Past, Talk, _native, remember
 from quoth.agent.session.quotation import Sources
 from quoth.neuro.backends.messages import Image, Message, Messages
+from quoth.neuro.prompt.dialects import sound_calls
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import GOING_ON, Event, read_form
 from quoth.tools.history.transcript import Transcript
@@ -368,7 +369,7 @@ def _message(data: Mapping[str, Any]) -> Message:
 def _assistant(data: Mapping[str, Any]) -> Message:
     message: Message = {"role": "assistant", "content": data["text"]}
     if data.get("calls"):
-        message["calls"] = [_native(call) for call in data["calls"]]
+        message["calls"] = sound_calls(map(_native, data["calls"]), data.get("finish", ""))
     if data.get("kept"):
         message["kept"] = dict(data["kept"])
     return message

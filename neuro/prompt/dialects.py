@@ -113,14 +113,18 @@ class Dialect:
             text = completion.text.strip()
             return Reading(text=text, display=text, errors=[MALFORMED])
         if completion.calls:
-            return _read_native(completion, table)
+            reading = _read_native(completion, table)
+            reading.calls = [self._fitted(call, table) for call in reading.calls]
+            return reading
         return self.read_text(completion.text, table, cut=completion.finish == "length")
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         """The calls of a text; ``cut``: the text was cut off at its maximal length."""
         from quoth.neuro.reading.reply import read_reply  # here: who calls without a model reads no reply
 
-        return read_reply(text, *self._vocabulary(table), cut=cut)
+        reading = read_reply(text, *self._vocabulary(table), cut=cut)
+        reading.calls = [self._fitted(call, table) for call in reading.calls]
+        return reading
 
     def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
         """A function that takes the pieces of a reply one by one and returns the calls that each completes;
@@ -130,7 +134,16 @@ class Dialect:
         from quoth.neuro.reading.stream import ReplyStream
 
         reply = ReplyStream(*self._vocabulary(table))
-        return lambda piece: [call.form for call in reply.feed(piece)]
+        return lambda piece: [self._fitted(call, table).form for call in reply.feed(piece)]
+
+    def _fitted(self, call: FoundCall, table: ToolTable) -> FoundCall:
+        """The call with values of the types that its tool declares."""
+        from quoth.neuro.reading.values import fitted
+
+        if call.form.tool not in table:
+            return call
+        form, repairs = fitted(call.form, table.get(call.form.tool))
+        return replace(call, form=form, repairs=(*call.repairs, *repairs)) if repairs else call
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         """The names that make a form a call, and the tool of each response tag."""
@@ -189,6 +202,10 @@ class _Run(Dialect):
     def read(self, completion: Completion, table: ToolTable) -> Reading:
         reading = super().read(completion, table)
         return replace(reading, calls=[replace(call, form=_program(call.form)) for call in reading.calls])
+
+    def _fitted(self, call: FoundCall, table: ToolTable) -> FoundCall:
+        """The call as it is: the values in a program are the program's."""
+        return call
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
         return super().grammar(table, programs=True, **bounds)
@@ -333,28 +350,39 @@ def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, st
 # Native calls
 
 
+def sound_calls(calls: Iterable[NativeCall], finish: str) -> list[NativeCall]:
+    """Native calls as they go back to a server: arguments that are misspelt, with one reading, as JSON."""
+    from quoth.neuro.reading.arguments import sound_arguments
+
+    cut = finish == "length"
+    return [{**call, "arguments": sound_arguments(call["arguments"], cut=cut)} for call in calls]
+
+
 def _read_native(completion: Completion, table: ToolTable) -> Reading:
-    from quoth.neuro.reading.json_calls import NAMESPACE
+    from quoth.neuro.reading.arguments import read_arguments
+    from quoth.neuro.reading.json_calls import bare_name
 
     reading = Reading(text=completion.text.strip(), display=completion.text.strip())
     names = {wire_name(name): name for name in table.names()}
     for call in completion.calls:
-        name = call["name"].removeprefix(NAMESPACE)
+        name = bare_name(call["name"], names)
         name = names.get(name, name)
         try:
-            form = from_json({"name": name, "arguments": call["arguments"]})
+            read = read_arguments(call["arguments"], cut=completion.finish == "length")
+            form = from_json({"name": name, "arguments": read.values})
         except InvalidCallError as error:
-            reading.errors.append(_fault(call, error, completion.finish))
+            reading.errors.append(_fault(call, name, error, completion.finish))
             continue
-        if name in table:
-            form = _without_nulls(form, table.get(name))
-        reading.calls.append(NativeFound(form, 1, 1, 0, 0, id=call["id"]))
+        if form.tool in table:
+            form = _without_nulls(form, table.get(form.tool))
+        reading.calls.append(NativeFound(form, 1, 1, 0, 0, repairs=read.repairs, id=call["id"]))
     return reading
 
 
-def _fault(call: NativeCall, error: InvalidCallError, finish: str) -> NativeFault:
+def _fault(call: NativeCall, name: str, error: InvalidCallError, finish: str) -> NativeFault:
     hint = "the reply was cut off before its end; be brief" if finish == "length" else ""
-    return NativeFault(str(error).rstrip("."), 1, 1, hint, id=call["id"])
+    said = str(error).rstrip(".").replace("The arguments are", f"The arguments of {name} are")
+    return NativeFault(said, 1, 1, hint, id=call["id"])
 
 
 def _without_nulls(form: CallForm, tool: CognitiveTool) -> CallForm:

@@ -12,7 +12,7 @@ from typing import Any
 import hy.models as m
 
 from quoth.neuro.reading import repair
-from quoth.neuro.reading.json_calls import CALLED, KEYS, NAMESPACE, is_meant, json_calls
+from quoth.neuro.reading.json_calls import CALLED, KEYS, bare_name, is_meant, json_calls
 from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
@@ -158,7 +158,7 @@ class FormReader:
             self.chained = "("
             return
         head = _HEAD.match(text, start)
-        name = kebab(head[1]).removeprefix(NAMESPACE) if head else ""
+        name = kebab(bare_name(head[1], self.known)) if head else ""
         meant = name in self.known or name in ENVELOPE or _CALLISH.match(text, start) is not None
         meant = meant and not self.example
         repairs: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class FormReader:
                 return
             model, end, repairs = mended
         else:
-            model = _without_namespace(model)
+            model = _without_namespace(model, self.known)
             if (meant or is_call(model, self.known)) and repair.looks_odd(model):
                 mended = self._mended(start)
                 if mended is None and self._curly(start, end):
@@ -218,7 +218,7 @@ class FormReader:
             if mended is None:
                 return None
             try:
-                model = _without_namespace(read_one(mended.text, CALL_LIMITS))
+                model = _without_namespace(read_one(mended.text, CALL_LIMITS), self.known)
                 call = from_model(model) if tail else None
             except (ReadError, InvalidCallError):
                 continue
@@ -437,11 +437,11 @@ def fault_of(error: ReadError) -> Fault:
     return Fault(error.message, error.line, error.column, error.hint, error.caret())
 
 
-def _without_namespace(model: Any) -> Any:
-    """``(functions.read-file …)`` as ``(read-file …)``."""
+def _without_namespace(model: Any, known: Collection[str]) -> Any:
+    """``(functions.read-file …)`` as ``(read-file …)``, unless a tool has the whole name."""
     if isinstance(model, m.Expression) and model and isinstance(model[0], m.Expression):
         name = head_name(model[0]) or ""
-        if name.startswith(NAMESPACE):
+        if bare_name(name, known) != name:
             parts = list(model[0])[2:]
             head = parts[0] if len(parts) == 1 else m.Expression([m.Symbol("."), *parts])
             return m.Expression([head, *model[1:]]).replace(model)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from quoth.neuro.reading.arguments import read_arguments
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, too_deep
 
@@ -29,16 +30,31 @@ KEYS: Final = {*NAMES, *ARGUMENTS, *BESIDE, *ENVELOPE, *WRAPPERS}  # of the oute
 
 # What may be the name of a tool, of ours or of another host's: ``read-file``, ``uber.ride``, ``files/read``.
 CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
-# Some models were trained on tools in a namespace of this name.
+# Some models were trained on tools in a namespace of these names.
 NAMESPACE: Final = "functions."
+NAMESPACES: Final = (NAMESPACE, "function.", "default_api.", "default-api.", "tools.", "tool.", "api.")
+_MARKS = re.compile(r"<\|.*|:\d+\Z", re.DOTALL)  # of a template, or the number of a call, behind a name
 
 _MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["']([^"'\n]{1,80})["']""")
+
+
+def bare_name(name: str, known: Collection[str]) -> str:
+    """The name of a tool as a model wrote it, without a namespace and a template's marks, unless a tool has
+    the whole name."""
+    if name in known or kebab(name) in known:
+        return name
+    bare = _MARKS.sub("", name.strip())
+    space = next((one for one in NAMESPACES if bare.lower().startswith(one)), "")
+    cut = bare[len(space) :]
+    if space == NAMESPACE or kebab(cut) in known:
+        return cut
+    return bare if kebab(bare) in known else name
 
 
 def is_meant(text: str, start: int, stop: int, known: Collection[str]) -> bool:
     """Whether ``text[start:stop]`` names a known tool, so that it is meant as a call even if unreadable."""
     found = _MEANT.search(text, start, min(stop, start + 400))
-    return found is not None and kebab(found[1]).removeprefix(NAMESPACE) in known
+    return found is not None and kebab(bare_name(found[1], known)) in known
 
 
 def json_calls(value: Any, known: Collection[str], marked: bool = False) -> list[CallForm] | None:
@@ -73,7 +89,7 @@ def _call(data: Mapping[str, Any], known: Collection[str], marked: bool) -> Call
     if key is None or (key != "tool" and "description" in data):  # the latter defines a tool
         return None
     given = [name for name in ARGUMENTS if name in data]
-    tool = kebab(data[key]).removeprefix(NAMESPACE)
+    tool = kebab(bare_name(data[key], known))
     if tool not in known and not (
         CALLED.match(tool) and (marked or (key, *given) in CALLS) and _are_arguments(data, given)
     ):
@@ -105,6 +121,8 @@ def _is_envelope(name: str, value: Any) -> bool:
 
 
 def _checked(tool: str, args: Any, positional: Any) -> CallForm:
+    if isinstance(args, str) or args == []:
+        args = read_arguments(args or "").values
     call = from_json({"tool": tool, "args": {} if args is None else args, "positional": positional})
     if too_deep(call.args) or too_deep(call.positional):
         raise InvalidCallError(f"{tool}: an argument is nested too deeply.")
