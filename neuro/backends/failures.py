@@ -99,7 +99,7 @@ class Server:
         reply = self._json(raw)
         if not isinstance(reply, dict):
             raise self.answerless()
-        if reply.get("error"):
+        if reply.get("error") or _own_error(reply):
             self._failed(reply)
         return reply
 
@@ -309,7 +309,7 @@ def error_of(reply: Any) -> dict[str, Any]:
         reply = reply[0] if reply else None
     if not isinstance(reply, dict):
         return {}
-    error = reply.get("error") or reply.get("detail")
+    error = reply.get("error") or reply.get("detail") or _own_error(reply)
     if not error and isinstance(reply.get("message"), str):
         error = reply
     if isinstance(error, list):
@@ -317,6 +317,14 @@ def error_of(reply: Any) -> dict[str, Any]:
     if isinstance(error, dict):
         return {**error, "message": str(error.get("message") or json.dumps(error))[:WORDS]}
     return {"message": str(error)[:WORDS]} if error else {}
+
+
+def _own_error(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The error that MiniMax tells with status 200 beside a reply without choices; empty if none is."""
+    told = reply.get("base_resp")
+    if not isinstance(told, dict) or not told.get("status_code"):
+        return {}
+    return {"code": told["status_code"], "message": str(told.get("status_msg") or "")}
 
 
 def _fault_of_field(fault: Any) -> str:

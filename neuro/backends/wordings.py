@@ -35,9 +35,7 @@ ROWS = (
     Wording("limited", "DashScope", code=r"throttling(?!.*allocationquota\.freetieronly)"),
     Wording("limited", "GLM", code=r"\b130[2358]\b"),
     Wording("limited", "Kimi", code=r"rate_limit_reached|engine_overloaded"),
-    Wording(
-        "limited", _MANY, r"rate limit (?:reached|exceeded)|too many requests", r"rate_?limit|too_many_req"
-    ),
+    Wording("limited", _MANY, r"rate limit\b|too many requests", r"rate_?limit|too_many_req"),
     Wording("bill", "OpenAI", code=r"insufficient_quota|billing|spend_limit"),
     Wording("bill", "Anthropic", r"credit balance is too low", r"credit_balance"),
     Wording("bill", "DeepSeek", r"insufficient (?:account )?(?:balance|credits?|funds)"),
@@ -57,6 +55,7 @@ ROWS = (
     Wording("filtered", "DeepSeek", r"content exists risk"),
     Wording("filtered", "xAI", r"content violates usage guidelines"),
     Wording("filtered", "Gemini", r"prohibited.content|blocked by .{0,30}safety"),
+    Wording("filtered", "MiniMax", r"new_sensitive"),
     Wording("filtered", "OpenRouter", r"requires moderation .{0,80}flagged|your input was flagged"),
     Wording("long", "OpenAI", r"maximum context length is (\d+)", r"context_length_exceeded"),
     Wording("long", "OpenAI", r"exceeds? (?:the |this )?(?:model'?s )?context window(?: of (\d+))?"),

@@ -48,8 +48,8 @@ class NativeFault(Fault):
 
 MALFORMED = Fault(
     "Your server could not read your call and left it out",
-    line=1,
-    column=1,
+    line=0,
+    column=0,
     hint="write it again: the name of one tool, and its arguments as a JSON object",
 )
 

@@ -42,7 +42,8 @@ class FoundCall:
 
 @dataclass(frozen=True)
 class Fault:
-    """One unreadable part of a reply: the fault, its position, a hint, and the line with a caret."""
+    """One unreadable part of a reply: the fault, its position (line 0: none), a hint, and the line with a
+    caret."""
 
     message: str
     line: int
@@ -53,7 +54,8 @@ class Fault:
     def __str__(self) -> str:
         hint = f"; {self.hint}" if self.hint else ""
         shown = f"\n{self.caret}" if self.caret else ""
-        return f"line {self.line}, column {self.column}: {self.message}{hint}{shown}"
+        place = f"line {self.line}, column {self.column}: " if self.line else ""
+        return f"{place}{self.message}{hint}{shown}"
 
     def to_json(self) -> dict[str, Any]:
         return {"message": self.message, "line": self.line, "column": self.column, "hint": self.hint}

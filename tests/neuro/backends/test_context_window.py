@@ -202,6 +202,16 @@ async def test_it_may_be_told_in_a_stream_too(kind: Any) -> None:
     assert caught.value.window == 8
 
 
+async def test_it_may_be_told_beside_a_reply_without_choices() -> None:
+    """As MiniMax does, with status 200."""
+    told = {"choices": None, "base_resp": {"status_code": 2013, "status_msg": "context window exceeds limit"}}
+    with loopback(status_of(200, told)) as server:
+        backend = openai(server)
+        with pytest.raises(ContextFullError, match="failed: context window exceeds limit"):
+            await backend.complete(said("hi"))
+        await backend.aclose()
+
+
 async def test_another_refusal_is_a_plain_error() -> None:
     with loopback(failure(400, "temperature must be a number")) as server:
         backend = openai(server)

@@ -113,7 +113,10 @@ async def test_a_model_is_told_that_its_call_could_not_be_read(
     broken = sse(*OPENAI.begin, *OPENAI.words(*words), *malformed)
     reply, _ = await run(server, OPENAI, tmp_path, broken, OPENAI.stream("hello"))
     assert (reply.status, reply.text) == ("done", "hello")
-    assert "Your server could not read your call and left it out" in server.asked()["messages"][-1]["content"]
+    assert server.asked()["messages"][-1]["content"].startswith(
+        "A form of your reply could not be read. Your server could not read your call and left it out; write "
+        "it again"
+    )
 
 
 async def test_a_response_that_failed_without_an_error_is_no_answer(server: Server, tmp_path: Path) -> None:
