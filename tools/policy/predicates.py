@@ -365,8 +365,8 @@ def matches(pattern: Any) -> Predicate:
         if not isinstance(value, str):
             return None
         said, other = occurs(value, facts), _address(value)
-        if not other and said and value.endswith("\n") and "$" in pattern.pattern:
-            return said if occurs(f"{value}{_NOTHING}", facts) else None  # $ also fits before a last newline
+        if not other and value.endswith("\n") and "$" in pattern.pattern:  # $ also fits before a last newline
+            return said if occurs(f"{value}{_NOTHING}", facts) is said else None
         return said if other in ("", value) or occurs(other, facts) is said else None
 
     def occurs(value: str, facts: EvaluationContext) -> Truth:

@@ -1001,6 +1001,7 @@ def test_the_paths_of_a_remote_tool_are_judged_as_they_are_spelt(
     [
         ("^[a-z]+$", "abc", True, True),
         ("^[a-z]+$", "abc\n", True, False),
+        ("^(?!.*[.]env$)", "a.env\n", True, False),
         ("[.]env$", "a.env\n", True, False),
         ("(?m)^abc$", "abc\nx\n", True, True),
         ("^abc", "abc\n", True, True),
