@@ -299,7 +299,7 @@ def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
     keep = partial(NESTED.trust_each, root, digests)
     for file, data in nested.items():
         told = {"nested": [{"file": file, "sha256": digests[file]}]}
-        found += [_Trustable(file, digests[file], _written(data), told, keep, SHOWN)]
+        found += [_Trustable(visible(file), digests[file], _written(data), told, keep, SHOWN)]
     known = skills.known.values()
     keep = partial(TRUST_OF_SKILLS.trust_each, root, {skill.folder: skill.digest for skill in known})
     for skill in known:

@@ -24,7 +24,7 @@ from quoth.tools.history.event import Event
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import KEPT_BYTES, StoreVersions, Written
 from quoth.tools.registry.param_types import WorkspacePath
-from quoth.tools.text import number_of, short
+from quoth.tools.text import file_name, number_of, short
 from quoth.tools.visible import visible
 
 NOT_KEPT = (
@@ -282,7 +282,7 @@ class Undo:
         files = [one.path for one in done]
         what = "Took an undo back" if plan.redo else "Put back what was written"
         more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
-        text = f"{what} ({act}): {', '.join(files[:NAMED])}{more}"
+        text = f"{what} ({act}): {', '.join(map(file_name, files[:NAMED]))}{more}"
         self.transcript.add(self.session, "undo", {"user": self.user, "text": text, "files": files})
         self.record(text)
 

@@ -14,8 +14,9 @@ from quoth.tools.text import money, number_of
 
 
 def show_value(value: Any) -> str:
-    """Return a value as text: a string as it is, a list of over three items by lines, other data as Lisp. A
-    dictionary with one text of several lines ends with that, as it is, below its name."""
+    """Return a value as text: a string as it is, a list of over three items by lines, other data as Lisp. An
+    item with a line break in it is quoted, so that each line is one item. A dictionary with one text of
+    several lines ends with that, as it is, below its name."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and value:
@@ -25,8 +26,12 @@ def show_value(value: Any) -> str:
             head = f"{print_value(rest)}\n" if rest else ""
             return f"{head}{long[0]}:\n{value[long[0]]}"
     if isinstance(value, list) and len(value) > 3:
-        return "\n".join(item if isinstance(item, str) else print_value(item) for item in value)
+        return "\n".join(item if _is_line(item) else print_value(item) for item in value)
     return print_value(value)
+
+
+def _is_line(item: Any) -> bool:
+    return isinstance(item, str) and item.splitlines() in ([], [item])
 
 
 # How the sentence of the door already says the status.

@@ -18,7 +18,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.param_types import WorkspacePath
-from quoth.tools.text import count
+from quoth.tools.text import count, file_name
 
 MOST_FILES = 2_000
 MOST_BYTES = 1_000_000  # of a file
@@ -64,13 +64,13 @@ def near_search(ctx: ToolContext, pattern: str, path: str, glob: str) -> str:
                 exact += bool(as_given.search(line[:LINE], timeout=_left(deadline)))
                 alike += bool(any_case.search(line[:LINE], timeout=_left(deadline)))
             if exact:
-                found.given.append((shown, f"{count(exact, 'line')} in {shown}"))
+                found.given.append((shown, f"{count(exact, 'line')} in {file_name(shown)}"))
             elif alike:
-                found.other_case.append((shown, f"{count(alike, 'line')} in {shown}"))
+                found.other_case.append((shown, f"{count(alike, 'line')} in {file_name(shown)}"))
             if held := [word for word in words if word in text.lower()]:
-                found.holding.append((-len(held), shown, f"{' and '.join(held)} in {shown}"))
+                found.holding.append((-len(held), shown, f"{' and '.join(held)} in {file_name(shown)}"))
             if any(word in shown.lower() for word in words):
-                found.named.append((shown, shown))
+                found.named.append((shown, file_name(shown)))
     how, near = found.told()
     if not near:
         return ""
@@ -97,7 +97,8 @@ def near_list(ctx: ToolContext, path: str, pattern: str) -> str:
         return ""
     wanted = _words(pattern)
     best = [shown for shown in found if any(word in shown.lower() for word in wanted)]
-    return f"No file fits {pattern}; {count(len(found), 'file')} there: {_few(best or found)}."
+    near = _few(map(file_name, best or found))
+    return f"No file fits {pattern}; {count(len(found), 'file')} there: {near}."
 
 
 def near_file(ctx: ToolContext, path: str) -> str:
@@ -107,13 +108,13 @@ def near_file(ctx: ToolContext, path: str) -> str:
     with contextlib.suppress(ToolError):
         files = [shown for shown in _beside(ctx) if ctx.may_look(shown)]
         if folder == ctx.workspace.root.name and inner in files:  # models take its name for a part of paths
-            return f" It is {inner}: {folder} is this folder itself.{_read(ctx, inner)}"
+            return f" It is {file_name(inner)}: {file_name(folder)} is this folder itself.{_read(ctx, inner)}"
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],
             [one for one in files if PurePosixPath(one).stem.lower() == wanted.stem.lower()],
         ):
             if same:
-                return f" There is {_few(same)}.{_read(ctx, same[0])}"
+                return f" There is {_few(map(file_name, same))}.{_read(ctx, same[0])}"
     return ""
 
 

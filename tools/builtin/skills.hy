@@ -4,7 +4,8 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   quoth.tools.errors [ToolError did-you-mean]
-  quoth.tools.lisp.forms [CallForm])
+  quoth.tools.lisp.forms [CallForm]
+  quoth.tools.text [file-name])
 
 (defn listed [skills ctx]
   (for [fault skills.faults]
@@ -32,7 +33,7 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
         read (when others
                (CallForm "skill" {"name" skill.name  "file" (get others 0)})))
   (when others
-    (.say ctx (+ f"Its files in {skill.folder}: {(.join ", " (cut others 0 20))}"
+    (.say ctx (+ f"Its files in {skill.folder}: {(.join ", " (map file-name (cut others 0 20)))}"
                  (if (> (len others) 20)  f" and {(- (len others) 20)} more"  "")
                  f". Read one by {read}; run one only by shell.")))
   skill.guide)
@@ -41,7 +42,7 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
   (setv data (.get skill.files file))
   (when (is data None)
     (setv hint (or (did-you-mean file skill.files)
-                   f" It has {(.join ", " (cut (list skill.files) 0 20))}."))
+                   f" It has {(.join ", " (map file-name (cut (list skill.files) 0 20)))}."))
     (raise (ToolError f"The skill {skill.name} has no file {file}.{hint}")))
   (when (in b"\0" data)
     (raise (ToolError f"{file} is a binary file of {(len data)} bytes.")))

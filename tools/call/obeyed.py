@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from quoth.tools.storage.missing import is_missing
-from quoth.tools.text import excerpt
+from quoth.tools.text import excerpt, file_name
 
 # Names with a dot that are data, and those that every run of a test or a linter writes.
 DATA = frozenset((".gitignore", ".gitattributes", ".editorconfig", ".dockerignore", ".prettierrc"))
@@ -88,7 +88,7 @@ def look(root: Path) -> Found:
                 entries = list(listing)
         except PermissionError:
             if (root / folder).lstat().st_uid == os.getuid():  # a program may open it for itself
-                found.missed = f"{folder} cannot be read"
+                found.missed = f"{file_name(folder)} cannot be read"
             continue
         except OSError:
             continue
@@ -134,7 +134,7 @@ def news(before: Found, after: Found) -> str:
     paths = [path for path in sorted(changed) if path not in known]
     names = list(dict.fromkeys([*made, *_grouped(paths)]))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(excerpt(name) for name in names[:SHOWN]) + more
+    return ", ".join(excerpt(file_name(name)) for name in names[:SHOWN]) + more
 
 
 def _grouped(paths: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from quoth.tools.call.service_types import Source
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, UsageError, did_you_mean
 from quoth.tools.storage.paths import state_dir
+from quoth.tools.text import file_name
 
 MAX_BYTES = 5_000_000  # of a file that is read
 MAX_FILES = 2000  # that are listed of a folder
@@ -105,7 +106,7 @@ def _text(root: Workspace, path: str, name: str) -> str:
 
 def _listing(root: Workspace, folder: str, source: str) -> str:
     """The files below a folder that may be read, as names of the source."""
-    files = (f"{source}/{root.shown(file)}" for file in root.walk(folder) if may_read(file))
+    files = (f"{source}/{file_name(root.shown(file))}" for file in root.walk(folder) if may_read(file))
     found = list(itertools.islice(files, MAX_FILES + 1))
     if len(found) > MAX_FILES:
         found[MAX_FILES] = f"[There are more than {MAX_FILES:,} files; name a folder of them.]"

@@ -159,13 +159,12 @@ def _read(folder: Path, place: str) -> Skill:
         raise UsageError(f"{place}/{GUIDE} is not UTF-8 text.") from None
     said, guide = front_matter(text, f"{place}/{GUIDE}")
     name, description = said.get("name", ""), said.get("description", "")
+    wanted = visible(folder.name)
     if not name:
-        raise UsageError(f"{place}/{GUIDE} has no name; write in its front matter: name: {folder.name}")
+        raise UsageError(f"{place}/{GUIDE} has no name; write in its front matter: name: {wanted}")
     if name != folder.name:
         told = short(name, LONGEST_NAME)
-        raise UsageError(
-            f"{place}/{GUIDE} has the name {told}; a skill is named as its folder: {folder.name}"
-        )
+        raise UsageError(f"{place}/{GUIDE} has the name {told}; a skill is named as its folder: {wanted}")
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise UsageError(
             f"{place} is no name of a skill; it is of a-z, 0-9 and single hyphens, at most {LONGEST_NAME}."

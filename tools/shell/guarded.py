@@ -14,6 +14,7 @@ from quoth.tools.call.obeyed import Found, look, news
 from quoth.tools.shell.plain_git import common_folders, settings
 from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
 from quoth.tools.shell.view import Boundary, homes, real
+from quoth.tools.text import file_name
 
 READ_ONLY = ", and is read-only here: stage and commit outside."
 
@@ -68,10 +69,10 @@ def unguarded(root: Path, copies: bool) -> str:
     if found.missed:
         return f"not every repository in this workspace can be protected ({found.missed})"
     if found.repositories and not copies:
-        return f"Landlock cannot protect the repository {found.shown(found.repositories[0])}"
+        return f"Landlock cannot protect the repository {file_name(found.shown(found.repositories[0]))}"
     links = [*found.links, *(link for link in _links_of(found) if link not in found.links)]
     if links:
-        return f"{found.shown(links[0])} is a link, which cannot be protected"
+        return f"{file_name(found.shown(links[0]))} is a link, which cannot be protected"
     if found.root in found.repositories:
         return "the workspace is itself a bare repository, which cannot be protected"
     return ""

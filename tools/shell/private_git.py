@@ -20,7 +20,7 @@ from pathlib import Path
 
 from quoth.tools.shell.plain_git import HALFWAY, VALUE, IndexReader, is_data
 from quoth.tools.storage.paths import state_dir
-from quoth.tools.text import excerpt
+from quoth.tools.text import excerpt, file_name
 
 PREFIX = "git-"
 COPIED = re.compile(r"refs|logs|info|rr-cache|sequencer|rebase-.*")  # of folders; the others are read-only
@@ -76,7 +76,7 @@ class PrivateGit:
         copied, total, folders = {}, 0, {""}
         for name, entry in _files(self._git, self.real):
             if entry.is_symlink():
-                raise Unusable(f"{excerpt(name)} is a link")
+                raise Unusable(f"{excerpt(file_name(name))} is a link")
             if entry.is_file(follow_symlinks=False) and not name.endswith(".lock"):
                 if (folder := name.rpartition("/")[0]) not in folders:
                     (self.copy / folder).mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ class PrivateGit:
             if name == "HEAD" or name.startswith("refs/"):
                 text = (self.copy / name).read_bytes()[:4096].decode("utf-8", "surrogateescape")
                 if not VALUE.fullmatch(text):
-                    raise Unusable(f"{excerpt(name)} is not a reference")
+                    raise Unusable(f"{excerpt(file_name(name))} is not a reference")
 
     def _require_unchanged(self, reader: IndexReader | None) -> None:
         others = set(os.listdir(self._git)) - KEPT  # noqa: PTH208
@@ -265,7 +265,7 @@ def _whole(name: str) -> str:
 def _left_out(names: set[str]) -> list[str]:
     if not names:
         return []
-    shown = ", ".join(f".git/{excerpt(name)}" for name in sorted(names)[:5])
+    shown = ", ".join(f".git/{excerpt(file_name(name))}" for name in sorted(names)[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return [f"Only data comes back from .git; this was left out: {shown}{more}."]
 

@@ -84,7 +84,7 @@ def test_the_walk_finds_repositories_and_what_is_new(tmp_path: Path) -> None:
     (tmp_path / "linked/.git").unlink()
     (tmp_path / "linked/.git").symlink_to("../a")
     assert news(before, look(tmp_path)) == (
-        "n\ufffd/.git (a git repository), new (a git repository), .venv/, a/.vscode/tasks.json, linked/.git"
+        "n\\n/.git (a git repository), new (a git repository), .venv/, a/.vscode/tasks.json, linked/.git"
         " and 1 more"
     )
 
