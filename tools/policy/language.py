@@ -37,6 +37,7 @@ from quoth.tools.policy.predicates import (
     EvaluationContext,
     Predicate,
     Truth,
+    UserName,
     all_of,
     any_of,
     argument,
@@ -338,7 +339,7 @@ _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
     "tool": lambda predicate: lambda _, facts: predicate(facts.tool.name, facts),
     "remote": lambda predicate: lambda _, facts: predicate(facts.tool.remote, facts),
     "route": lambda predicate: lambda _, facts: predicate(facts.call.route, facts),
-    "user": lambda predicate: lambda _, facts: predicate(facts.call.user, facts),
+    "user": lambda predicate: _of_user(predicate),
     "depth": lambda predicate: lambda _, facts: predicate(facts.call.depth, facts),
     "confidence": lambda predicate: _confidence(predicate),
 }
@@ -374,6 +375,14 @@ def _joined(head: str, rest: Sequence[Any]) -> str:
     """The canonical text of a circumstance: (depth > 2) and (depth (> 2)) are the same."""
     text = " ".join(show(item) for item in rest)
     return f"({head} ({text}))" if isinstance(rest[0], m.Symbol) and len(rest) == 2 else f"({head} {text})"
+
+
+def _of_user(predicate: Predicate) -> Predicate:
+    def test(_: Any, facts: EvaluationContext) -> Truth:
+        user = facts.call.user
+        return predicate(UserName(user) if isinstance(user, str) else user, facts)
+
+    return test
 
 
 def _confidence(predicate: Predicate) -> Predicate:

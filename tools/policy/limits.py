@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 import time
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,7 +35,7 @@ from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.calendar import Calendar
-from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Quota, Rule
+from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Quota, Rule, account_of
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import rounded_time
 
@@ -236,11 +235,6 @@ def length_of(rule: Rule) -> float | None:
 def whom(by: By, call: Call) -> str:
     """Whose uses a rule counts for a call; empty for everybody's."""
     return {"user": account_of(call.user), "session": call.session, "all": ""}[by]
-
-
-def account_of(user: str) -> str:
-    """The one spelling of a user's name under which uses are counted: "Ann" and "ann " share a quota."""
-    return " ".join(unicodedata.normalize("NFKC", user).casefold().split())
 
 
 def _span(rule: Quota) -> str:

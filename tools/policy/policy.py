@@ -310,9 +310,9 @@ class RulesPolicy:
 
 def has_spellings(key: Key, rule: Rule, tool: CognitiveTool) -> bool:
     """Whether a key selects what has several spellings, so that the index cannot use it: a path; for a deny
-    or an ask also an address of the web, and a program."""
+    or an ask also an address of the web, a program, and the name of a user."""
     if key.of not in ("argument", "first"):
-        return False
+        return key.of == "user" and rule.kind != "allow"
     if any(key.name == param.name for param in tool.path_params):
         return True
     if rule.kind == "allow":

@@ -16,6 +16,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
+from quoth.tools.policy.quotas import account_of
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
@@ -138,6 +139,12 @@ def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
     return found
 
 
+class UserName(str):
+    """The name of the user of a call."""
+
+    __slots__ = ()
+
+
 # Predicates
 
 Predicate: TypeAlias = Callable[[Any, EvaluationContext], Truth]
@@ -205,7 +212,8 @@ def _is_number(value: Any) -> bool:
 
 
 def equals_text(wanted: str) -> Predicate:
-    """The text, or the same path. Another spelling of the same address of the web is undecided."""
+    """The text, or the same path. Another spelling of the same address of the web, or of the same user's
+    name, is undecided."""
     address = _address(wanted)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
@@ -213,6 +221,8 @@ def equals_text(wanted: str) -> Predicate:
             return _same_path(value, wanted, facts)
         if not isinstance(value, str):
             return _unequal(value)
+        if isinstance(value, UserName):
+            return True if value == wanted else None if account_of(value) == account_of(wanted) else False
         return True if value == wanted else None if address and _address(value) == address else False
 
     return test

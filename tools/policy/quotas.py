@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +54,13 @@ class Cooldown:
                 f"The cooldown of {self.tool} is a number of seconds above 0, not {self.seconds!r}."
             )
         _check_by(f"The cooldown of {self.tool}", self.by)
+
+
+def account_of(user: str) -> str:
+    """The one spelling of a user's name under which uses are counted and rules name it: "Ann" and "ann " are
+    one user."""
+    letters = (char for char in unicodedata.normalize("NFKC", user) if unicodedata.category(char) != "Cf")
+    return " ".join("".join(letters).casefold().split())
 
 
 def _seconds(value: object) -> bool:

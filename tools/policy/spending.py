@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.calendar import Calendar
+from quoth.tools.policy.quotas import account_of
 from quoth.tools.text import money
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Spending(Calendar):
         """What a user may spend in a day, by the name of the bound: the least of all budgets for them."""
         found: dict[str, float] = {}
         for budget in self._budgets:
-            if budget.user in (None, user):
+            if budget.user is None or account_of(budget.user) == account_of(user):
                 for name, value in budget.bounds.items():
                     found[name] = min(value, found.get(name, math.inf))
         return found
@@ -107,7 +108,7 @@ class Spending(Calendar):
                 "INSERT INTO spending (user, at, requests, tokens, cost) VALUES (?, ?, 1, ?, ?)"
                 " ON CONFLICT DO UPDATE SET requests = requests + 1, tokens = tokens + excluded.tokens,"
                 " cost = cost + excluded.cost",
-                (user, place, tokens, float(cost)),
+                (account_of(user), place, tokens, float(cost)),
             )
         return place
 
@@ -118,7 +119,7 @@ class Spending(Calendar):
             run(
                 "UPDATE spending SET requests = requests + ?, tokens = tokens + ?, cost = cost + ?"
                 " WHERE user = ? AND at = ?",
-                (requests, tokens, float(cost), user, place),
+                (requests, tokens, float(cost), account_of(user), place),
             )
 
     async def on_disk(self) -> None:
@@ -131,7 +132,7 @@ class Spending(Calendar):
             "SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0)"
             " FROM spending WHERE user = ? AND at >= ? AND at < ?"
         )
-        (found,) = run(sql, (user, start, end))
+        (found,) = run(sql, (account_of(user), start, end))
         return dict(zip(("requests", "tokens", "cost"), found, strict=True))
 
     def _no_room(self, user: str, name: str, spent: float, most: float, wanted: float, now: float) -> str:

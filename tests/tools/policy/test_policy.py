@@ -1013,3 +1013,17 @@ def test_the_end_of_a_text_is_its_end(pattern: str, text: str, denied: bool, all
         (rule,) = read_orders(f'({kind} (free :text (matches "{pattern}")))', "p.hy").rules
         facts = predicates.EvaluationContext(FREE, new_call(form("(free)")), Workspace("/nowhere"))
         assert rule.counts(rule.test({"text": text}, facts)) is expected
+
+
+@pytest.mark.parametrize("user", ["ben", "Ben", "ben ", "\u200bben", "BE\uff2e"])
+def test_a_deny_of_a_user_counts_for_each_spelling_of_the_name(user: str) -> None:
+    for rule, kind in {
+        '(allow (free)) (deny (free) (user "ben"))': "deny",
+        '(allow (free) (user (not "ben")))': "ask",
+        '(allow (free) (user "ben"))': "allow" if user == "ben" else "ask",
+    }.items():
+        call = new_call(form("(free)"), user=user)
+        said = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")]).judge(
+            replace(FREE, effects=("writes",)), call, {}, ToolContext(Workspace("/nowhere"))
+        )
+        assert said.kind == kind

@@ -172,3 +172,14 @@ def test_what_a_killed_process_had_reserved_stays_spent(tmp_path: Path) -> None:
     assert spending.left("ann") == {"cost": pytest.approx(0.6)}
     assert "has spent $0.40 of $1" in refusal(spending, cost=0.7)
     store.close()
+
+
+@pytest.mark.parametrize("user", ["Ann", "ann ", " ANN", "a\u200bnn", "\uff41nn"])
+def test_other_spellings_of_a_user_share_a_budget(user: str, store: Store) -> None:
+    for budget in (DailyBudget(requests=1), DailyBudget(requests=1, user="Ann")):
+        spending = counted(store, budget, clock=lambda: NOON)
+        place = reserve(spending)
+        assert spending.left(user) == {"requests": 0}
+        refusal(spending, user)
+        spending.settle(user, place, 0, 0, requests=-1)
+        assert spending.left("ann") == {"requests": 1}
