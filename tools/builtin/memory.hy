@@ -236,6 +236,12 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
       [seen.verdict (.removesuffix seen.reason "; its guard was not asked")]
       ["allow" ""]))
 
+(defn :async of-blocks [ctx operation label]
+  "What the rules of the tool block say of reading the block of that label. A rule that names no label is
+  about that tool, and not about what is remembered."
+  (setv [verdict why] (await (rules-say ctx "block" operation label)))
+  (if (in ":label" why)  [verdict why]  ["allow" ""]))
+
 (defn :async labels-ruled [tool operation ctx label [archive-label None] [load-label None] [to None]]
   "Guard: a rule about a :label holds for each field that names a block, and who is told the text of one must
   be let read it."
@@ -247,8 +253,10 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
         asked (+ (lfor name [archive-label load-label to] :if name  [tool operation name])
                  (lfor reader readers :if (and tells source)  [reader "read" source]))
         asks [])
-  (for [one asked]
-    (setv [verdict why] (await (rules-say ctx #* one)))
+  (setv said (lfor one asked  (await (rules-say ctx #* one))))
+  (when (and (= tool "recall") (in operation ["read" "append"]))
+    (.append said (await (of-blocks ctx "read" label))))
+  (for [[verdict why] said]
     (when (= verdict "deny")
       (return (deny why)))
     (when (and (= verdict "ask") (not-in why asks))

@@ -568,6 +568,23 @@ def test_search_leaves_out_what_the_rules_do_not_let_be_read(make: Make) -> None
     assert len(room(make, shelf=shelf).pass_through('(search "x")').value["hits"]) == 5
 
 
+@pytest.mark.parametrize(
+    ("rule", "status"),
+    [
+        ('(ask (block :label "diary"))', "pending"),
+        ('(deny (block :label (not "plans")))', "denied"),
+        ('(ask (block :label "plans"))', "ok"),
+        ("(ask (block))", "ok"),  # about the tool, whatever the block
+        ("(deny (block))", "ok"),
+    ],
+)
+@pytest.mark.parametrize("call", [READ_DIARY, '(recall :operation "append" :label "diary" :content "x")'])
+def test_recall_keeps_a_rule_about_the_block_that_it_reads(
+    call: str, rule: str, status: str, here: Gateway, make: Make
+) -> None:
+    assert room(make, rules=rule).pass_through(call).status == status
+
+
 # A text is a text
 
 HOSTILE = [
