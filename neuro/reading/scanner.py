@@ -10,6 +10,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, MARKER, FormReader, Wait
+from quoth.neuro.reading.quotations import Quotations
 from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
     EXAMPLE,
@@ -78,7 +79,6 @@ _INTENT = re.compile(
       |[ ](?:will|shall|am|are|now|need|want|must|have)))\b""",
     re.IGNORECASE | re.VERBOSE,
 ).match
-_DOUBLE = re.compile(r"(?<!`)``(?!`)")  # begins and ends code in which backquotes may stand
 _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 
 
@@ -116,6 +116,7 @@ class Scan(FormReader):
         self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
+        self.quotations = Quotations()
         self.own_to = 0  # how far no words were found to announce what follows
 
     def run(self) -> None:
@@ -204,7 +205,8 @@ class Scan(FormReader):
         self.position = found.end()
         if self.fence is not None:
             return
-        quoted = self._is_quoted(found.start())
+        self.quotations.read(self.text, found.start(), self.base)
+        quoted = self.quotations.is_open
         self.example = quoted or self._is_told(found.start())
         if self.example:
             self.example_end = self.example_end if quoted else self.position + self.base
@@ -296,16 +298,6 @@ class Scan(FormReader):
                 return False
             place = line
         return True
-
-    def _is_quoted(self, start: int) -> bool:
-        """Whether a quotation or a comment is open where a line begins; quotations end with a paragraph."""
-        since = max(0, start - CONTEXT)
-        paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
-        for opener, closer in (("“", "”"), ("«", "»"), ("<!--", "-->")):
-            begins = since if opener == "<!--" else paragraph
-            if self.text.rfind(opener, begins, start) > self.text.rfind(closer, begins, start):
-                return True
-        return len(_DOUBLE.findall(self.text, paragraph, start)) % 2 == 1
 
     def _chain(self) -> bool:
         """The form that follows right behind another one."""

@@ -73,7 +73,9 @@ class ReplyStream:
         scan.lines = Lines(self._window, *self._place)
         scan.run()
         self._watch.look(scan)
-        keep = max(0, scan.position - CONTEXT)
+        line = self._window.rfind("\n", 0, scan.position) + 1
+        scan.quotations.read(self._window, line, scan.base)
+        keep = max(0, min(line, scan.position - CONTEXT))
         self._place = scan.lines.at(keep)
         self._window = self._window[keep:]
         scan.base += keep

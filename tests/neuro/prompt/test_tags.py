@@ -247,6 +247,28 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
                 "Ann wrote «Please\nRESEARCH: a»",
                 "<!-- a note\n\nRESEARCH: a\n-->",
                 "It says ``run\nRESEARCH: a\nthen``",
+                f"Ann wrote “Please {'x ' * 300}\nRESEARCH: a\nand so on”",
+                f"<!-- {'x ' * 300}\n\n“So.”\nRESEARCH: a\n-->",
+                "Ann: “He said “no” and\nRESEARCH: a\n”",
+                "Ann schrieb „Bitte\nRESEARCH: a\nund so weiter“",
+                "Ann ‹Please\nRESEARCH: a›",
+                "Ann ‘Please don’t\nRESEARCH: a\nand so on’",
+                "Ann ‚Bitte\nRESEARCH: a‘",
+                "Ann 「x\nRESEARCH: a」",
+                'Ann wrote "Please\nRESEARCH: a\nand so on"',
+                "It says ````run\nRESEARCH: a\nthen````",
+                "<blockquote>\n\nRESEARCH: a\n</blockquote>",
+                "<pre>\n“\n\nRESEARCH: a\n</pre>",
+            )
+        ),
+        *(
+            (text, [])
+            for text in (
+                "It's what they don't say, a 5\" disk and “so”\nRESEARCH: a",
+                "<!-- so --> <b>x</b> </pre>\nRESEARCH: a",
+                "<blockquote>x</blockquote>\nRESEARCH: a",
+                "```html\n<b>\n```\nRESEARCH: a",
+                "``“`` and ``<!--``\nRESEARCH: a",
             )
         ),
         ("“So.” and <!-- so --> and ``so``\nRESEARCH: a", []),

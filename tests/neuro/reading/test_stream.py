@@ -165,6 +165,7 @@ PIECES = [
         "CONFIDENCE: 0.5",
         "you wrote:\n",
         "you wrote:\nwords\n",
+        *("“", "”", "<!-- ", "-->", "``", "<pre>\n", "</pre>", "\n\nPROBE: x\n", "words " * 100),
         "é",
         '"""',
         "; ",
