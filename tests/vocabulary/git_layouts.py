@@ -1,25 +1,20 @@
 """Repositories that a confined program tries to turn against the git outside: one row a layout or spelling.
 
-    python tests/vocabulary/git_layouts.py FOLDER        try each in FOLDER, and print those that got through
-    python tests/vocabulary/git_layouts.py FOLDER day    a day's work inside and outside; what differs
-
 Each is made by a person's git, attacked by a program of the tool shell, and looked at by git outside. An
-attack that got through has run a program there, which leaves the file PWNED.
+attack that got through has run a program there, which leaves the file PWNED. git_trials.py tries them, and
+compares a day's work inside with one outside.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 import re
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,18 +29,18 @@ evil_repository() {
 }
 """
 SUBMODULE = "git -c protocol.file.allow=always submodule add -q {beside}/library lib"
+COMMIT = "git -c user.name=a -c user.email=a@b.c commit -q"
+EVIL_LIB = "evil_repository lib/.git"
 
 
 class Attack(NamedTuple):
-    """``made`` by the person, ``does`` what the program runs, ``looks`` what is run outside then."""
+    """``made`` by the person, ``does`` what the program runs, ``looks`` what is run outside then; ``where``
+    is the workspace from the top of the repository."""
 
     made: str
     does: str
     looks: str = "git status; git -C . diff --stat"
-
-
-# After each, too: what a prompt of a shell asks for.
-PROMPT = "bash -c '. /usr/lib/git-core/git-sh-prompt && GIT_PS1_SHOWDIRTYSTATE=1 __git_ps1'"
+    where: str = "."
 
 
 ATTACKS = {
@@ -55,8 +50,8 @@ ATTACKS = {
     "settings after a sparse checkout": Attack(
         "git sparse-checkout set --cone src", "evil .git/config.worktree"
     ),
-    "a common folder, while the program runs": Attack(
-        "true", "evil_repository evil; echo ../evil > .git/commondir; touch ready; sleep 60"
+    "a common folder": Attack(
+        "true", "evil_repository evil; echo ../evil > .git/commondir"
     ),
     "settings of a linked work tree": Attack(
         "git config extensions.worktreeConfig true; git worktree add -q ../shop/tree",
@@ -83,6 +78,42 @@ ATTACKS = {
     ),
     "the file that leads to a submodule": Attack(
         SUBMODULE, "evil_repository evil; echo 'gitdir: ../evil' > lib/.git", "git -C lib status"
+    ),
+    "a submodule that was not fetched": Attack(f"{SUBMODULE}; git submodule -q deinit -f lib", EVIL_LIB),
+    "a submodule that was not fetched, of a submodule": Attack(
+        "git clone -q . ../other; git -C ../library -c protocol.file.allow=always submodule add -q"
+        f" {{beside}}/other lib; git -C ../library commit -qm lib; {SUBMODULE}",
+        "evil_repository lib/lib/.git",
+    ),
+    "a submodule that was not fetched, of a linked work tree": Attack(
+        f"{SUBMODULE}; git commit -qm lib; git worktree add -q tree", "evil_repository tree/lib/.git",
+        "git -C tree status",
+    ),
+    "a submodule whose folder is a file": Attack(
+        f"{SUBMODULE}; git submodule -q deinit -f lib; rmdir lib; touch lib", f"rm lib; {EVIL_LIB}"
+    ),
+    "a submodule that was not fetched, in a folder of the repository": Attack(
+        "git -c protocol.file.allow=always submodule add -q {beside}/library src/lib;"
+        " git submodule -q deinit -f src/lib", EVIL_LIB, where="src",
+    ),
+    "a submodule that was not fetched, in a linked work tree": Attack(
+        f"{SUBMODULE}; git commit -qm lib; git worktree add -q tree", EVIL_LIB, "git -C tree status", "tree"
+    ),
+    "a submodule behind a renamed folder": Attack(
+        "git -c protocol.file.allow=always submodule add -q {beside}/library in/lib;"
+        " git submodule -q deinit -f in/lib",
+        "mv in old; evil_repository in/lib/.git",
+    ),
+    "a submodule in a split index": Attack(
+        f"{SUBMODULE}; git submodule -q deinit -f lib; git update-index --split-index", EVIL_LIB
+    ),
+    "a submodule of the program's": Attack(
+        "true", f"git init -q lib; cd lib; {COMMIT} --allow-empty -m x;"
+        " cd ..; git add lib; evil lib/.git/config",
+    ),
+    "a submodule that the program has committed": Attack(
+        "true", f"git init -q lib; cd lib; {COMMIT} --allow-empty -m x;"
+        f" cd ..; git add lib; {COMMIT} -m lib; evil lib/.git/config",
     ),
     "a .git that is a link": Attack(
         "mv .git store; ln -s store .git", "evil_repository evil; rm .git; ln -s evil .git"
@@ -116,13 +147,33 @@ ATTACKS = {
     "a hook of the person's that runs the Makefile": Attack(
         "printf '#!/bin/sh\\nexec make -s check\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
         "evil_repository evil; printf 'check:\\n\\techo ../evil > .git/commondir\\n' > Makefile;"
-        " git add Makefile; git -c user.name=a -c user.email=a@b.c commit -qm evil; touch ready; sleep 60",
+        f" git add Makefile; {COMMIT} -m evil",
     ),
     "hooks where there were none": Attack(
         "rm -rf .git/hooks",
         "mkdir .git/hooks; printf '#!/bin/sh\\ntouch %s\\n' $PWNED > .git/hooks/post-checkout;"
-        " chmod +x .git/hooks/post-checkout; touch ready; sleep 60",
+        " chmod +x .git/hooks/post-checkout",
         "git checkout -q -B other",
+    ),
+    "steps of a rebase that stopped": Attack(
+        "git switch -qc topic; echo 1 > a.txt; git commit -qam one; git switch -q master; echo 2 > a.txt;"
+        " git commit -qam two; git rebase topic || true; test -d .git/rebase-merge",
+        "echo \"exec touch $PWNED\" >> .git/rebase-merge/git-rebase-todo",
+        "git checkout -q --theirs a.txt; git add a.txt; GIT_EDITOR=true git rebase --continue",
+    ),
+    "steps of a rebase that the program begins": Attack(
+        "true",
+        "mkdir .git/rebase-merge; cd .git/rebase-merge; echo refs/heads/master > head-name;"
+        " git rev-parse HEAD | tee onto > orig-head; echo \"exec touch $PWNED\" > git-rebase-todo;"
+        " touch interactive done; echo 1 > end; echo 0 > msgnum",
+        "git status; GIT_EDITOR=true git rebase --continue",
+    ),
+    "branches in a reftable": Attack(
+        "mkdir .git/reftable; git config extensions.worktreeConfig true; touch .git/config.worktree",
+        "evil .git/config.worktree",
+    ),
+    "settings of a repository in a folder with a dot": Attack(
+        "git clone -q . .cache/lib", "evil .cache/lib/.git/config", "git -C .cache/lib status"
     ),
     **{
         f"an entry {name} of the index": Attack(
@@ -204,45 +255,11 @@ def repository(base: Path) -> Place:
     return place
 
 
-def got_through(attack: Attack, base: Path) -> bool:
-    """Whether git outside ran what the program wanted."""
-    place = repository(base)
-    said = place.sh(f"set -e; {attack.made.format(beside=base)}")
-    place.sh(attack.looks)
-    assert not place.pwned.exists(), said
-    forger = place.shop / "forger.py"
-    forger.write_text(Path(__file__).read_text())
-    script = f"PWNED={place.pwned}; FORGER=forger.py; export PWNED; {TOOLS}\n{attack.does}"
-    asyncio.run(_attacked(place, script, lambda: place.sh(f"{attack.looks}; {PROMPT}")))
-    return place.pwned.exists()
-
-
-async def _attacked(place: Place, script: str, look: Callable[[], object]) -> None:
-    """Run a script as a rule of the person's allows it; look at the repository when it has ended, or is
-    ``ready`` and still runs."""
-    from quoth.agent.client import AsyncAgent
-    from quoth.tools.lisp.printer import print_value
-
-    rules = place.shop.parent / "rules.hy"
-    rules.write_text("(allow (shell :argv _ :background _))")
-    ready = place.shop / "ready"
-    async with AsyncAgent(workspace=place.shop, policy=str(rules)) as agent:
-        waits = "touch ready" in script
-        background = ":background True" if waits else ""
-        result = await agent.call(f"(shell :argv {print_value(['sh', '-c', script])} {background})")
-        assert result.status in ("ok", "pending"), result.message
-        if os.environ.get("SHOW"):
-            print(result.status, result.message, result.value, file=sys.stderr)
-        for _ in range(1000 if waits and result.ok else 0):
-            if ready.exists():
-                break
-            await asyncio.sleep(0.01)
-        look()
-    look()
-
-
 def forge(name: str) -> None:
     """Put an entry into the index that git itself refuses."""
+    subprocess.run(
+        ["git", "update-index", "--no-split-index", "--index-version", "2", "--force-write-index"], check=True
+    )
     stand_in = "x" * len(name.split("/")[0]) + name[len(name.split("/")[0]) :].replace(
         "/../", "/yy/"
     ).replace("/.git/", "/zzzz/")
@@ -307,20 +324,5 @@ async def _worked(place: Place) -> list[str]:
     return said
 
 
-def main(folder: Path) -> list[str]:
-    through = []
-    for number, (name, attack) in enumerate(ATTACKS.items()):
-        (folder / str(number)).mkdir()
-        if got_through(attack, folder / str(number)):
-            through.append(name)
-    return through
-
-
 if __name__ == "__main__":
-    if "FORGER" in os.environ or "PWNED" in os.environ:
-        forge(sys.argv[1])
-    elif sys.argv[2:] == ["day"]:
-        inside, outside = a_day(Path(sys.argv[1]))
-        print(json.dumps([[one, other] for one, other in zip_longest(inside, outside) if one != other]))
-    else:
-        print(json.dumps(main(Path(sys.argv[1]))))
+    forge(sys.argv[1])

@@ -17,6 +17,7 @@ from pathlib import Path
 # Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
 SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
 LIST = ("ls-files", "-s", "-z")
+LINK = 0o160000  # the mode of an entry that is a repository of its own
 # The files of .git that are data, and of those that show that something has stopped half-way.
 DATA = re.compile(
     r"index|HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_[A-Z]+|AUTO_MERGE|CHERRY_PICK_HEAD|REVERT_HEAD|SQUASH_MSG"
@@ -55,6 +56,8 @@ class IndexReader:
         sha256 = _setting(git / "config", "extensions.objectformat") == "sha256"
         version = "1\n[extensions]\n\tobjectformat = sha256\n" if sha256 else "0\n"
         (own / "config").write_text(f"[core]\n\tbare = false\n\trepositoryformatversion = {version}")
+        for part in git.glob("sharedindex.*"):
+            (own / part.name).symlink_to(part)
         self._env = {"GIT_DIR": str(own), "GIT_OBJECT_DIRECTORY": str(git / "objects")}
 
     def is_plain(self, index: Path) -> bool:
@@ -76,8 +79,24 @@ class IndexReader:
         said = self._ask(*LIST, "-v", index=one)
         return said is not None and said == self._ask(*LIST, "-v", index=other)
 
+    def links(self, index: Path) -> set[str]:
+        """The paths of an index that are repositories of their own: git asks each for its state. Raises
+        ValueError where git cannot read the index."""
+        if not may_have_links(index):
+            return set()
+        if (listed := self._ask(*LIST, index=index)) is None:
+            raise ValueError("git cannot read the index")
+        rows = (row.partition(b"\t") for row in listed.split(b"\0"))
+        return {os.fsdecode(name) for facts, _, name in rows if facts.startswith(b"%o " % LINK)}
+
     def _ask(self, *words: str, index: Path, stdin: bytes = b"") -> bytes | None:
         return _git(*words, cwd=self._folder, more={**self._env, "GIT_INDEX_FILE": str(index)}, stdin=stdin)
+
+
+def may_have_links(index: Path) -> bool:
+    """Whether an index may name a repository of its own: quickly told, since every program waits for it."""
+    parts = (index, *index.parent.glob("sharedindex.*"))
+    return any(LINK.to_bytes(4, "big") in part.read_bytes() for part in parts if part.is_file())
 
 
 def common_folders(root: Path) -> tuple[Path, ...]:

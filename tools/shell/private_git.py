@@ -102,6 +102,8 @@ class PrivateGit:
                 self._require_data(ours, now)
                 if reader and "index" in now and not reader.is_plain(self.copy / "index"):
                     raise Unusable("git refuses a name in the index, or the index is incomplete")
+                if reader:
+                    self._require_no_links(reader)
                 with self._locks({*ours, "HEAD", "index"}) as locks:
                     self._require_unchanged(reader)
                     self._put(ours, now, locks)
@@ -130,6 +132,14 @@ class PrivateGit:
                 text = (self.copy / name).read_bytes()[:4096].decode("utf-8", "surrogateescape")
                 if not VALUE.fullmatch(text):
                     raise Unusable(f"{excerpt(file_name(name))} is not a reference")
+
+    def _require_no_links(self, reader: IndexReader) -> None:
+        """git outside would do what the settings of a repository say that an index names."""
+        if made := min(reader.links(self.copy / "index") - reader.links(self._index), default=""):
+            raise Unusable(
+                f"the index names {excerpt(made)}, which is a repository of its own. Leave it out, as by"
+                " .gitignore, or add it outside"
+            )
 
     def _require_unchanged(self, reader: IndexReader | None) -> None:
         others = set(os.listdir(self._git)) - KEPT  # noqa: PTH208

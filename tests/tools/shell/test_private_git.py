@@ -205,6 +205,43 @@ def test_what_is_no_data_is_left_out(place: Place, tmp_path: Path, script: str) 
     assert "secret" not in place.sh("cat .git/COMMIT_EDITMSG .git/refs/heads/*")
 
 
+LIB = "git -c protocol.file.allow=always submodule add -q ../library lib; git commit -qm lib;"
+LINKED = f"git init -q inner; cd inner; {COMMIT} --allow-empty -m x; cd ..; git add inner"
+LEFT = "Leave it out, as by .gitignore, or add it outside"
+
+
+def test_a_repository_that_a_program_adds_to_the_index_takes_all_with_it(place: Place) -> None:
+    before = heads(place)
+    said = runs(place, f"git tag t; {LINKED} 2>&1")
+    assert f"{NOT_KEPT}the index names inner, which is a repository of its own. {LEFT}." in said
+    assert heads(place) == before
+
+
+def test_a_repository_with_a_submodule_takes_a_commit(place: Place) -> None:
+    place.sh(f"{LIB} git -C lib commit -q --allow-empty -m x")
+    assert runs(place, f"git add lib; {COMMIT} -m more") == ""
+    assert place.sh("git log --format=%s; git status --porcelain") == "more\nlib\nfirst\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("rm -rf lib", "the folder of the submodule lib is missing"),
+        ("mv lib other; ln -s other lib", "the folder of the submodule lib is a link"),
+        ("printf xxxx | dd conv=notrunc of=.git/index", "git cannot read the index of .git"),
+    ],
+)
+def test_a_submodule_that_cannot_be_protected_asks(place: Place, change: str, why: str) -> None:
+    place.sh(f"{LIB} git submodule -q deinit -f lib")
+    rules = place.shop.parent / "rules.hy"
+    rules.write_text("(allow (shell :argv _))")
+    with agent(place.shop, policy=str(rules)) as made:
+        assert made.call(shell("touch", "lib/x")).value["exit"] == 1
+        place.sh(change)
+        asked = made.call(shell("true"))
+    assert (asked.status, why in asked.message) == ("pending", True), asked.message
+
+
 READ_ONLY = {
     # how the workspace is made beside the repository: what is said where git would write
     "git worktree add -q ../tree": ("tree", "Git's folder lies outside of the workspace, and is read-only"),
