@@ -77,14 +77,14 @@ def check(options: CheckOptions) -> int:
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.policy.policy import RulesPolicy
-    from quoth.tools.policy.unseen_paths import unseen_paths
+    from quoth.tools.policy.unseen_paths import unconfined, unseen_paths
 
     layers = _layers(options)
     workspace = Workspace(_root(options.folder))
     tools = tools_of(options)
     findings = findings_of(RulesPolicy(layers), tools, workspace)
     for tool in tools:
-        for sentence in unseen_paths(tool, workspace):
+        for sentence in (*unseen_paths(tool, workspace), *unconfined(tool, layers)):
             complain(sentence)
     if options.json:
         print_json([finding.to_json() for finding in findings])

@@ -20,6 +20,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
 from quoth.tools.shell.guarded import unguarded
@@ -236,8 +237,8 @@ async def run(
         ctx.say(command.git_read_only)
     for note in notes(argv, result, network):
         ctx.say(note)
-    if unseen and result["exit"]:
-        ctx.say(f"Programs do not see {shown(ctx.workspace.root, unseen)}: the rules forbid reading it.")
+    for note in await unseen_notes(unseen, ctx) if result["exit"] else ():
+        ctx.say(note)
     return result
 
 
@@ -259,6 +260,25 @@ async def begin(
     id = programs.take(name, await start(command, name, folder), command)
     ctx.say(f'(process :id "{id}") shows its output; it ends with this session.')
     return {"id": id}
+
+
+async def unseen_notes(unseen: Sequence[Path], ctx: ToolContext) -> list[str]:
+    """What programs do not see, by the rule that forbids reading it."""
+    by_rule: dict[str, list[Path]] = {}
+    for place in sorted(unseen[:MOST]):
+        by_rule.setdefault(await _rule(place, ctx), []).append(place)
+    return [f"Programs do not see {shown(ctx.workspace.root, by_rule[rule])}: {rule}." for rule in by_rule]
+
+
+async def _rule(place: Path, ctx: ToolContext) -> str:
+    """The rule that forbids reading a file, or a file of a folder."""
+    files = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+    if ctx.look is not None:
+        path = next(files, place).relative_to(ctx.workspace.root).as_posix()
+        look = await ctx.look(CallForm("read-file", {"path": path}), lambda value: False, True)
+        if look.verdict != "allow" and look.reason:
+            return look.reason
+    return "the rules forbid reading it"
 
 
 def exit_code(code: int) -> int:

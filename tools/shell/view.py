@@ -144,7 +144,8 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
 
     def put(access: Access, *paths: Path) -> None:
         for path in map(real, paths):
-            if os.access(path, os.R_OK) or (access == Access.PROTECTED and path.exists()):
+            shut = access in (Access.PROTECTED, Access.HIDDEN)  # its owner may make it readable
+            if os.access(path, os.R_OK) or (shut and os.path.exists(path)):  # noqa: PTH110
                 found[path] = max(access, found.get(path, access))
 
     own_homes = sorted({str(real(home)) for home in homes()})

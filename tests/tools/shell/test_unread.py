@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from powerless import powerless
 from words import files, quoth, scripted
 
 from quoth import Agent
@@ -52,10 +53,36 @@ def test_no_program_reads_it(path: str, shop: Path) -> None:
     assert "open" in said.out
 
 
-def test_the_failure_says_which_files_it_did_not_see(shop: Path) -> None:
+@pytest.mark.parametrize("mode", [0, 0o200])
+def test_a_file_that_only_its_owner_could_open_again_is_hidden_too(mode: int) -> None:
+    with powerless() as nobody:
+        files(nobody.workspace, {".env": "KEY=1"})
+        (nobody.workspace / ".env").chmod(mode)
+        (nobody.home / "rules.hy").write_text(RULES)
+        script = '(shell :argv ["sh" "-c" "chmod 600 .env; cat .env; echo ended"])'
+        said = nobody.quoth("call", script, "--policy", str(nobody.home / "rules.hy"))
+    assert "ended" in said.out, said.err
+    assert "KEY" not in said.out
+
+
+def test_the_failure_names_the_files_that_it_did_not_see_and_the_rule(shop: Path) -> None:
     said = quoth("call", '(shell :argv ["sh" "-c" "cat .env"])', "--policy", "rules.hy", cwd=shop)
-    assert "the rules forbid reading it" in said.err
-    assert ".env" in said.err
+    assert said.err == (
+        r'quoth: Programs do not see .env, sub: rules.hy:4 says (deny (any-tool :path (matches "\\.env$"))).'
+        '\nPrograms do not see drawer: rules.hy:5 says (ask (read-file :path (under "drawer"))).\n'
+    )
+
+
+def test_policy_check_says_whose_programs_see_it(shop: Path) -> None:
+    files(shop, {"t.hy": """(require quoth [def-shell-tool])
+(def-shell-tool show "Show the keys." :argv ["cat" ".env"])"""})  # fmt: skip
+    said = quoth("policy", "check", "rules.hy", "--tools", "t.hy", cwd=shop)
+    assert (
+        "quoth: Programs that show runs are not confined: they see the files that rules.hy:4 forbids reading."
+        in said.err
+    )
+    (shop / "rules.hy").write_text("(allow (read-file :path _)) (deny (show))")
+    assert "not confined" not in quoth("policy", "check", "rules.hy", "--tools", "t.hy", cwd=shop).err
 
 
 def test_a_program_in_the_background_does_not_see_it(shop: Path) -> None:
