@@ -177,7 +177,7 @@ ATTACKS = {
     ),
     **{
         f"an entry {name} of the index": Attack(
-            "true", f"python3 $FORGER {name}", "git checkout -- .; git checkout -q -B b"
+            "true", f"$PYTHON $FORGER {name}", "git checkout -- .; git checkout -q -B b"
         )
         for name in (
             ".git/hooks/post-checkout", "src/../.git/hooks/post-checkout", "./.git/hooks/post-checkout"

@@ -58,7 +58,8 @@ def got_through(trial: Trial, base: Path) -> bool:
     assert not place.pwned.exists(), said
     forger = place.shop / attack.where / "forger.py"
     forger.write_text(Path(__file__).with_name("git_layouts.py").read_text())
-    script = f"PWNED={place.pwned}; FORGER=forger.py; export PWNED; {TOOLS}\n{attack.does}"
+    variables = f"export PWNED={place.pwned} FORGER=forger.py PYTHON={sys.executable}"
+    script = f"{variables}; {TOOLS}\n{attack.does}"
     inside = place._replace(shop=place.shop / attack.where)
     if trial.moment == "ended":
         asyncio.run(_attacked(inside, script))
@@ -184,11 +185,13 @@ def main() -> int:
             return len(differ)
         through = tried(folder, chosen(options))
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # nobody cannot remove it, only what it holds
     if options.all and os.getuid() == 0:
         folder.mkdir()
         os.chown(folder, 65534, 65534)
-        return subprocess.call([*NOBODY, sys.executable, __file__, str(folder), "--all"]) or through
+        failed = subprocess.call([*NOBODY, sys.executable, __file__, str(folder), "--all"])
+        folder.rmdir()
+        return failed or through
     return through
 
 

@@ -28,12 +28,28 @@ HALFWAY = re.compile(r"rebase-.*|sequencer|BISECT_.*")
 NAME = r"(?:(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)/)*" \
        r"(?!\.)(?:(?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock)(?<!\.)"  # fmt: skip
 REFERENCE = re.compile(rf"(?:refs|logs)/{NAME}")
-VALUE = re.compile(rf"(?:ref:\s*refs/{NAME}|[0-9a-f]{{40}}(?:[0-9a-f]{{24}})?)\n?")
+ID = "[0-9a-f]{40}(?:[0-9a-f]{24})?"
+VALUE = re.compile(rf"(?:ref:\s*refs/{NAME}|{ID})\n?")
+LISTED = re.compile(rf"#.*|\^?{ID}|{ID} refs/{NAME}")  # a line of packed-refs or shallow
 
 
 def is_data(name: str) -> bool:
     """Whether a name in .git is that of a file that git only reads."""
     return bool(DATA.fullmatch(name) or REFERENCE.fullmatch(name))
+
+
+def not_data(name: str, content: bytes) -> str:
+    """What is wrong with a file of references, as part of a sentence: git outside would write where it leads,
+    or read nothing more. "" for none, and for any other file."""
+    text = content.decode("utf-8", "surrogateescape")
+    if name in ("packed-refs", "shallow"):
+        fits = all(map(LISTED.fullmatch, text.removesuffix("\n").split("\n"))) if text else True
+        return "" if fits else "is not a list of references"
+    whole = name == "HEAD" or name.startswith("refs/")
+    leads = name.endswith("_HEAD") or name == "AUTO_MERGE"
+    if (whole or (leads and text.startswith("ref:"))) and not VALUE.fullmatch(text):
+        return "is not a reference"
+    return ""
 
 
 def settings() -> dict[str, str]:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from quoth.tools.shell.plain_git import HALFWAY, VALUE, IndexReader, is_data
+from quoth.tools.shell.plain_git import HALFWAY, IndexReader, is_data, not_data
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.text import excerpt, file_name
 
@@ -128,10 +128,10 @@ class PrivateGit:
         if "HEAD" not in now or not (self.copy / "refs").is_dir() or (self.copy / "refs").is_symlink():
             raise Unusable("the program took HEAD or all references away")
         for name in ours & now.keys():
-            if name == "HEAD" or name.startswith("refs/"):
-                text = (self.copy / name).read_bytes()[:4096].decode("utf-8", "surrogateescape")
-                if not VALUE.fullmatch(text):
-                    raise Unusable(f"{excerpt(file_name(name))} is not a reference")
+            if name.startswith("logs/") or name == "index":
+                continue
+            if why := not_data(name, (self.copy / name).read_bytes()):
+                raise Unusable(f"{excerpt(file_name(name))} {why}")
 
     def _require_no_links(self, reader: IndexReader) -> None:
         """git outside would do what the settings of a repository say that an index names."""

@@ -22,6 +22,7 @@ from quoth.tools.storage.paths import state_dir
 COMMIT = "git -c user.name=ann -c user.email=ann@example.org commit -q"
 INCOMPLETE = "git refuses a name in the index, or the index is incomplete"
 NOT_KEPT = "Nothing that the program did with git was kept: "
+NO_LIST = "is not a list of references"
 CHANGED = "HEAD, a branch or the index was changed outside meanwhile"
 
 
@@ -171,6 +172,17 @@ def test_nothing_came_back_where_quoth_was_killed(place: Place) -> None:
         ("echo 'ref: refs/../config' > .git/HEAD", "HEAD is not a reference"),
         ("echo 'ref: config' > .git/refs/heads/master", "refs/heads/master is not a reference"),
         ("echo $(git rev-parse HEAD) x > .git/refs/heads/master", "refs/heads/master is not a reference"),
+        ("echo 'ref: commondir' > .git/ORIG_HEAD", "ORIG_HEAD is not a reference"),
+        ("echo 'ref:hooks/pre-commit' > .git/AUTO_MERGE", "AUTO_MERGE is not a reference"),
+        (
+            "git pack-refs --all; echo commondir >> .git/packed-refs",
+            f"packed-refs {NO_LIST}",
+        ),
+        (
+            "echo $(git rev-parse HEAD) refs/../x > .git/packed-refs",
+            f"packed-refs {NO_LIST}",
+        ),
+        ("echo ../x > .git/shallow", f"shallow {NO_LIST}"),
         ("GIT_CONFIG_COUNT=0 git update-index --split-index; rm .git/sharedindex.*", INCOMPLETE),
         ("printf nothing > .git/index", INCOMPLETE),
     ],
