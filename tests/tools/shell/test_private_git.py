@@ -343,35 +343,58 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(place: Place, monkeypatch: py
     assert "it has more than 3 files beside its objects" in said
 
 
-def test_what_works_on_the_project_works_with_the_rules_that_quoth_prints(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is asked: no person is there."""
+PROJECT = {
+    "test_it.py": "def test_it(tmp_path):\n    assert tmp_path.exists()\n",
+    ".gitignore": "__pycache__\n.ruff_cache\n",
+    "package.json": '{"scripts": {"test": "node check.js"}}',
+    "check.js": "require('assert').equal(1 + 1, 2)\n",
+    ".pre-commit-config.yaml": "repos: [{repo: local, hooks: [{id: ruff, name: ruff, language: system, "
+    "entry: ruff check, types: [python]}]}]\n",
+}
+UNASKED = [
+    ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+    ["ruff", "check", "."],
+    *([["npm", "test"]] if shutil.which("npm") else []),
+    ["git", "add", "."],
+    ["git", "commit", "-m", "tested"],  # pre-commit is its hook
+    ["git", "status", "--short"],
+]
+ASKED = [
+    ["git", "tag", "v1"],
+    ["git", "switch", "-c", "topic"],
+    ["git", "stash"],
+    ["git", "stash", "pop"],
+    ["git", "commit", "-am", "changed"],
+    ["git", "switch", "master"],
+    ["git", "merge", "topic"],
+    ["git", "rebase", "v1"],
+    ["pre-commit", "run", "--all-files"],
+]
+
+
+def test_a_day_with_the_rules_that_quoth_prints(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests, linters, add and commit are not asked about; the rest works once it is allowed."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    for name, text in {
-        "test_it.py": "def test_it(tmp_path):\n    assert tmp_path.exists()\n",
-        ".gitignore": "__pycache__\n",
-        "package.json": '{"scripts": {"test": "echo from npm; git status --short"}}',
-        ".git/hooks/pre-commit": "#!/bin/sh\nexec ruff check -q .\n",
-    }.items():
+    for name, text in PROJECT.items():
         (place.shop / name).write_text(text)
-    (place.shop / ".git/hooks/pre-commit").chmod(0o755)
+    assert "installed" in place._replace(env={**place.env, "PATH": os.environ["PATH"]}).sh(
+        "pre-commit install"
+    )
     rules = place.shop.parent / "rules.hy"
     rules.write_text(quoth("policy", "example", cwd=place.shop).out)
-    calls = [
-        ["git", "add", "."],
-        ["git", "commit", "-m", "tested"],
-        ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        ["ruff", "check", "."],
-        ["git", "status", "--short"],
-        *([["npm", "test"]] if shutil.which("npm") else []),
-    ]
-    with agent(place.shop, policy=str(rules)) as made:
-        for argv in calls:
-            result = made.call(shell(*argv))
+    with agent(place.shop, policy=str(rules)) as alone, agent(place.shop, consent="yes") as asked:
+        for argv in UNASKED:
+            result = alone.call(shell(*argv))
             assert result.ok, result.message
             assert result.value["exit"] == 0, result.value
-    assert place.sh("git log --format=%s; git status --porcelain") == "tested\nfirst\n"
+        (place.shop / "a.txt").write_text("changed\n")
+        for argv in ASKED:
+            assert alone.call(shell(*argv)).status == "pending"
+            result = asked.call(shell(*argv))
+            assert (result.value["exit"], result.message) == (0, ""), result.value
+    assert place.sh("git log --format=%s; git status --porcelain; git stash list; git branch; git tag") == (
+        "changed\ntested\nfirst\n* master\n  topic\nv1\n"
+    )
 
 
 @pytest.mark.parametrize(
