@@ -78,6 +78,12 @@ WRAPPED = [
     "(for [i (f)] {})",
     "(while (f 4) {})",
     "(when (f 5) {})",
+    "(cond (f 6) (do {}) (f 7) 8 True 9)",
+    "(setv q (and (f 6) (or (do {}) q n)))",
+    "(setv q (lfor i (f) :if i (g (do {}))))",
+    "(defn g [n] (nonlocal x) {})",
+    "(setv g (fn [n] {}))",
+    "(match (f 8) 1 (do {}) _ 2)",
 ]
 
 
@@ -135,6 +141,13 @@ def test_many_operands_end_in_a_plan_or_in_a_sentence(house: House, text: str, n
     assert "RecursionError" not in said
     assert "it ends here" not in said or "has no attribute" in said
     assert result.ok or said == TOO_DEEP
+
+
+@pytest.mark.parametrize("text", ["(and {})", "(setv s (sh 1)) (or {})", "(setv s (sh 1)) (cond {pairs})"])
+def test_five_thousand_operands_do_too(house: House, text: str) -> None:
+    result = house.run(text.format("1 " * 5000, pairs="s 1 " * 2500))
+    said = result.value["text"] if result.ok else result.message
+    assert TOO_DEEP in said
 
 
 def test_an_and_is_followed_that_runs(house: House) -> None:
