@@ -203,7 +203,7 @@ async def run(
     order in which it came. Raises ToolError and ToolFailure ``timeout``."""
     folder, name = ctx.workspace.resolve(cwd), argv[0]
     check(argv, folder, cwd)
-    unseen = unread(ctx.workspace.root, ctx.may_read)
+    unseen = await asyncio.to_thread(unread, ctx.workspace.root, ctx.may_read)
     command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary, unseen=unseen)
     ctx.effect(f"ran:{name}")
     program = await start(command, name, folder, stdin)
@@ -254,7 +254,7 @@ async def begin(
     folder, name = ctx.workspace.resolve(cwd), argv[0]
     check(argv, folder, cwd)
     programs.require_room()
-    unseen = unread(ctx.workspace.root, ctx.may_read)
+    unseen = await asyncio.to_thread(unread, ctx.workspace.root, ctx.may_read)
     command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary, unseen=unseen)
     ctx.effect(f"ran:{name}")
     id = programs.take(name, await start(command, name, folder), command)

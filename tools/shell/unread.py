@@ -34,12 +34,12 @@ def unread(root: Path, may_read: Callable[[str], bool]) -> list[Path]:
     for folder, inner, files in reversed(folders):
         hidden = [place for name in inner for place in kept.pop(f"{folder}/{name}", ())]
         seen = any(f"{folder}/{name}" in open_to_all for name in inner)
+        prefix = folder[len(str(root)) :].strip("/")  # there may be thousands: no Path for each
         for name in files:
-            path = Path(folder, name)
-            if may_read(path.relative_to(root).as_posix()):
+            if may_read(f"{prefix}/{name}" if prefix else name):
                 seen = True
             else:
-                hidden.append(path)
+                hidden.append(Path(folder, name))
         if seen:
             open_to_all.add(folder)
         whole = hidden and not seen and folder != str(root)
