@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import NativeCall, sendable
+from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.inflate import inflated
 from quoth.tools.storage.lean_httpx import httpx
 
@@ -64,6 +65,22 @@ class Answer:
         return Completion(
             "".join(self.pieces), usage, self.finish or "stop", tuple(self.calls), kept=self.kept
         )
+
+
+def without_keys(answer: Completion) -> Completion:
+    """A reply without the keys that this process has sent."""
+    calls = tuple(_bare_call(call) for call in answer.calls)
+    kept = SENT.data(answer.kept)
+    kept = answer.kept if kept == answer.kept else kept
+    return replace(answer, text=SENT.without(answer.text), calls=calls, kept=kept)
+
+
+def _bare_call(call: NativeCall) -> NativeCall:
+    return {
+        "id": SENT.without(call["id"]),
+        "name": SENT.without(call["name"]),
+        "arguments": SENT.json(call["arguments"]),
+    }
 
 
 @dataclass

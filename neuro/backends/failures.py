@@ -25,6 +25,7 @@ from quoth.neuro.backends.base import (
 )
 from quoth.neuro.backends.pool import PLACES
 from quoth.neuro.backends.wordings import meaning_of, wait_in, window_in
+from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import printable, short
 
@@ -255,8 +256,9 @@ class Server:
         text = whole[:WORDS]
         for secret in self._secrets:
             text = text.replace(secret, "***")
+        text = SENT.without(text)
         if len(whole) >= WORDS and self._secrets:  # half a secret may stand at the cut
-            text = text[: -len(self._secrets[0])]
+            text = text[: -3 * len(self._secrets[0])]  # in percent codes
         return short(" ".join(printable(text, instead=" ").split()), LONGEST_QUOTE + 1)
 
 

@@ -26,11 +26,11 @@ from quoth.neuro.backends.answers import (
     TooLongError,
     events_of,
     whole_of,
+    without_keys,
 )
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.context_window import reply_limit
-from quoth.neuro.backends.echoes import Echoes, keys_of
 from quoth.neuro.backends.endings import FINISHES
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, Wire, to_json
@@ -39,6 +39,7 @@ from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.refused_options import KEYS, OPTIONS, refused_name, tools_without
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
 from quoth.neuro.backends.wordings import meaning_of
+from quoth.tools.call.echoes import SENT, credentials
 from quoth.tools.storage.inflate import UnknownEncodingError
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.storage.turns import own_turn
@@ -91,7 +92,6 @@ class HttpBackend(Server):
         super().__init__(model, *url, header_safe(api_key, key_variable), key_variable)
         self.name = name
         self._url, self._auth = url
-        self._echoes = Echoes(keys_of(api_key, *url))
         self._timeout = timeout
         self._total = max(600.0, 2 * timeout) if total is None else total
         self._most: int | None = None  # tokens of a reply, if the server has told
@@ -134,7 +134,8 @@ class HttpBackend(Server):
             if self._most is not None and name in asked:
                 asked[name] = min(asked[name], self._most)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
-        hear, heard_all = (None, None) if on_text is None else self._echoes.stream(on_text)
+        SENT.learn(*self._credentials)
+        hear, heard_all = (None, None) if on_text is None else SENT.stream(on_text)
         request = Request(
             asked, parts, tools is not None, hear, messages, options, lambda: ask()[1], max_tokens, seconds
         )
@@ -147,10 +148,11 @@ class HttpBackend(Server):
             if failure.why == "slow":  # else it tells nothing of the server
                 self._breaker.told(str(failure))
             raise failure from error
-        if heard_all is not None:
-            heard_all()
+        finally:
+            if heard_all is not None:
+                heard_all()
         await own_turn()  # many may be answered at once
-        return self._echoes.completion(answer)
+        return without_keys(answer)
 
     async def _answer(self, request: Request) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -242,6 +244,10 @@ class HttpBackend(Server):
         if self._auth is not None:  # what stands in the address is stronger than a key
             known["authorization"] = basic(self._auth)
         return httpx.Headers(known)
+
+    @cached_property
+    def _credentials(self) -> tuple[str, ...]:
+        return tuple(credentials(self._sent_headers, self._url))
 
     @asynccontextmanager
     async def _sent(

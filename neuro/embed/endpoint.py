@@ -17,6 +17,7 @@ from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import secrets_of
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import basic
+from quoth.tools.call.echoes import SENT, credentials
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import excerpt
@@ -69,6 +70,7 @@ class Endpoint:
         if self._auth is not None:
             headers["Authorization"] = basic(self._auth)
         request = httpx.Request("POST", self._url, json=body, headers=headers)
+        SENT.learn(*credentials(headers, self._url))
         try:
             async with pool.place(self._url) as transport, asyncio.timeout(self._deadline):
                 # Not by httpx's client, which writes each address to the log, with the key that may be in it.
@@ -96,7 +98,7 @@ class Endpoint:
                 f"{'check' if self._key else 'set'} {KEY}."
             )
         if status != 200:
-            said = self._quote(raw[: 4 * QUOTED].decode(errors="replace"))
+            said = self._quote(raw[: 8 * QUOTED].decode(errors="replace"))
             raise ToolError(f"{self._shown} gave no embeddings of {self._model} ({status}). It said: {said}")
         try:
             import json
@@ -115,7 +117,8 @@ class Endpoint:
     def _quote(self, said: str) -> str:
         for secret in self._secrets:
             said = said.replace(secret, "***")
-        return excerpt(said, QUOTED)
+        # Half of a key may be at the cut.
+        return excerpt(SENT.without(said)[: 4 * QUOTED], QUOTED)
 
 
 def _unit(parts: list[float]) -> bytes:

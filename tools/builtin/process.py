@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.echoes import SENT, credentials, from_environment
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.shell.running import Output, Running
 from quoth.tools.shell.view import INSIDE
 from quoth.tools.storage.addresses import certificates
-from quoth.tools.web.answer import body_of, explained
+from quoth.tools.web.answer import body_of, explained, text_of
 
 MAX_OUTPUT = 100_000
 
@@ -90,6 +91,7 @@ async def http_request(
         target = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise ToolError(f"{url} is no address: {error}.") from None
+    SENT.learn(*credentials(headers, target, chosen=False), *from_environment(url, query, json))
     place = f"{target.scheme}://{target.netloc.decode()}{target.path}"
     ctx.effect(f"requested:{method.upper()} {place}")
     with explained(place, timeout):
@@ -100,7 +102,7 @@ async def http_request(
             client.stream(method.upper(), target, params=query, json=json, headers=headers) as response,
         ):
             body = await body_of(response, place, MAX_OUTPUT)
-    text = body.decode(response.encoding or "utf-8", "replace")
+    text = text_of(body, response.encoding or "")
     if response.status_code >= 300:
         raise ToolError(f"{place} answered {response.status_code}: {text.strip()[:300]}")
     return _json_or_text(text, response.headers.get("content-type", ""))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.echoes import SENT
 from quoth.tools.call.record import Record
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.lisp.forms import CallForm
@@ -239,12 +240,12 @@ class ToolContext(Record):
 
     def effect(self, what: str) -> None:
         """Record a side effect, such as ``wrote:src/x.py``, for the result and the audit."""
-        self.side_effects.append(what)
+        self.side_effects.append(SENT.without(what))
 
     def say(self, text: str) -> None:
         """Add a message for the model, and in a chat for the person, that is returned beside the value when
         the call is ok."""
-        self.said.append(text)
+        self.said.append(SENT.without(text))
 
 
 class SavedValues(NamedTuple):

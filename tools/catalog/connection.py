@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from quoth.tools.call.echoes import SENT
 from quoth.tools.errors import ServerError, UsageError, did_you_mean
 from quoth.tools.installing import install_extra
 from quoth.tools.text import excerpt
@@ -181,6 +182,7 @@ def _checked(text: str, ca: str | None) -> RedisUrl:
         for form in {one, unquote(one), quote(unquote(one))}
     )
     place = "" if scheme == "unix" else parts.netloc.rpartition("@")[2]
+    SENT.learn(*(unquote(one) for one in [parts.password] if one))
     number = f"?db={asked['db'][0]}" if "db" in asked else ""
     return RedisUrl(text, f"{scheme}://{place}{parts.path}{number}", ca or "", _secrets=secrets)
 
@@ -340,4 +342,4 @@ def _why(error: BaseException, url: RedisUrl) -> str:
             if match := re.search(pattern, words):
                 hint = ", or not with TLS" if meaning == SILENT and url.shown.startswith("rediss") else ""
                 return match.expand(meaning) + hint
-    return "it refuses" if url.betrayed_by(said) else excerpt(said, 120).rstrip(".")
+    return "it refuses" if url.betrayed_by(said) else excerpt(SENT.without(said), 120).rstrip(".")

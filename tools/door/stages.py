@@ -21,6 +21,7 @@ from quoth.tools.call.call import (
     ask,
     deny,
 )
+from quoth.tools.call.echoes import SENT
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
@@ -41,7 +42,7 @@ from quoth.tools.errors import (
     UnknownToolError,
     raise_if_broken,
 )
-from quoth.tools.policy.effects import only_reads
+from quoth.tools.policy.effects import is_of_own_files, only_reads
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import as_written, checked
 from quoth.tools.registry.places import place_of_error, users_traceback
@@ -266,6 +267,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
 
             await after_writes(door, state)
         value = data_of(tool, made)
+        if not is_of_own_files(tool):
+            value = SENT.data(value)
         if left := state.reservation.left:
             state.notes.append(left)
         return Outcome("ok", value)
@@ -286,7 +289,7 @@ def _told(door: Parts, state: CallState, error: BaseException) -> str:
     """What a guard or a body raised and where, in a line. The traceback is logged, for ``quoth --debug``."""
     if LOG.isEnabledFor(logging.DEBUG):
         hide = Redactor(state.call.form, state.known_tool.params, door.table.secrets, by_looks=False)
-        LOG.debug("%s", hide.text(users_traceback(error)))
+        LOG.debug("%s", SENT.without(hide.text(users_traceback(error))))
     place = place_of_error(error)
     return f"{brief(error)}, at {place}" if place else brief(error)
 
@@ -324,7 +327,7 @@ def _failed(state: CallState, status: Status, message: str) -> Outcome:
     """How a call ends whose body has begun, and that it counts all the same, where calls are counted."""
     if status != "pending" and (left := state.reservation.left):
         message = f"{message} It counts all the same: {left}."
-    return Outcome(status, message=message)
+    return Outcome(status, message=SENT.without(message))
 
 
 STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]], ...] = (

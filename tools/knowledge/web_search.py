@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from quoth.tools.call.echoes import SENT, credentials
 from quoth.tools.call.service_types import WebHit
 from quoth.tools.call.services import WebSearch
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
@@ -80,6 +81,7 @@ class ServerSearch:
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
         try:
+            SENT.learn(*credentials({}, httpx.URL(self._address)))
             verify = await certificates(urlsplit(self._address).scheme)
             async with (
                 asyncio.timeout(SECONDS),
@@ -192,7 +194,7 @@ def _keys(text: str) -> dict[str, str]:
 
 def _json(body: bytes, name: str) -> Any:
     try:
-        return json.loads(body)
+        return SENT.data(json.loads(body))
     except (ValueError, RecursionError):
         raise ToolError(f"The search server {name} answered with JSON that cannot be read.") from None
 

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+from quoth.tools.call.echoes import SENT
 from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.installing import install_extra
 
@@ -110,6 +111,7 @@ class Postgres:
                 "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
                 " with %40 for an @ in the password, %2F for a / and so on."
             ) from None
+        SENT.learn(str(parts.get("password") or ""))
         return [str(value) for name, value in parts.items() if value and name not in ("host", "dbname")]
 
     def run(self, work: Callable[[psycopg.Connection[Any], bool], tuple[T, bool]]) -> T:
@@ -271,7 +273,8 @@ class Postgres:
             return "its user or password is wrong"
         lines = said.strip().splitlines() or ["it does not say why"]
         why = lines[0].rpartition("failed: ")[2].rstrip(".")
-        return "it refuses the connection" if any(secret in why for secret in self._secrets) else why
+        refuses = any(secret in why for secret in self._secrets)
+        return "it refuses the connection" if refuses else SENT.without(why)
 
 
 def _row(connection: psycopg.Connection[Any], sql: LiteralString) -> tuple[Any, ...]:

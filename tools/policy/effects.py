@@ -13,6 +13,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.table import HARMLESS, CognitiveTool
 
 READING = frozenset({"reads"})
+OWN = frozenset({"reads", "writes", "deletes", "memory", "asks"})  # what is the person's own
 # Silent effects say in their own words why nobody is asked where no rule decides.
 SILENT = {
     "memory": "it changes memory, as far as the blocks' permissions let it",
@@ -60,6 +61,11 @@ def with_maker(tool: CognitiveTool, reason: str) -> str:
 def changes_nothing(tool: CognitiveTool) -> bool:
     """Whether its effects are at most to read and to ask a person: made twice, its call does no harm."""
     return HARMLESS.issuperset(tool.effects)
+
+
+def is_of_own_files(tool: CognitiveTool) -> bool:
+    """Whether its results are the person's own files and memory, which a model may write back whole."""
+    return tool.ships and OWN.issuperset(tool.effects)
 
 
 def only_reads(tool: CognitiveTool) -> bool:

@@ -11,10 +11,11 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha1
 from typing import Any, Literal
 
+from quoth.tools.call.echoes import SENT
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, cancelled, sentence_of
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import ToolError
@@ -277,6 +278,7 @@ class Line:
         waiting = self._waiting.get(message.grant)
         if waiting is None:
             return False
+        message = replace(message, **SENT.data(vars(message)))
         waiting.news.put_nowait(message)
         return isinstance(message, Nested) or (isinstance(message, Asks) and message.number != 0)
 

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from quoth.tools.call.echoes import SENT
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 from quoth.tools.text import excerpt
@@ -33,6 +34,12 @@ async def body_of(response: httpx.Response, place: str, limit: int) -> bytes:
     return bytes(body)
 
 
+def text_of(body: bytes, charset: str) -> str:
+    """The text of a body, without the keys that this process has sent. Raises LookupError for an unknown
+    character set."""
+    return SENT.without(body.decode(charset or "utf-8", "replace"))
+
+
 @contextlib.contextmanager
 def explained(place: str, seconds: float) -> Iterator[None]:
     """Say in a sentence what went wrong on the way to ``place``, an address without its query."""
@@ -50,7 +57,7 @@ def explained(place: str, seconds: float) -> Iterator[None]:
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         if (fault := certificate_fault(error)) is not None:
             raise ToolError(f"{place} has a certificate that is not to be trusted: {fault}.") from None
-        said = excerpt(str(error), 100).rstrip(".") or "the connection broke off"
+        said = excerpt(SENT.without(str(error)), 100).rstrip(".") or "the connection broke off"
         if "WRONG_VERSION_NUMBER" in said:
             said = "it does not speak TLS; its address may begin with http://"
         raise ToolError(f"{place} cannot be reached: {said}.") from None

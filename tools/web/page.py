@@ -14,6 +14,7 @@ from typing import Any
 from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_command
 from quoth.tools.text import excerpt, one_line
+from quoth.tools.web.answer import text_of
 from quoth.tools.web.request import Response
 
 HTML = ("text/html", "application/xhtml+xml")
@@ -51,7 +52,7 @@ def _text(response: Response) -> str:
     body = response.body
     for mark, charset in _MARKS:
         if body.startswith(mark):
-            return body.decode(charset, "replace")
+            return text_of(body, charset)
     if b"\0" in body[:8192]:
         kind = response.kind or "a type that it does not name"
         raise ToolError(f"{response.url.place} is no text: it is {excerpt(kind)}, {len(body):,} bytes.")
@@ -59,9 +60,9 @@ def _text(response: Response) -> str:
     if not charset and (found := _CHARSET.search(body[:2048]) or _ENCODING.search(body[:300])):
         charset = found[1].decode()
     try:
-        return body.decode(charset or "utf-8", "replace")
+        return text_of(body, charset)
     except LookupError:  # there is no such character set
-        return body.decode("utf-8", "replace")
+        return text_of(body, "")
 
 
 def _json(text: str, response: Response) -> Any:

@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quoth.tools.call.echoes import SENT
 from quoth.tools.call.web_url import WebUrl, as_address, not_public
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.storage.addresses import trusted
 from quoth.tools.text import excerpt, one_line
-from quoth.tools.web.answer import body_of, certificate_fault, explained
+from quoth.tools.web.answer import body_of, certificate_fault, explained, text_of
 
 if TYPE_CHECKING:
     from quoth.tools.storage.lean_httpx import httpx
@@ -129,8 +130,8 @@ async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: 
         if response.status_code < 300 or kind.startswith("text/plain"):
             body = await body_of(response, url.place, MAX_BYTES)
         if response.status_code >= 300:
-            said = one_line(body.decode("utf-8", "replace"), 200)
-            reason = one_line(response.reason_phrase, 60)
+            said = one_line(text_of(body, ""), 200)
+            reason = one_line(SENT.without(response.reason_phrase), 60)
             raise ToolError(
                 f"{url.place} answered {response.status_code} {reason}".rstrip()
                 + (f": {said}" if said else ".")
@@ -141,7 +142,7 @@ async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: 
 def _moved(url: WebUrl, response: httpx.Response) -> str:
     from urllib.parse import urljoin
 
-    place = str(response.headers.get("location", "")).strip()
+    place = SENT.without(str(response.headers.get("location", "")).strip())
     if not place:
         raise ToolError(f"{url.place} answered {response.status_code}, and not where the page is.")
     try:
