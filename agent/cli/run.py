@@ -5,11 +5,9 @@ Knows their options and output; the work is in agent/run and agent/repl.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import tempfile
 from codecs import getincrementaldecoder
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +30,6 @@ from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.terminal.event_lines import EventLines
-    from quoth.agent.terminal.speech import Speech
     from quoth.tools.storage.database import Store
 
 
@@ -55,12 +51,8 @@ def add(commands: Commands) -> None:
 def run(options: TaskOptions) -> int:
     task, listener = text_of(" ".join(options.task)), listener_for(options)
     shown = options.no_stdin or list(options.task) == ["-"]
-    with contextlib.nullcontext() if shown else _piped() as stdin:
-        files = [*options.files, stdin] if stdin else options.files
-        return _run(options, task, files, listener)
+    files = [*options.files, *(() if shown else _piped())]
 
-
-def _run(options: TaskOptions, task: str, files: Sequence[str], listener: Speech | EventLines) -> int:
     async def work(agent: AsyncAgent) -> int:
         listener.watch(agent)
         try:
@@ -76,17 +68,15 @@ def _run(options: TaskOptions, task: str, files: Sequence[str], listener: Speech
     return with_agent(options, work, on_event=listener)
 
 
-@contextlib.contextmanager
-def _piped() -> Iterator[str]:
-    """A file with what standard input gives, as data beside the task; an empty name where that is nothing."""
+def _piped() -> list[tuple[str, bytes]]:
+    """The name and content of standard input, as data beside the task; empty where it gives nothing."""
     from quoth.agent.run.attachments import TEXT_BYTES
     from quoth.agent.terminal.input import piped, use_terminal
     from quoth.tools.call.images import MAX_BYTES, media_of
 
     data = piped(MAX_BYTES, complain)
     if not data:
-        yield ""
-        return
+        return []
     use_terminal()
     told = f"{number_of(len(data), 'byte')} of stdin"
     if media_of(data):
@@ -104,11 +94,8 @@ def _piped() -> Iterator[str]:
             )
         if longer:
             told = f"the first {len(data):,} bytes of stdin, which is longer"
-    with tempfile.TemporaryDirectory(prefix="quoth-stdin-") as folder:
-        file = Path(folder) / "stdin"
-        file.write_bytes(data)
-        complain(f"The model is shown {told}.")
-        yield str(file)
+    complain(f"The model is shown {told}.")
+    return [("stdin", data)]
 
 
 def repl(options: Options) -> int:

@@ -26,20 +26,26 @@ from quoth.tools.visible import visible
 MOST_FILES = 20
 TEXT_BYTES = 200_000
 NAME = 100  # characters of the name of an image that a call gave
+Given = str | Path | tuple[str, bytes]  # a path, or a name with its content
 
 
-def attached(paths: Iterable[str | Path], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
+def attached(given: Iterable[Given], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
     """The files as the stimulus of a run records them: a text whole, of an image the id under which it is
     kept. Raises UsageError, also for what no tool of the ``workspace`` may read, wherever it is."""
-    paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    if len(paths) > MOST_FILES:
-        raise UsageError(f"A task takes at most {MOST_FILES} files, not {len(paths)}.")
-    if hidden := next((path for path in paths if workspace.is_secret(Path(path))), None):
+    files = [given] if isinstance(given, str | Path) else list(given)
+    if len(files) > MOST_FILES:
+        raise UsageError(f"A task takes at most {MOST_FILES} files, not {len(files)}.")
+    paths = [Path(file) for file in files if not isinstance(file, tuple)]
+    if hidden := next(filter(workspace.is_secret, paths), None):
         raise UsageError(f"{hidden} is a secret of quoth's, which no model is shown.")
-    return [_attached(Path(path), pages) for path in paths]
+    return [_attached(*_read(file), pages) for file in files]
 
 
-def _attached(path: Path, pages: StorePages) -> dict[str, str]:
+def _read(given: Given) -> tuple[Path, bytes, int]:
+    """The path of a file, its first bytes and its size."""
+    if isinstance(given, tuple):
+        return Path(given[0]), given[1], len(given[1])
+    path = Path(given)
     if path.exists() and not path.is_file():  # reading a pipe might never end
         raise UsageError(f"{path} is no file.")
     try:
@@ -48,6 +54,10 @@ def _attached(path: Path, pages: StorePages) -> dict[str, str]:
             size = max(len(data), path.stat().st_size)  # what is no file on a disk says 0
     except OSError as error:
         raise UsageError(f"The file {path} cannot be read: {error.strerror}.") from None
+    return path, data, size
+
+
+def _attached(path: Path, data: bytes, size: int, pages: StorePages) -> dict[str, str]:
     if media := media_of(data):
         if len(data) > IMAGE_BYTES:
             raise UsageError(f"The image {path} has {size:,} bytes; a model takes {IMAGE_BYTES:,}.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +29,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.turns import own_turn
 
 if TYPE_CHECKING:
+    from quoth.agent.run.attachments import Given
     from quoth.agent.run.output import Output
 
 
@@ -44,7 +44,7 @@ class Conversations(Driver):
         task: str,
         *,
         output: Any = None,
-        files: Iterable[str | Path] = (),
+        files: Iterable[Given] = (),
         instructions: str | None = None,
         temperature: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  of the server
@@ -273,7 +273,7 @@ class Conversations(Driver):
         speaker: str = "",
         key: str = "",
         output: Output | None = None,
-        files: Iterable[str | Path] = (),
+        files: Iterable[Given] = (),
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
 
 CHUNK = 65536
 LONGEST = 100_000_000  # bytes of a text that is taken in
@@ -58,7 +59,7 @@ NEXT_SECONDS = 600.0  # between two pieces of it: a compiler may be silent for m
 def piped(most: int, say: Callable[[str], None]) -> bytes:
     """Read standard input if it is a file, a pipe or a socket, at most ``most`` + 1 bytes; nothing of a
     terminal, a device such as /dev/null, or a closed one. ``say`` receives a sentence about a pipe that was
-    not read, or not to its end. Raises UsageError."""
+    not read, or not to its end, and about one that is waited for. Raises UsageError."""
     try:
         descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
         kind = os.fstat(descriptor).st_mode
@@ -66,9 +67,12 @@ def piped(most: int, say: Callable[[str], None]) -> bytes:
         return b""
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         return b""
-    data, seconds = b"", FIRST_SECONDS
+    data, seconds, said = b"", FIRST_SECONDS, False
     try:
         while len(data) <= most:
+            if data and not said and not select.select([descriptor], [], [], FIRST_SECONDS)[0]:
+                count, said = number_of(len(data), "byte"), True
+                say(f"Still reading standard input, {count} so far. --no-stdin leaves it alone.")
             if not select.select([descriptor], [], [], seconds)[0]:
                 told = "was not read to its end: it paused" if data else "was not read: nothing came"
                 say(f"Standard input {told} for {seconds:g} s. --no-stdin leaves it alone.")

@@ -59,6 +59,32 @@ def test_a_pipe_that_nobody_writes_to_does_not_hang_it(here: Path) -> None:
     assert shown(here) == []
 
 
+def test_a_person_hears_that_a_slow_pipe_is_waited_for(here: Path) -> None:
+    ours, theirs = os.pipe()
+    os.write(theirs, b"pears 30\n")
+    with subprocess.Popen(
+        [*command(), "run", "Go.", *MODEL], cwd=here, stdin=ours, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stderr is not None
+        waits = "quoth: Still reading standard input, 9 bytes so far. --no-stdin leaves it alone.\n"
+        assert running.stderr.readline() == waits
+        os.write(theirs, b"plums 12\n")
+        os.close(theirs)
+        assert waits not in running.stderr.read()  # it is said once
+    os.close(ours)
+    assert shown(here) == [{"name": "stdin", "text": "pears 30\nplums 12\n"}]
+
+
+def test_what_was_piped_is_in_no_file_that_a_kill_would_leave(here: Path) -> None:
+    files(
+        here, {"look.hy": '(import os)\n(defn reply [_] (.join " " (os.listdir (get os.environ "TMPDIR"))))'}
+    )
+    (here / "tmp").mkdir()
+    words = ("run", "Go.", "--model", "scripted:look.hy")
+    said = quoth(*words, cwd=here, stdin="apples 12\n", env={"TMPDIR": str(here / "tmp")})
+    assert "stdin" not in said.out
+
+
 def test_a_device_and_a_closed_stdin_give_nothing(here: Path) -> None:
     assert run(here, stdin=subprocess.DEVNULL).stderr.count("stdin") == 0
     assert shown(here) == []
