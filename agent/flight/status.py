@@ -161,12 +161,15 @@ class FlightState:
                     last, anew = max(last, one.seq), anew or self._own(part) is None
             self._before.append((last, anew))
             one = self._own(step)
-            stale = one is not None and one.over and self._is_stale(one, last, anew)
+            stale = one is not None and one.over and self._is_stale(step, one, last, anew)
             self._steps[step.id] = None if stale else one
 
-    def _is_stale(self, one: StepStatus, last: int, anew: bool) -> bool:
+    def _is_stale(self, step: Part, one: StepStatus, last: int, anew: bool) -> bool:
         """Whether a part that this step depends on was flown after it, or is to be flown again, so that the
         result rests on something else."""
         if anew and (self.since is None or one.seq <= self.since):
             return True  # but what is flown alone now is of what is there
+        if one.status == "skipped":  # what it was skipped for may be as it was
+            lost = (self.log.latest(part.id) for part in self._lost_before(step))
+            return not any(found is not None and found.seq < one.seq for found in lost)
         return last > one.seq

@@ -187,6 +187,19 @@ def test_what_is_skipped_for_two_reasons_is_excused_only_by_both(field: Field) -
         assert field.fly(wanted={"again": True}).status == status
 
 
+def test_what_is_skipped_stays_so_when_another_step_that_it_waits_for_ends(field: Field) -> None:
+    field.plan(
+        step("one", block("(shaky)"), on_fail="skip"),
+        step("other", block("1"), after="nil"),
+        step("both", block("1"), after="one other"),
+    )
+    field.fails = 1
+    field.fly()
+    assert field.words == {"one": "FAILED", "other": "DONE", "both": "SKIPPED"}
+    assert field.text.count("- SKIPPED [") == 1
+    assert statuses(field.fly()) == {"one": "done", "other": "done", "both": "done"}
+
+
 @pytest.mark.parametrize(
     ("expect", "status", "word"), [("(= 1 1)", "done", "DONE"), ("(= 1 2)", "failed", "FAILED")]
 )
