@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from quoth.agent.cli.trial_writes import TrialError, require_regular, try_folder, try_store
+from quoth.agent.cli.trial_writes import TrialError, try_folder, try_locks, try_store
 from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import QuothError
 from quoth.tools.installing import install_command, install_extra
@@ -158,13 +158,13 @@ def _store(options: Options) -> Iterator[Finding]:
     except TrialError as error:
         yield Finding("store", "wrong", str(error), f"{error.cure}, or set QUOTH_STATE")
         return
+    try_locks(folder / "locks")
     if (free := _free(folder)) < ROOM:
         detail = f"Only {free // 10**6} MB are free on the disk of {folder}."
         yield Finding("store", "wrong", detail, "make room, or set QUOTH_STATE to a folder on another disk")
     if not path.exists():
         yield Finding("store", "ok", f"none yet for {options.folder.resolve()}; it will be {path}")
         return
-    require_regular(path)
     with closing(Store(path, looking="it is only looked at")) as store:
         damage = [str(row[0]) for row in store.execute("PRAGMA quick_check")]
     if damage == ["ok"]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -70,11 +69,11 @@ def try_store(path: Path) -> None:
         raise TrialError(f"{path} cannot be written: {error}.", cure) from None
 
 
-def require_regular(path: Path) -> None:
-    """Raise TrialError where something else than a file is in the place of a store: to open a pipe would wait
-    for ever."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise TrialError(f"{path} is not a regular file.", f"move {path} away; then a new store is made")
+def try_locks(folder: Path) -> None:
+    """Raise TrialError where a folder, a pipe or the like is in the place of a lock."""
+    for lock in sorted(folder.glob("*")):
+        if not lock.is_file():
+            raise TrialError(f"The lock {lock} is not a regular file.", f"remove {lock}")
 
 
 def _files_of(store: Path) -> Iterator[Path]:

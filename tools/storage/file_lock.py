@@ -11,7 +11,8 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from quoth.tools.errors import BusyError, UsageError
@@ -36,7 +37,8 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
                 seconds = LOOK_SECONDS if refusal else WAIT_SECONDS
             while True:
                 lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-                if not (taken := _taken_within(lock, seconds)) or is_at(lock, path):
+                taken = taken_within(seconds, partial(_taken, lock, fcntl.LOCK_EX))
+                if not taken or is_at(lock, path):
                     break
                 os.close(lock)  # the file was swept away before we had it, and locks nothing any more
                 lock = -1
@@ -89,9 +91,10 @@ def is_at(lock: int, path: Path) -> bool:
         return True
 
 
-def _taken_within(lock: int, seconds: float) -> bool:
+def taken_within(seconds: float, take: Callable[[], bool]) -> bool:
+    """Whether ``take`` takes a lock within some seconds; it is tried again and again."""
     end = time.monotonic() + seconds
-    while not _taken(lock, fcntl.LOCK_EX):
+    while not take():
         if time.monotonic() > end:
             return False
         time.sleep(PAUSE_SECONDS)

@@ -15,7 +15,6 @@ import os
 import struct
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,14 +22,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from quoth.tools.errors import BusyError, UsageError
-from quoth.tools.storage.file_lock import is_at, lock_path
+from quoth.tools.storage.file_lock import is_at, lock_path, taken_within
 from quoth.tools.storage.private import private_folder
 
 Kind = Literal["call", "run", "flight", "chat message"]
 KINDS: Final[tuple[Kind, ...]] = ("call", "run", "flight", "chat message")
 BYTES = 16  # of a session in the lock file, one for each kind
 WAIT_SECONDS = 1.0
-PAUSE_SECONDS = 0.005
 _LINUX, _BSD = (
     "hhqqi0q",
     "qqihh",
@@ -141,20 +139,26 @@ def lost_lock(store: Path | str) -> Path | None:
 
 
 def _taken(store: Path, session: str, place: tuple[int, int], seconds: float, *, alone: bool) -> Path:
-    path, end = lock_path(f"in use {store}", "use"), time.monotonic() + seconds
-    while True:
+    path = lock_path(f"in use {store}", "use")
+    holder: tuple[int, Kind | None] = 0, None
+
+    def take() -> bool:
+        nonlocal holder
         with _TURNS:
             file = _opened(path, store)
             try:
                 if file.take_alone(place) if alone else file.take_shared(place[0]):
-                    return path
-                if time.monotonic() > end:
-                    raise BusyError(_refusal(session, *file.holder(place)))
+                    return True
+                holder = file.holder(place)
+                return False
             except OSError as error:
                 raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
             finally:
                 _close_if_idle(file)
-        time.sleep(PAUSE_SECONDS)
+
+    if not taken_within(seconds, take):
+        raise BusyError(_refusal(session, *holder))
+    return path
 
 
 def _release(path: Path, place: tuple[int, int], *, alone: bool) -> None:

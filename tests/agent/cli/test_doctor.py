@@ -93,7 +93,19 @@ def test_a_pipe_in_the_place_of_the_store_holds_nobody_up(tmp_path: Path) -> Non
     store.unlink()
     os.mkfifo(store)
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
-    assert (code, rows["store"][0]["detail"]) == (1, f"{store} is not a regular file.")
+    told = f"The store {store} cannot be opened: it is not a regular file."
+    assert (code, rows["store"][0]["detail"]) == (1, told)
+
+
+@pytest.mark.parametrize("ending", ["use", "lock"])
+def test_a_folder_in_the_place_of_a_lock_is_found(tmp_path: Path, ending: str) -> None:
+    store_in(tmp_path)
+    lock = tmp_path / "state" / "locks" / f"0123456789abcdef.{ending}"
+    lock.unlink(missing_ok=True)
+    lock.mkdir(parents=True)
+    code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
+    assert (code, rows["store"][0]["detail"]) == (1, f"The lock {lock} is not a regular file.")
+    assert rows["store"][0]["cure"] == f"remove {lock}"
 
 
 def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -172,14 +173,14 @@ def test_a_lock_whose_file_was_swept_away_is_taken_anew(monkeypatch: pytest.Monk
         pass
     from quoth.tools.storage import file_lock
 
-    taken, swept = file_lock._taken_within, []
+    taken, swept = file_lock.taken_within, []
 
-    def late(lock: int, seconds: float) -> bool:
+    def late(seconds: float, take: Callable[[], bool]) -> bool:
         if not swept:
             swept.append(sweep(2**40))
-        return taken(lock, seconds)
+        return taken(seconds, take)
 
-    monkeypatch.setattr(file_lock, "_taken_within", late)
+    monkeypatch.setattr(file_lock, "taken_within", late)
     with hold("a", "no"):
         assert swept == [1]
         assert is_held("a")
