@@ -11,9 +11,9 @@ import gc
 import os
 import sys
 
-import quoth
-
 USAGE, INTERRUPTED = 2, 130
+# Said by the command and by ``from quoth import Agent``, before anything that Windows lacks is imported.
+NO_WINDOWS = "quoth needs Linux or macOS; on Windows use WSL 2."
 OBJECTS = 100_000  # made between two looks for garbage; a call makes about half, nearly all by imports
 
 
@@ -32,7 +32,7 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else it 
 def main() -> int:
     """Run the command ``quoth`` and return its exit code."""
     if sys.platform == "win32":
-        sys.stderr.write(f"quoth: {quoth.NO_WINDOWS}\n")
+        sys.stderr.write(f"quoth: {NO_WINDOWS}\n")
         return USAGE
     gc.set_threshold(OBJECTS)  # by default 700: of a short command a tenth goes into looks that find nothing
     from quoth.agent.cli import main as cli

@@ -1,4 +1,4 @@
-"""How a package is installed beside quoth, for the way in which quoth itself was installed.
+"""How a package is installed beside quoth, by how quoth itself was installed.
 
 For sentences that say what to type. Knows uv's and pipx's folders; it installs nothing.
 """

@@ -224,10 +224,6 @@ class _Macros(dict):  # type: ignore[type-arg]  # Any is not imported here
 _hy_macros = _Macros()
 
 
-# Said on Windows, by the command and by ``from quoth import Agent``, before anything else is imported.
-NO_WINDOWS = "quoth needs Linux or macOS; on Windows use WSL 2."
-
-
 def __getattr__(name: str) -> Any:
     import sys
     from importlib import import_module
@@ -238,6 +234,8 @@ def __getattr__(name: str) -> Any:
         return version("quoth")
     if name in _HOME_OF:
         if sys.platform == "win32":
+            from quoth.agent.entry import NO_WINDOWS
+
             raise ImportError(NO_WINDOWS)
         value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
         return value

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-import quoth
+from quoth.agent.entry import NO_WINDOWS
 
 # What Python on Windows lacks.
 LACKING = ["fcntl", "termios", "pwd", "grp", "resource", "tty", "pty"]
@@ -19,7 +19,7 @@ def test_on_windows_the_command_is_one_sentence(words: list[str]) -> None:
     code = f"sys.argv[1:] = {words!r}; from quoth.agent import entry; sys.exit(entry.main())"
     said = subprocess.run([sys.executable, "-c", AS_WINDOWS + code], capture_output=True, text=True)
 
-    assert (said.returncode, said.stdout, said.stderr) == (2, "", f"quoth: {quoth.NO_WINDOWS}\n")
+    assert (said.returncode, said.stdout, said.stderr) == (2, "", f"quoth: {NO_WINDOWS}\n")
 
 
 def test_on_windows_the_library_says_the_same() -> None:
@@ -28,4 +28,4 @@ def test_on_windows_the_library_says_the_same() -> None:
     )
 
     assert said.returncode == 1
-    assert said.stderr.endswith(f"ImportError: {quoth.NO_WINDOWS}\n")
+    assert said.stderr.endswith(f"ImportError: {NO_WINDOWS}\n")
