@@ -12,6 +12,7 @@ from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import real_path, store_path
 
 
@@ -54,17 +55,16 @@ def adopt(options: Options) -> int:
     if is_inside():
         raise UsageError("A program that a tool runs cannot move sessions.")
     project = find_project(options.workspace or ".")
-    if project.above is None:
-        raise UsageError(
-            f"{project.here} is not a subfolder with sessions of its own: nothing is to be moved."
-        )
-    done = asyncio.run(moved(store_path(project.root), store_path(project.above), options.asker))
+    root, here, store = project.above or project.root, project.here, store_path(project.here)
+    if root == here or is_missing(store):
+        raise UsageError(f"{here} is not a subfolder with sessions of its own: nothing is to be moved.")
+    done = asyncio.run(moved(store, store_path(root), options.asker))
     if options.json:
-        print_json({"workspace": str(project.above), "sessions": done.sessions, "blocks": done.blocks})
+        print_json({"workspace": str(root), "sessions": done.sessions, "blocks": done.blocks})
         return DONE
     what = f"{number_of(done.sessions, 'session')} and {number_of(done.blocks, 'block')} of memory"
-    print_line(f"Moved {what} to {project.above}.")
-    inner = project.root.relative_to(project.above)
+    print_line(f"Moved {what} to {root}.")
+    inner = here.relative_to(root)
     complain(
         f"Paths in these sessions begin at {inner}/. Their audit, and what files held before: {done.kept}"
     )

@@ -25,7 +25,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.places import policy_files
-from quoth.tools.policy.project import find_project
+from quoth.tools.policy.project import find_project, mark_narrowed
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.registry.table import ToolTable
@@ -307,6 +307,7 @@ def workspace_of(
     root = _project_root() if folder is None else Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
+    mark_narrowed(root)
     files = policy_files(root, policies.file, policies.gate_file)
     secret = _secret_files(tools, policies, models)
     return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)

@@ -280,6 +280,21 @@ def test_an_adoption_that_was_broken_off_before_its_end_is_done_again(grown: Pat
     assert quoth("memory", "list", cwd=grown / "sub").out.count("note ") == 1
 
 
+@pytest.mark.parametrize("how", ["command", "python"])
+def test_a_subfolder_that_was_named_once_is_of_the_project_again(repo: Path, how: str) -> None:
+    sub = repo / "sub"
+    if how == "command":
+        quoth("call", '(read-file :path "here.txt")', "--workspace", ".", "--session", "s1", cwd=sub)
+    else:
+        text = """from quoth import Agent
+Agent(workspace=".", session="s1").call('(read-file :path "here.txt")')"""
+        script(text, cwd=sub)
+    assert "write-file was denied" in quoth("call", KEPT, "--yes", cwd=sub).err
+    assert quoth("sessions", "--all", "--workspace", ".", cwd=sub).out.startswith("s1 ")
+    assert quoth("sessions", "--adopt", cwd=sub).out.startswith("Moved 1 session and 0 blocks")
+    assert "s1 " in quoth("sessions", "--all", cwd=repo).out
+
+
 def test_what_waits_or_clashes_is_not_adopted(grown: Path) -> None:
     quoth("memory", "edit", "note", "--new", "--text", "red", cwd=grown)
     said = quoth("sessions", "--adopt", cwd=grown / "sub")

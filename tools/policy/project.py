@@ -17,6 +17,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.policy.places import WORKSPACE_FOLDER, workspace_policy
 from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import real_path, store_path
+from quoth.tools.storage.private import private_folder
 
 MARKERS = (WORKSPACE_FOLDER, ".git")  # the first counts wherever it is; `.git` may be a file, in a worktree
 GIVEN, HERE, OWN_STORE = "given", "here", "own store"
@@ -26,7 +27,7 @@ NAME_IT = 'Name the workspace: --workspace DIR, in Python workspace="DIR".'
 @dataclass(frozen=True)
 class Project:
     """The ``root`` of the workspace, and ``why``: GIVEN, the marker that is in it, HERE (nothing was found)
-    or OWN_STORE, in a subfolder of the project ``above`` that has sessions of its own."""
+    or OWN_STORE, in a subfolder of the project ``above`` that had sessions before it was found."""
 
     root: Path
     here: Path
@@ -70,9 +71,25 @@ def find_project(start: str | os.PathLike[str] = ".") -> Project:
             break
     why = next((marker for marker in MARKERS if marker in found), HERE)
     root = found.get(why, here)
-    if root != here and not is_missing(store_path(here)):
+    store = store_path(here) if root != here else None
+    if store is not None and not is_missing(store) and is_missing(_mark(store)):
         return Project(here, here, OWN_STORE, above=root)
     return Project(root, here, why)
+
+
+def mark_narrowed(root: Path) -> None:
+    """Record that a subfolder was named as a workspace before it had a store: so it is not taken for one that
+    had sessions before its project was found. Where that cannot be kept, it is."""
+    store = store_path(root)
+    if is_missing(store):
+        with suppress(UsageError, OSError):
+            if find_project(root).root != real_path(root):
+                private_folder(store.parent)
+                _mark(store).touch()
+
+
+def _mark(store: Path) -> Path:
+    return store.with_suffix(".narrowed")
 
 
 def given_project(folder: str | os.PathLike[str]) -> Project:
