@@ -68,8 +68,8 @@ class WrittenPlan:
 class Reply:
     """How a run ended. ``text`` is the answer, or of a run that waits for a person, what waits; it is empty
     where a reply of calls alone ends the run. ``error`` is the sentence why a run that failed or was
-    interrupted has no answer. ``output`` is the value in the answer, where the
-    run was to have one of a type. ``messages`` are those to the user that no earlier Reply of the run has
+    interrupted has no answer, or why its end is not on disk. ``output`` is the value in the answer, where
+    the run was to have one of a type. ``messages`` are those to the user that no earlier Reply of the run has
     told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
     its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
@@ -95,6 +95,11 @@ class Reply:
     def ok(self) -> bool:
         """Whether the run has its answer."""
         return self.status == "done"
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is an answer to show, though the end of the run may not be recorded."""
+        return self.ok or (self.status == "failed" and bool(self.text))
 
     @property
     def said(self) -> str:

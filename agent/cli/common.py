@@ -384,7 +384,7 @@ def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
         by.finish(reply, {})
     elif as_json:
         print_json(reply.to_json())
-    elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
+    elif reply.has_answer and (text := reply.text if reply.unsent is None else reply.unsent):
         by.finish(text)
     elif reply.status == "done" and reply.follow_ups:
         pass  # they are all there is to say

@@ -214,7 +214,7 @@ class Driver(SideBySide):
         first = self._keep_checkpoints(run, place) if live else ()
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run, first)
-            await run.settled()
+            reply = await run.settled(reply)
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
@@ -338,17 +338,25 @@ class Run:
             try:
                 self.log.ended(reply, self.messages, after_tags="stop" if self._stops_otherwise() else "")
             except Exception as error:
-                self.tell("note", f"{UNWRITTEN} {error}")
+                reply = self._unwritten(reply, error)
         self.tell("end", reply)
         return reply
 
-    async def settled(self) -> None:
-        """Wait until the end of the run is on disk."""
+    async def settled(self, reply: Reply) -> Reply:
+        """The reply, once the end of the run is on disk."""
         if self.log is not None:
             try:
                 await self.log.on_disk()
             except StoreError as error:
-                self.tell("note", f"{UNWRITTEN} {error}")
+                return self._unwritten(reply, error)
+        return reply
+
+    def _unwritten(self, reply: Reply, error: Exception) -> Reply:
+        """The reply of a run whose end is not on disk: one that was done is broken off, though its answer is
+        there."""
+        said = f"{UNWRITTEN} {error}"
+        self.tell("note", said)
+        return replace(reply, status="failed", error=said) if reply.ok else reply
 
     def let_go(self) -> None:
         """Let go of what knows this run, now that it is over: else all that it holds lived on until Python

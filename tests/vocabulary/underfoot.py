@@ -362,7 +362,7 @@ def store_case(home: Home, act: str, route: str, wanted: int) -> int:
         check(f"{home.done - before} effects after it without a word, exit code {code}: {heard[-200:]}")
     if told and home.done > before + 1:
         check(f"it went on for {home.done - before} effects: {heard[-200:]}")
-    if told and code == 0 and route not in ("chat", "worker") and "The end of the run was not" not in heard:
+    if told and code == 0 and route not in ("chat", "worker"):
         check(f"exit code 0: {heard[-300:]}")
     if not told and (code or home.done != effects):
         check(f"exit code {code}, {home.done} effects: {heard[-300:]}")

@@ -12,6 +12,8 @@ import pytest
 from words import scripted, tool
 
 from quoth import Agent
+from quoth.agent.run.run import UNWRITTEN
+from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import ServerError
 from quoth.tools.registry.table import CognitiveTool
@@ -116,6 +118,27 @@ def test_a_run_makes_no_further_call_of_the_reply(office: Office) -> None:
     assert (reply.status, reply.error, office.done) == ("failed", LOST, ["mark"])
     (said,) = office.resumed("Done.")
     assert BEGUN_BEFORE in said
+
+
+def test_a_run_whose_end_could_not_be_recorded_has_its_answer_and_is_not_done(
+    tmp_path: Path, disk: MomentaryDisk
+) -> None:
+    """The disk is full after so many more writes than there were at the last reply."""
+    met = 0
+    for room in range(12):
+
+        def last(_: Any, room: int = room) -> str:
+            disk.room = disk.written + room
+            return "Done."
+
+        with Agent(workspace=tmp_path, session=f"s{room}", model=ScriptedBackend(last)) as agent:
+            reply = agent.run("Go.")
+            disk.room = None
+        assert (reply.status, reply.error) == ("done", "") or reply.error.endswith("the disk is full.")
+        if UNWRITTEN in reply.error:
+            met += 1
+            assert (reply.status, reply.text) == ("failed", "Done.")
+    assert met
 
 
 def test_a_run_ends_where_its_sub_agent_could_not_be_recorded(office: Office) -> None:
