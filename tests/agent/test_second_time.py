@@ -103,6 +103,24 @@ def test_a_body_that_may_have_acted_is_asked_about_when_it_is_resumed(
     assert "run again" in quoth("audit", cwd=place.folder).out
 
 
+@pytest.mark.parametrize("form", ["(ask-first)", '(write-file :path "a" :content "b")', "(eval (ask-first))"])
+def test_no_request_stays_open_for_what_yes_has_allowed(place: Place, form: str) -> None:
+    assert place.quoth("call", form, "--session", "s").code == 3
+    assert place.request
+    assert place.quoth("resume", "s", "--yes").code == 0
+    assert quoth("pending", "--json", cwd=place.folder).out == "[]\n"
+
+
+def test_no_request_stays_open_for_what_a_scope_has_allowed(place: Place) -> None:
+    for name in "ab":
+        waits = place.quoth("call", f'(write-file :path "{name}" :content "")', "--session", "s")
+        assert waits.code == 3
+    last = waits.err.partition("request ")[2].partition(")")[0]
+    assert place.decide("approve", last, "--scope", "(write-file)", "--yes").code == 0
+    assert place.quoth("resume", "s").code == 0
+    assert quoth("pending", "--json", cwd=place.folder).out == "[]\n"
+
+
 @pytest.mark.parametrize("grant", ["--yes", "--for", "--scope"])
 def test_no_permission_answers_that_a_call_was_begun_before(place: Place, grant: str) -> None:
     if grant == "--yes":

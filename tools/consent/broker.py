@@ -115,6 +115,8 @@ class Broker(Decisions):
         digest, fact = self._digest(tool, call), asks_fact(reason)
         settled = self._settle(tool, call, digest, fact=fact) or (None if fact else self._planned(tool, call))
         if settled is not None:
+            if call.id not in self._settled:  # a grant or a plan has allowed it
+                self._close(call, digest)
             return settled
         if call.id in self._stale:
             self._stale.discard(call.id)
@@ -122,6 +124,7 @@ class Broker(Decisions):
         person = self._person
         if person is not None and not getattr(person, "human", True):
             if not fact:
+                self._close(call, digest)
                 return _verdict(await person.request(tool, call, reason))
             person = None  # who says yes to all does not know what has happened
         opened = self._open(tool, call, digest, reason, asking=person is not None)
@@ -173,6 +176,20 @@ class Broker(Decisions):
                     return known
                 return ask(f"{waiting.reason}. {error}")
         return self._answered(call, digest, opened) or waiting
+
+    def _close(self, call: Call, digest: str) -> None:
+        """End an open request for this very call, which nobody is asked about any more."""
+
+        def opened(rows: Rows) -> list[Row]:
+            found = rows.where(digest=digest, state="pending")
+            return [row for row in found if row.id not in self._asking and not asks_fact(row.reason)]
+
+        def act(rows: Rows) -> None:
+            for row in opened(rows):
+                _expire(rows, row.id)
+
+        if opened(self._rows.look(call.session, call.user)):
+            self._rows.change(call.session, call.user, act)
 
     def _shown(self, tool: CognitiveTool, call: Call) -> Changes | None:
         """What a call would change, for the person who is asked about it now. Where that reads as before, the
