@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from quoth.neuro.backends.base import ModelError
+from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.addresses import trusted
 from quoth.tools.storage.lean_httpx import httpx
 
@@ -149,8 +150,9 @@ def _maker(way: Way) -> Make:
 def _through(proxy: str, context: SSLContext | None) -> httpx.AsyncBaseTransport:
     limits = httpx.Limits(keepalive_expiry=KEPT)
     try:
+        SENT.learn(httpx.URL(proxy).password)
         return httpx.AsyncHTTPTransport(verify=context or False, limits=limits, proxy=proxy)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, httpx.InvalidURL) as error:
         why = str(error).replace(proxy, "***")  # its address may hold a password
         raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
 

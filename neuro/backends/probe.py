@@ -14,6 +14,7 @@ from quoth.neuro.backends.answers import whole_of
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import TransientError
 from quoth.neuro.backends.http import HttpBackend
+from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.lean_httpx import httpx
 
 SECONDS = 3.0
@@ -26,6 +27,7 @@ async def models_of(backend: HttpBackend) -> list[str]:
     backend._timeout = backend._connect_timeout = SECONDS
     url = backend._url.copy_with(path=_ENDPOINT.sub("/models", backend._url.path))
     response: httpx.Response | None = None
+    SENT.learn(*backend._credentials)
     try:
         with backend._failing(lambda: response):
             async with asyncio.timeout(SECONDS), backend._pool().place(url) as transport:
@@ -36,7 +38,7 @@ async def models_of(backend: HttpBackend) -> list[str]:
                     raw = await whole_of(response)
         if response.status_code != 200:
             raise backend._refused(response, raw, False, 0.0)
-        return _names(backend._json(raw))
+        return _names(SENT.data(backend._json(raw)))
     except TransientError as failure:
         raise ModelError(str(failure), failure.why) from None
     finally:

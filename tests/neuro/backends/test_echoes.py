@@ -10,6 +10,8 @@ import pytest
 from loopback import KEY, Server, loopback, said, sse, status
 from server_speech import SPEECHES, Speech
 
+from quoth.neuro.backends.probe import models_of
+
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)
 TOLD = f"You said: Bearer {KEY}."
 HIDDEN = "You said: Bearer [secret]."
@@ -50,3 +52,9 @@ async def test_a_key_in_a_call_is_hidden(server: Server, speech: Speech, written
     assert call["name"] == "echo_[secret]"
     kept: Any = done.kept
     assert KEY not in json.dumps(kept, default=str)
+
+
+@speeches
+async def test_a_key_in_the_names_of_models_is_hidden(server: Server, speech: Speech) -> None:
+    server.answers = [status(200, {"data": [{"id": f"model-of-{KEY}"}]})]
+    assert await models_of(speech.backend(server.base_url)) == ["model-of-[secret]"]
