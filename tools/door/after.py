@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from quoth.tools.call.keeping import kept_by
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState
 from quoth.tools.errors import ToolError
+from quoth.tools.policy.walking import Walk
+from quoth.tools.registry.table import cognitive_tools
 from quoth.tools.shell.after import SECONDS, AfterWrite, beside, new_lines, run_after
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
@@ -29,14 +31,24 @@ async def after_writes(door: Parts, state: CallState) -> None:
         programs = [one for one in door.after if one.fits(path)]
         if programs:
             try:
-                await _AfterFile(state, path, before).run(programs)
+                await _AfterFile(state, path, before, _may_read(door, state)).run(programs)
             except ToolError as error:
                 state.notes.append(f"After {path} was written: {str(error).rstrip('.')}.")
 
 
+def _may_read(door: Parts, state: CallState) -> Callable[[str], bool]:
+    """What the rules let programs read, which is not what they let this call write."""
+    shell, reader = (cognitive_tools.get(name) for name in ("shell", "read-file"))
+    context = state.context
+    walk = Walk(door.policy, shell, state.call, {}, context.workspace, reader, origins=context.origins)
+    return walk.may_read
+
+
 class _AfterFile:
-    def __init__(self, state: CallState, path: str, before: bytes | None) -> None:
-        self._state, self._path, self._before = state, path, before
+    def __init__(
+        self, state: CallState, path: str, before: bytes | None, may_read: Callable[[str], bool]
+    ) -> None:
+        self._state, self._path, self._before, self._may_read = state, path, before, may_read
         self._workspace = state.context.workspace
 
     async def run(self, programs: Sequence[AfterWrite]) -> None:
@@ -46,7 +58,7 @@ class _AfterFile:
         for program in programs:
             state.context.effect(f"ran:{program.argv[0]}")
             try:
-                code, said = await run_after(program, path, self._workspace, self._seconds())
+                code, said = await self._run(program, path)
             except ToolError as error:
                 state.notes.append(f"After the write: {program.shown(path)}: {error}.")
                 continue
@@ -59,8 +71,11 @@ class _AfterFile:
         if faults:
             await self._tell(programs, faults)
 
-    def _seconds(self) -> float:
-        return max(0.0, min(SECONDS, self._state.context.seconds_left()))
+    async def _run(self, program: AfterWrite, path: str) -> tuple[int, str]:
+        seconds = max(0.0, min(SECONDS, self._state.context.seconds_left()))
+        code, said, notes = await run_after(program, path, self._workspace, self._may_read, seconds)
+        self._state.notes += [f"After the write: {program.shown(path)}: {note}" for note in notes]
+        return code, said
 
     def _read(self) -> bytes:
         with self._workspace.open_read(self._path) as file:
@@ -94,7 +109,7 @@ class _AfterFile:
         with self._old_text(path):
             for program in programs:
                 with contextlib.suppress(ToolError):
-                    found[program] = (await run_after(program, path, self._workspace, self._seconds()))[1]
+                    found[program] = (await self._run(program, path))[1]
         return found
 
     @contextlib.contextmanager

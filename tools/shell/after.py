@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quoth.tools.call.globs import fits
@@ -19,6 +19,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 
 SECONDS = 30.0
+NOT_RUN = "it was not run, as {}; :confined False in config.hy runs it all the same"
 MOST_OUTPUT = 200_000  # bytes that are kept of each
 
 
@@ -44,24 +45,30 @@ class AfterWrite:
 
 
 async def run_after(
-    program: AfterWrite, path: str, workspace: Workspace, seconds: float = SECONDS
-) -> tuple[int, str]:
-    """Run it for a file of the workspace; its exit code and what it wrote. Raises ToolError."""
-    from quoth.tools.shell.boundary import boundary_kind, confined, why_none  # here: few have such programs
+    program: AfterWrite,
+    path: str,
+    workspace: Workspace,
+    may_read: Callable[[str], bool],
+    seconds: float = SECONDS,
+) -> tuple[int, str, list[str]]:
+    """Run it for a file of the workspace; its exit code, what it wrote and what is to be said of it. It does
+    not see what may not be read. Raises ToolError."""
+    from quoth.tools.shell.boundary import boundary_kind, why_none  # here: few have such programs
+    from quoth.tools.shell.program import command_for, why_open
     from quoth.tools.shell.running import STDOUT, Output, Running
-    from quoth.tools.shell.view import INSIDE, Boundary, Command
+    from quoth.tools.shell.unread import unread
+    from quoth.tools.shell.view import INSIDE, Command
 
     words, root, kind = program.words(path), workspace.root, boundary_kind()
     if not program.confined:
         command = Command(tuple(words), {**os.environ, INSIDE: "1"})
     elif kind:
-        boundary = Boundary(root, root, protected=workspace.loaded, hidden=workspace.protected)
-        command = confined(words, boundary, kind)
+        unseen = await asyncio.to_thread(unread, root, may_read)
+        if why := await asyncio.to_thread(why_open, root, kind, unseen):
+            raise ToolError(NOT_RUN.format(why))
+        command = command_for(words, root, workspace, network=False, more={}, unseen=unseen)
     else:
-        raise ToolError(
-            f"it was not run, as nothing confines programs here ({why_none().rstrip('.')});"
-            " :confined False in config.hy runs it all the same"
-        )
+        raise ToolError(NOT_RUN.format(f"nothing confines programs here ({why_none().rstrip('.')})"))
     output = Output(MOST_OUTPUT)
     try:
         running = await Running.start(
@@ -84,9 +91,11 @@ async def run_after(
     except (OSError, ValueError) as error:
         raise ToolError(f"it cannot be started: {getattr(error, 'strerror', None) or error}") from None
     finally:
-        command.finish()
-        command.close()
-    return code, output.text
+        try:
+            said = await asyncio.to_thread(command.finish)
+        finally:
+            command.close()
+    return code, output.text, said
 
 
 def new_lines(now: str, before: str, path: str, old_path: str) -> list[str]:

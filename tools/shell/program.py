@@ -22,7 +22,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.shell.boundary import Boundary, Command, boundary_kind, confined, why_none
+from quoth.tools.shell.boundary import Boundary, Command, Kind, boundary_kind, confined, why_none
 from quoth.tools.shell.guarded import unguarded
 from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
 from quoth.tools.shell.unread import MOST, shown, unread
@@ -76,20 +76,23 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
                 places(Boundary(root, folder))
             except ToolError as error:
                 raise ToolFailure("invalid", str(error)) from None
-        if why := unguarded(root, copies=kind == "bubblewrap"):
-            reason = f"{why}, so that git outside may run what the program says"
-            return Verdict("ask", reason, each_time=True)
-        hidden = unread(root, ctx.may_read)
-        if hidden and (kind != "bubblewrap" or len(hidden) > MOST):
-            cannot = (
-                "Landlock hides no single file" if kind != "bubblewrap" else f"at most {MOST} can be hidden"
-            )
-            reason = f"the rules forbid reading {shown(root, hidden)}, and {cannot}"
+        if reason := why_open(root, kind, unread(root, ctx.may_read)):
             return Verdict("ask", reason, each_time=True)
         return ALLOW
     why = why_none().rstrip(".")
     reason = f"nothing confines programs here, so that it may do whatever you may ({why})"
     return Verdict("ask", reason, each_time=True)
+
+
+def why_open(root: Path, kind: Kind, unseen: Sequence[Path]) -> str:
+    """What a boundary of this kind cannot keep from a program: repositories, and files that are not to be
+    read; "" for nothing."""
+    if why := unguarded(root, copies=kind == "bubblewrap"):
+        return f"{why}, so that git outside may run what the program says"
+    if unseen and (kind != "bubblewrap" or len(unseen) > MOST):
+        cannot = "Landlock hides no single file" if kind != "bubblewrap" else f"at most {MOST} can be hidden"
+        return f"the rules forbid reading {shown(root, unseen)}, and {cannot}"
+    return ""
 
 
 def check(argv: Sequence[str], folder: Path, cwd: str) -> None:

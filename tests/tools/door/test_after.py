@@ -105,6 +105,35 @@ def test_they_run_inside_the_boundary_unless_the_user_says_otherwise(
     assert outside.exists()
 
 
+def test_they_do_not_see_what_the_rules_forbid_reading(tmp_path: Path) -> None:
+    hooks('(after "*.txt" ["sh" "-c" "cat .env vendor/x; exit 1"])')
+    place = files(tmp_path / "home", {".env": "KEY=1", "vendor/x": "seen"})
+    rules = files(tmp_path, {"rules.hy": """(allow (write-file))
+(deny (read-file :path ".env"))
+(deny (write-file :path (under "vendor")))"""})  # fmt: skip
+    (message,) = told(place, WRITE.format("a.txt", "a"), policy=str(rules / "rules.hy"))
+    assert "KEY" not in message
+    assert "| seen" in message
+
+
+def test_they_are_refused_where_git_outside_could_run_what_they_say(tmp_path: Path) -> None:
+    hooks('(after "*.txt" ["touch" "it-ran"])')
+    place = files(tmp_path / "home", {"store/x": ""})
+    (place / ".git").symlink_to("store")
+    (message,) = told(place, WRITE.format("a.txt", "a"))
+    assert message == (
+        "After the write: touch it-ran: it was not run, as .git is a link, which cannot be protected, so that"
+        " git outside may run what the program says; :confined False in config.hy runs it all the same."
+    )
+    assert not (place / "it-ran").exists()
+
+
+def test_what_they_write_that_others_obey_is_named(tmp_path: Path) -> None:
+    hooks('(after "*.txt" ["touch" ".envrc"])')
+    (message,) = told(files(tmp_path / "home", {"x": ""}), WRITE.format("a.txt", "a"))
+    assert "After the write: touch .envrc: Other programs obey what it wrote: .envrc." in message
+
+
 def test_one_that_fails_is_told_and_the_write_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(after, "SECONDS", 0.5)
     hooks(
