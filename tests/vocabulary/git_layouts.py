@@ -89,6 +89,14 @@ ATTACKS = {
         f"{SUBMODULE}; git commit -qm lib; git worktree add -q tree", "evil_repository tree/lib/.git",
         "git -C tree status",
     ),
+    "a submodule whose folder is missing": Attack(
+        f"{SUBMODULE}; git submodule -q deinit -f lib; rmdir lib", EVIL_LIB
+    ),
+    "a submodule outside of a sparse checkout": Attack(
+        f"{SUBMODULE}; git commit -qm lib; git submodule -q deinit -f lib;"
+        " git sparse-checkout set --cone src; rm -rf lib",
+        EVIL_LIB,
+    ),
     "a submodule whose folder is a file": Attack(
         f"{SUBMODULE}; git submodule -q deinit -f lib; rmdir lib; touch lib", f"rm lib; {EVIL_LIB}"
     ),

@@ -13,7 +13,7 @@ from pathlib import Path
 from quoth.tools.call.obeyed import Found, look, news
 from quoth.tools.shell.plain_git import common_folders, settings
 from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
-from quoth.tools.shell.submodules import unfetched
+from quoth.tools.shell.submodules import make_missing, unfetched
 from quoth.tools.shell.view import Boundary, homes, real
 from quoth.tools.text import file_name
 
@@ -41,10 +41,15 @@ class Guarded:
         kept = [place for place in self._found.repositories if place != own or self.git is None]
         if not copies:  # Landlock denies what it cannot make read-only
             kept = [place for place in kept if place != own]
-        kept += unfetched(root, [*self._found.repositories, *shown[:1]]).folders
+        submodules = unfetched(root, self._found.repositories).folders
+        try:
+            make_missing(submodules)
+        except OSError:
+            self.close()
+            raise
         self.boundary = replace(
             boundary,
-            protected=(*boundary.protected, *kept),
+            protected=(*boundary.protected, *kept, *submodules),
             readable=(*boundary.readable, *shown),
         )
 
@@ -77,7 +82,7 @@ def unguarded(root: Path, copies: bool) -> str:
         return f"{file_name(found.shown(links[0]))} is a link, which cannot be protected"
     if found.root in found.repositories:
         return "the workspace is itself a bare repository, which cannot be protected"
-    return unfetched(found.root, [*found.repositories, *_of_others(found.root)[0][:1]]).why
+    return unfetched(found.root, found.repositories).why
 
 
 def _links_of(found: Found) -> list[Path]:

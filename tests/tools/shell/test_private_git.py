@@ -238,8 +238,7 @@ def test_a_repository_with_a_submodule_takes_a_commit(place: Place) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("rm -rf lib", "the folder of the submodule lib is missing"),
-        ("mv lib other; ln -s other lib", "the folder of the submodule lib is a link"),
+        ("mv lib other; ln -s other lib", "lib is in the place of the submodule lib"),
         ("printf xxxx | dd conv=notrunc of=.git/index", "git cannot read the index of .git"),
     ],
 )
@@ -252,6 +251,14 @@ def test_a_submodule_that_cannot_be_protected_asks(place: Place, change: str, wh
         place.sh(change)
         asked = made.call(shell("true"))
     assert (asked.status, why in asked.message) == ("pending", True), asked.message
+
+
+@pytest.mark.parametrize("change", ["true", "rmdir lib", "rmdir lib; git sparse-checkout set --cone src"])
+def test_no_repository_is_made_in_the_folder_of_a_submodule(place: Place, change: str) -> None:
+    place.sh(f"{LIB} git submodule -q deinit -f lib; {change}")
+    said = runs(place, "rm -rf lib; mkdir -p lib/.git; git status --short")
+    assert "cannot create directory" in said
+    assert place.sh("git status --short; ls -A lib") == ""
 
 
 READ_ONLY = {
