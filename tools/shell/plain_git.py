@@ -17,6 +17,7 @@ from pathlib import Path
 # Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
 SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
 LIST = ("ls-files", "-s", "-z")
+MOST_INDEX = 256 << 20  # bytes: of two million files
 LINK = 0o160000  # the mode of an entry that is a repository of its own
 # The files of .git that are data, and of those that show that something has stopped half-way.
 DATA = re.compile(
@@ -110,9 +111,21 @@ class IndexReader:
 
 
 def may_have_links(index: Path) -> bool:
-    """Whether an index may name a repository of its own: quickly told, since every program waits for it."""
+    """Whether an index may name a repository of its own: quickly told, since every program waits for it.
+    Raises OSError, and ValueError for a giant."""
     parts = (index, *index.parent.glob("sharedindex.*"))
-    return any(LINK.to_bytes(4, "big") in part.read_bytes() for part in parts if part.is_file())
+    return any(_holds(part, LINK.to_bytes(4, "big")) for part in parts if part.is_file())
+
+
+def _holds(file: Path, wanted: bytes) -> bool:
+    if file.stat().st_size > MOST_INDEX:
+        raise ValueError("it is too large")
+    rest = b""
+    with file.open("rb") as reading:
+        while piece := reading.read(1 << 20):
+            if wanted in (rest := rest[-len(wanted) :] + piece):
+                return True
+    return False
 
 
 def common_folders(root: Path) -> tuple[Path, ...]:

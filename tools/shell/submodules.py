@@ -61,7 +61,9 @@ def _links(place: Path) -> Iterator[Path]:
     repository, which names none."""
     git = place
     if place.is_file():
-        git = Path(os.path.realpath(place.parent / place.read_text().removeprefix("gitdir:").strip()))
+        with place.open(encoding="utf-8", errors="surrogateescape") as file:
+            named = file.read(4096).removeprefix("gitdir:").strip()
+        git = Path(os.path.realpath(place.parent / named))
     if place.name.lower() != ".git" or not may_have_links(git / "index"):
         return
     with tempfile.TemporaryDirectory(prefix="quoth-") as folder:
