@@ -9,6 +9,7 @@ files and git; it must not know boundaries or calls.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -46,7 +47,9 @@ class PrivateGit:
         state_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
         self._git = git
         self._put_some = False
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=state_dir()))
+        new = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=state_dir()))
+        self._lock = _locked(new)  # until it is dropped: another process removes one without a lock
+        self._folder = new.rename(new.with_name(new.name[1:]))
         self.copy = self._folder / "git"
         self.real: dict[str, bool] = {}  # what is seen as it is, and whether it can be written
         try:
@@ -62,6 +65,7 @@ class PrivateGit:
 
     def drop(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
 
     def _copied(self) -> dict[str, Signature]:
         """Copy what a program may write; the signatures of the originals."""
@@ -107,7 +111,7 @@ class PrivateGit:
                 with self._locks({*ours, "HEAD", "index"}) as locks:
                     self._require_unchanged(reader)
                     self._put(ours, now, locks)
-        except (Unusable, OSError) as error:
+        except (Unusable, OSError, ValueError) as error:
             why = reason(error)
             if self._put_some:
                 return [f"Only a part of what the program did with git was kept: {why}. Run git fsck."]
@@ -200,7 +204,7 @@ class PrivateGit:
                     shutil.copyfile(self.copy / name, target)
 
 
-def reason(error: Unusable | OSError) -> str:
+def reason(error: Exception) -> str:
     return (
         (getattr(error, "strerror", None) or str(error)).lower() if isinstance(error, OSError) else str(error)
     )
@@ -302,7 +306,20 @@ def _prune(folder: Path, git: Path) -> None:
 
 
 def _clear() -> None:
-    """Remove the copies of processes that were killed."""
-    for folder in state_dir().glob(f"{PREFIX}*-*"):
-        if not Path("/proc", folder.name.removeprefix(PREFIX).partition("-")[0]).exists():
+    """Remove the copies of processes that were killed; those of another container may share the folder."""
+    for folder in state_dir().glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = _locked(folder)
             shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """The folder, open and locked. Raises OSError where another has the lock."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -144,6 +145,18 @@ def test_a_lock_of_git_outside_is_waited_for(place: Place) -> None:
     assert said.startswith(f"{NOT_KEPT}git outside holds index.lock.")
     lock.unlink()
     assert place.sh("git log --format=%s; find .git -name '*.lock'") == "two\nfirst\n"
+
+
+def test_the_copy_of_another_container_stays_while_it_is_used(place: Place) -> None:
+    """Its process has a number that is nobody's here."""
+    (copy := state_dir() / "git-99999999-x").mkdir(parents=True)
+    lock = os.open(copy, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    runs(place, "true")
+    assert copy.exists()
+    os.close(lock)
+    runs(place, "true")
+    assert not copy.exists()
 
 
 def test_nothing_came_back_where_quoth_was_killed(place: Place) -> None:
