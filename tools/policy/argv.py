@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +38,53 @@ FED = frozenset(("xargs", "parallel"))  # wrappers whose input gives them more w
 # Programs that run what stands in an argument, in their input or in a file.
 INTERPRETERS = frozenset(
     (
-        *("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "pwsh", "python", "pypy", "node"),
+        *(
+            "rbash",
+            "sh",
+            "bash",
+            "dash",
+            "zsh",
+            "ksh",
+            "ash",
+            "fish",
+            "csh",
+            "tcsh",
+            "pwsh",
+            "python",
+            "pypy",
+            "node",
+        ),
         *("perl", "ruby", "php", "lua", "luajit", "awk", "gawk", "mawk", "tclsh", "osascript"),
         *("emacs", "guile", "sbcl", "hy", "julia", "Rscript"),
     )
 )
 PROGRAMMED = frozenset(("awk", "gawk", "mawk"))  # their first argument is a program
+# Programs whose arguments name no program; any other one may run what its arguments name.
+DATA_ONLY = frozenset(
+    ("ls", "cat", "head", "tail", "echo", "printf", "wc", "uniq", "cut", "tr", "grep", "egrep", "fgrep",
+     "diff", "cmp", "stat", "file", "du", "df", "mkdir", "rmdir", "touch", "cp", "mv", "ln", "chmod",
+     "chown", "pwd", "date", "true", "false", "test", "basename", "dirname", "realpath", "readlink",
+     "id", "whoami", "uname", "which", "type", "sleep", "seq", "tee", "base64", "od", "xxd", "tree",
+     "jq", "md5sum", "sha256sum", "pytest", "ruff", "mypy", "black", "isort", "prettier", "eslint",
+     "shellcheck")
+)  # fmt: skip
+# Commands of git that run no program that their arguments name.
+_OF_GIT = frozenset(
+    ("add", "commit", "status", "log", "diff", "show", "branch", "checkout", "switch", "restore",
+     "stash", "tag", "merge", "blame", "ls-files", "rev-parse", "init", "mv",
+     "reset", "cherry-pick", "revert", "describe", "shortlog")
+)  # fmt: skip
+_RUN_TEXT = ("timeit", "pdb", "code")  # modules of Python that run what an argument says
 RUNNERS = WRAPPERS | INTERPRETERS
 _VERSION = re.compile(r"[-\d.]+\Z")  # python3.12
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]*\Z", re.ASCII)
 _SPLITS = re.compile(r"-[a-zA-Z]*S|--s(?:p|=|\Z)")  # env -S"rm a"
 _EXEC = re.compile(r"-(exec|ok)")  # find runs no program without one of these
-_RUNS_MORE = re.compile(r"system|[|@]")  # nor does awk
+_RUNS_MORE = re.compile(r"system|[|@]|\A(?:-[feEil]|--)")  # nor does awk
 _NO_PROGRAM = "\0"
+_WORDS = re.compile(r"[\w.+-]+")
+_QUOTES = str.maketrans("", "", "'\"\\")  # a shell takes them out: r''m
+_COMPUTES = re.compile(r"`|\$[\w({]")
 
 
 def program(word: str) -> str:
@@ -94,10 +129,17 @@ def of_vector(
     def _may_run(value: Sequence[str], facts: EvaluationContext) -> bool:
         """Whether a program may run one that the rule names."""
         name = program(value[0])
-        if name in INTERPRETERS:
-            return not _runs_file(name, value[1:])
-        if name not in WRAPPERS or (name == "find" and not any(map(_EXEC.match, value))):
+        if name in INTERPRETERS and not _runs_file(name, value[1:]):
+            return True
+        if (
+            name in PROGRAMMED
+            or _is_data_only(name, value[1:])
+            or (name == "find" and not any(map(_EXEC.match, value)))
+        ):
             return False
+        named = _names(value, facts)
+        if named or name not in WRAPPERS:
+            return named
         wrappers = WRAPPERS.intersection(map(program, value))
         plain = wrappers <= PLAIN
         others = PROGRAMMED if FED.isdisjoint(wrappers) else PROGRAMMED | WRAPPERS
@@ -110,7 +152,42 @@ def of_vector(
             for place, word in enumerate(value[1:], 2)
         )
 
+    def _names(value: Sequence[str], facts: EvaluationContext) -> bool:
+        """Whether the arguments of a program that may run others name one, or say what nobody can tell."""
+        if items[0](_NO_PROGRAM, facts):  # the rule is about all programs but some
+            return False
+        words = [word.translate(_QUOTES) for word in takewhile(lambda word: word not in DATA_ONLY, value[1:])]
+        parts = [part for word in words for part in _WORDS.findall(word)]
+        parts += [part[2:] for part in parts if part[:1] == "-"]  # -Irm
+        named = any(_is_named(part, facts) for part in parts)
+        return (
+            (named and all(text is None or text in parts for text in texts[1:]))
+            or any(_COMPUTES.search(word) or _may_run_text(word) for word in words)
+            or any(_interprets(value[place : place + 3]) for place in range(1, len(words) + 1))
+        )
+
     return test
+
+
+def _may_run_text(word: str) -> bool:
+    """Whether a text of several words has the name of an interpreter in it."""
+    parts = _WORDS.findall(word)
+    return len(parts) > 1 and any(program(part) in INTERPRETERS for part in parts)
+
+
+def _interprets(value: Sequence[str]) -> bool:
+    """Whether words behind those of another program may be an interpreter and its text."""
+    name = program(value[0])
+    return name in INTERPRETERS and (name in PROGRAMMED or not _runs_file(name, value[1:]))
+
+
+def _is_data_only(name: str, rest: Sequence[str]) -> bool:
+    """Whether the arguments of a program are no programs."""
+    if name != "git":
+        return name in DATA_ONLY
+    while rest[:1] == ["-C"] or rest[:1] == ["--no-pager"]:
+        rest = rest[2 if rest[0] == "-C" else 1 :]
+    return bool(rest) and rest[0] in _OF_GIT
 
 
 def _last_part(word: str) -> str:
@@ -123,6 +200,8 @@ def _runs_file(name: str, rest: Sequence[str]) -> bool:
         return False
     if name in PROGRAMMED:
         return not any(map(_RUNS_MORE.search, rest))
+    if rest[0] == "-m" and rest[1:2] and rest[1] in _RUN_TEXT:
+        return False
     return not rest[0].startswith("-") or (name in ("python", "pypy") and rest[0] == "-m" and len(rest) > 1)
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from words import form, table_of, tool
 
@@ -76,6 +84,37 @@ NO_PUSH = '(allow (run)) (deny (run :argv ["git" "push" ...]))'
         ["gawk", '{ f = "sys" "tem"; @f("rm a") }'],
         ["deno", "eval", "new Deno.Command('r' + 'm')"],
         ["env"] * 100 + ["rm"],
+        ["env", "tar", "--to-command=rm", "-xf", "a.tar"],
+        ["tar", "--to-command=r''m a", "-xf", "a.tar"],
+        ["tar", "-Irm", "-xf", "a.tar"],
+        ["tar", "--checkpoint=1", "--checkpoint-action=exec=rm a", "-cf", "/dev/null", "a"],
+        ["awk", 'BEGIN{system("r" "m a")}'],
+        ["awk", "-f", "a.awk"],
+        ["sed", "1e rm a", "f"],
+        ["sed", "s/x/rm a/e", "f"],
+        ["git", "-c", "alias.x=!rm a", "x"],
+        ["git", "-c", "alias.x=!echo cm0gYQ== | base64 -d | sh", "x"],
+        ["git", "-c", "alias.x=!$X a", "x"],
+        ["git", "-C", "sub", "rebase", "--exec", "rm a", "main"],
+        ["git", "bisect", "run", "rm", "a"],
+        ["git", "fetch", "--upload-pack=rm a", "."],
+        ["git", "submodule", "foreach", "r''m a"],
+        ["make", "--eval=x:;rm a", "x"],
+        ["make", "SHELL=/bin/rm", "x"],
+        ["split", "--filter=rm a", "f"],
+        ["gcc", "-wrapper", "rm,a", "x.c"],
+        ["rsync", "-e", "rm a", "x:", "."],
+        ["vim", "-es", "-c", "!rm a"],
+        ["sqlite3", ":memory:", ".shell rm a"],
+        ["cmake", "-E", "env", "rm", "a"],
+        ["start-stop-daemon", "--start", "--exec", "/bin/rm", "--", "a"],
+        ["/lib64/ld-linux-x86-64.so.2", "/bin/rm", "a"],
+        ["rbash", "-c", "rm a"],
+        ["python3", "-m", "timeit", "import os"],
+        ["python3", "-m", "trace", "--trace", "rm"],
+        ["some-new-runner", "--", "rm", "a"],
+        ["some-new-runner", "bash", "-c", "x"],
+        ["some-new-runner", "python3 -c x"],
     ],
 )
 def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
@@ -93,6 +132,16 @@ def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
         ["timeout", "60", "pytest", "-q"],
         ["env", "A=1", "python3", "-m", "pytest"],
         ["git", "commit", "-m", "rm a"],
+        ["git", "-C", "sub", "--no-pager", "log", "--grep", "rm"],
+        ["awk", "{print $1, rm}", "f"],
+        ["sed", "s/a/b/", "f"],
+        ["tar", "-xf", "a.tar"],
+        ["make", "test"],
+        ["npm", "test"],
+        ["cargo", "build", "--release"],
+        ["pytest", "-k", "time and not rm"],
+        ["ruff", "check", "--select=E,F", "src"],
+        ["some-new-tool", "--all", "farm", "src/term.py"],
         ["farm"],
         ["/bin/farm"],
         ["timeout", "60", "pytest", "-k", "a or b"],
@@ -133,6 +182,80 @@ def test_options_before_the_command_do_not_hide_it(argv: list[str], kind: str) -
 @given(st.lists(st.sampled_from(["env", "nice", "timeout", "A=1", "-n", "5", "/usr/bin/env"]), max_size=4))
 def test_no_row_of_wrappers_hides_a_program(before: list[str]) -> None:
     assert verdict(NO_RM, "env", *before, "/usr/bin/rm", "a") == "deny"
+
+
+def test_a_long_row_of_wrappers_is_judged_in_one_go() -> None:
+    assert verdict(NO_RM, *["env"] * 5_000, "ls") == "allow"  # where each looked at the rest: 2 ** 5000 steps
+    assert verdict(NO_RM, *["env", "sh"] * 2_500) == "deny"
+
+
+Wrap = Callable[[list[str]], list[str]]
+# Each runs the program that it is given, in its own way.
+WRAPS: list[Wrap] = [
+    *(
+        partial(operator.add, before)
+        for before in (
+            *(["env"], ["env", "A=1"], ["nice"], ["nice", "-n", "5"], ["nohup"], ["setsid", "-w"]),
+            *(["timeout", "5"], ["stdbuf", "-o0"], ["xargs", "-a", "/dev/null"], ["flock", "lock"]),
+            *(["chrt", "-o", "0"], ["ionice"], ["taskset", "1"], ["prlimit"], ["setpriv"], ["busybox"]),
+            *(["/lib64/ld-linux-x86-64.so.2"], ["cmake", "-E", "env"], ["strace", "-o", "/dev/null"]),
+        )
+    ),
+    lambda argv: ["find", ".", "-maxdepth", "0", "-exec", *argv, ";"],
+    lambda argv: ["env", "-S", shlex.join(argv)],
+    lambda argv: ["sh", "-c", shlex.join(argv)],
+    lambda argv: ["bash", "-c", f"exec {shlex.join(argv)}"],
+    lambda argv: ["script", "-qc", shlex.join(argv), "/dev/null"],
+    lambda argv: ["python3", "-c", f"import os; os.execvp({argv[0]!r}, {argv!r})"],
+    lambda argv: ["python3", "-m", "timeit", "-n1", "-r1", f"import subprocess; subprocess.run({argv!r})"],
+    lambda argv: ["perl", "-e", f"exec {', '.join(map(repr, argv))}"],
+    lambda argv: ["awk", f"BEGIN{{system({repr_of(shlex.join(argv))})}}"],
+    lambda argv: ["sed", "-n", f"1e {shlex.join(argv)}", "file"],
+    lambda argv: ["make", f"--eval=x:;{shlex.join(argv).replace('$', '$$')}", "x"],
+    lambda argv: [
+        *("tar", "-cf", "/dev/null", "--checkpoint=1", f"--checkpoint-action=exec={shlex.join(argv)}", "file")
+    ],
+    lambda argv: ["git", "-c", f"alias.x=!{shlex.join(argv)}", "x"],
+    lambda argv: ["split", f"--filter={shlex.join(argv)}", "file"],
+    lambda argv: ["sqlite3", ":memory:", f".shell {shlex.join(argv)}"],
+    lambda argv: ["vim", "-es", "-c", f"!{shlex.join(argv)}", "-c", "qa!"],
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def remover(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a program ``rm`` that makes the file that it is given."""
+    place = tmp_path_factory.mktemp("remover")
+    shutil.copy(shutil.which("touch") or "", place / "rm")
+    return place
+
+
+def does_run(argv: list[str], remover: Path) -> bool:
+    """Whether the program that makes a file is run by this one."""
+    with tempfile.TemporaryDirectory() as place:
+        Path(place, "file").write_text("a line\n")
+        env = os.environ | {"PATH": f"{remover}:{os.environ['PATH']}", "HOME": place}
+        subprocess.run(argv, cwd=place, env=env, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        return Path(place, "made").exists()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@example([WRAPS[0], WRAPS[2]], False)
+@given(st.lists(st.sampled_from(WRAPS), min_size=1, max_size=3), st.booleans())
+def test_whatever_does_run_the_program_counts_for_a_deny(
+    remover: Path, wraps: list[Wrap], by_path: bool
+) -> None:
+    argv = [str(remover / "rm") if by_path else "rm", "made"]
+    for wrap in wraps:
+        argv = wrap(argv)
+    ran = shutil.which(argv[0]) is not None and does_run(argv, remover)
+    assert not ran or verdict(NO_RM, *argv) == "deny"
+
+
+def test_the_ordinary_ways_to_run_a_program_do_so_here(remover: Path) -> None:
+    for before in (["env"], ["nice"], ["timeout", "5"]):
+        assert does_run([*before, "rm", "made"], remover)
+    assert not does_run(["echo", "rm", "made"], remover)
 
 
 def test_what_is_not_excluded_by_its_word_may_be_excluded_by_its_path() -> None:
