@@ -8,6 +8,7 @@ must not know rules, names of servers that are looked up, or what is sent.
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple, TypeAlias
@@ -17,6 +18,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.text import excerpt
 
 MAX_CHARS = 4000
+MAX_DECODED = 5  # times
 PORTS = {"http": 80, "https": 443}
 LOCAL_NAME = "localhost"
 
@@ -191,12 +193,43 @@ def _path(text: str) -> str:
 
 
 def plain_path(path: str) -> str | None:
-    """The path with its escapes decoded, so that a rule reads it as a server does; None where a server may
-    take it for another one: with an escaped slash or escape, an empty segment, or parameters."""
+    """The path with its escapes decoded, so that a rule reads it as a server does; None where servers may
+    read it in different ways: with an escaped slash, an empty segment, parameters, or escapes in escapes."""
     decoded = unquote(path)
-    if decoded.count("/") != path.count("/") or not decoded.isprintable() or unquote(decoded) != decoded:
+    if decoded.count("/") != path.count("/") or not decoded.isprintable():
         return None
-    return None if "//" in decoded or ";" in decoded or "\\" in decoded else decoded
+    return decoded if loosest_path(path) == decoded else None
+
+
+def loosest_path(path: str) -> str:
+    """The path as the most generous of servers read it: with nothing left to decode, backslashes as slashes,
+    letters in their plain form, and without parameters, empty segments, and dots or blanks behind a name."""
+    for _ in range(MAX_DECODED):
+        if (decoded := unquote(path)) == path:
+            break
+        path = decoded
+    parts = unicodedata.normalize("NFKC", path.partition("\0")[0]).replace("\\", "/").split("/")
+    kept: list[str] = []
+    for part in parts:
+        name = part.partition(";")[0]
+        if name == "..":
+            del kept[-1:]
+        elif name := name.rstrip(". "):
+            kept.append(name)
+    return "/" + "/".join(kept) + ("/" if kept and not parts[-1] else "")
+
+
+def loosest_form(text: str) -> str:
+    """An address, with its path as the most generous of servers read it, in small letters; empty for any
+    other text."""
+    if text[:4].lower() != "http":
+        return ""
+    try:
+        url = read_url(text)
+    except ToolError:
+        return ""
+    path = url.path if plain_path(url.path) is not None else loosest_path(url.path)
+    return str(url._replace(path=path)).lower()
 
 
 # IP addresses

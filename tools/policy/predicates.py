@@ -139,6 +139,12 @@ def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
     return found
 
 
+class PagePath(str):
+    """The path of an address of the web."""
+
+    __slots__ = ()
+
+
 class UserName(str):
     """The name of the user of a call."""
 
@@ -214,7 +220,7 @@ def _is_number(value: Any) -> bool:
 def equals_text(wanted: str) -> Predicate:
     """The text, or the same path. Another spelling of the same address of the web, or of the same user's
     name, is undecided."""
-    address = _address(wanted)
+    address = _loosest(wanted)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if isinstance(value, WorkspacePath):
@@ -223,7 +229,9 @@ def equals_text(wanted: str) -> Predicate:
             return _unequal(value)
         if isinstance(value, UserName):
             return True if value == wanted else None if account_of(value) == account_of(wanted) else False
-        return True if value == wanted else None if address and _address(value) == address else False
+        if isinstance(value, PagePath):
+            return True if value == wanted else None if _alike(value, wanted) else False
+        return True if value == wanted else None if address and _alike(_loosest(value), address) else False
 
     return test
 
@@ -235,6 +243,20 @@ def _address(text: str) -> str:
     from quoth.tools.call.web_url import normal_form  # here: few calls name one
 
     return normal_form(text)
+
+
+def _loosest(text: str) -> str:
+    """An address of the web as the most generous servers read it; empty for any other text."""
+    if text[:4].lower() != "http":
+        return ""
+    from quoth.tools.call.web_url import loosest_form  # here: few calls name one
+
+    return loosest_form(text)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether some servers give the same page: there case, or a slash at the end, makes no difference."""
+    return one.lower().rstrip("/") == other.lower().rstrip("/")
 
 
 def _same_path(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> Truth:
@@ -377,7 +399,12 @@ def matches(pattern: Any) -> Predicate:
         said, other = occurs(value, facts), _address(value)
         if not other and value.endswith("\n") and "$" in pattern.pattern:  # $ also fits before a last newline
             return said if occurs(f"{value}{_NOTHING}", facts) is said else None
-        return said if other in ("", value) or occurs(other, facts) is said else None
+        if other not in ("", value) and occurs(other, facts) is not said:
+            return None
+        if said is False and (loosest := value.lower() if isinstance(value, PagePath) else _loosest(value)):
+            more = {loosest, loosest.rstrip("/")}
+            return False if all(occurs(one, facts) is False for one in more) else None
+        return said
 
     def occurs(value: str, facts: EvaluationContext) -> Truth:
         if quick and len(value) < 10_000:

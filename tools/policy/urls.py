@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from quoth.tools.call.web_url import Network, WebUrl, plain_path, read_host, read_url
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.predicates import Predicate, Truth
+from quoth.tools.policy.predicates import PagePath, Predicate, Truth
 from quoth.tools.text import excerpt
 
 HOSTS = '"example.org", "*.example.org" for all below it, "localhost:8000", or "10.0.0.0/8"'
@@ -89,7 +89,7 @@ def has_path(predicate: Predicate) -> Predicate:
             path = plain_path(read_url(value).path)
         except ToolError:
             return None
-        return None if path is None else predicate(path, facts)  # type: ignore[arg-type]  # passed on as it came
+        return None if path is None else predicate(PagePath(path), facts)  # type: ignore[arg-type]  # passed on as it came
 
     return test
 
@@ -99,6 +99,10 @@ def below(folder: str) -> Predicate:
     top = folder.rstrip("/")
 
     def test(value: object, facts: object) -> Truth:
-        return isinstance(value, str) and (value in (top, folder) or value.startswith(f"{top}/"))
+        if not isinstance(value, str):
+            return False
+        if value in (top, folder) or value.startswith(f"{top}/"):
+            return True
+        return None if f"{value.lower()}/".startswith(f"{top.lower()}/") else False
 
     return test

@@ -196,7 +196,7 @@ WRAPS: list[Wrap] = [
         partial(operator.add, before)
         for before in (
             *(["env"], ["env", "A=1"], ["nice"], ["nice", "-n", "5"], ["nohup"], ["setsid", "-w"]),
-            *(["timeout", "5"], ["stdbuf", "-o0"], ["xargs", "-a", "/dev/null"], ["flock", "lock"]),
+            *(["timeout", "5"], ["stdbuf", "-o0"], ["xargs", "-a", "/dev/null"], ["flock", "-n", "lock"]),
             *(["chrt", "-o", "0"], ["ionice"], ["taskset", "1"], ["prlimit"], ["setpriv"], ["busybox"]),
             *(["/lib64/ld-linux-x86-64.so.2"], ["cmake", "-E", "env"], ["strace", "-o", "/dev/null"]),
         )
