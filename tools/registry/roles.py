@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.param_types import is_json
 from quoth.tools.registry.parameters import Param
@@ -31,7 +32,7 @@ DESTINATIONS = frozenset(
 # The words that make a parameter of a tool that sends something away a content: the last one decides.
 CONTENTS = frozenset(
     ("subject", "body", "text", "message", "content", "title", "description", "note", "notes", "comment",
-     "query", "caption", "summary", "prompt", "question", "reason", "location")
+     "query", "caption", "summary", "prompt", "question", "reason")
 )  # fmt: skip
 SENDING = frozenset(("net", "messages", "pays"))
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
@@ -68,7 +69,9 @@ def destinations(tool: CognitiveTool) -> tuple[Destination, ...]:
     if HARMLESS.issuperset(tool.effects):
         return ()
     sends = not SENDING.isdisjoint(tool.effects)
-    return tuple(found for param in tool.params if (found := _destination(param, sends)) is not None)
+    texts = frozenset(map(kebab, tool.texts)) if isinstance(tool.texts, tuple) else frozenset()
+    found = (_destination(param, sends, texts) for param in tool.params)
+    return tuple(one for one in found if one is not None)
 
 
 def always_asks(tool: CognitiveTool) -> str:
@@ -96,7 +99,9 @@ def roles_data(tool: CognitiveTool) -> dict[str, Any]:
     return {"destinations": found, "always_asks": always_asks(tool)}
 
 
-def _destination(param: Param, sends: bool) -> Destination | None:
+def _destination(param: Param, sends: bool, texts: frozenset[str]) -> Destination | None:
+    """Whether a parameter is one. Of a tool that says of its result which fields are ``texts``, that anybody
+    writes as they like, a parameter of such a name is what is written there."""
     if param.role:
         return Destination(param.name, "declared") if param.role == "destination" else None
     if param.secret or param.type in (bool, Code):
@@ -107,7 +112,8 @@ def _destination(param: Param, sends: bool) -> Destination | None:
         return Destination(param.name, "by its name")
     if any(map(_tells_one, _schemas(param.type))):
         return Destination(param.name, "by its type")
-    if sends and not param.choices and not names_content(param.name) and _may_hold_text(param.type):
+    is_content = names_content(param.name) or kebab(param.name) in texts
+    if sends and not param.choices and not is_content and _may_hold_text(param.type):
         return Destination(param.name, "a text of a tool that sends", assumed=True)
     return None
 

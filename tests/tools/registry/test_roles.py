@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from ipaddress import IPv4Address
+from string import ascii_lowercase
 from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import AnyUrl, BaseModel
 from words import tool
 
@@ -16,6 +19,7 @@ from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Content, Destination, Secret
+from quoth.tools.registry.roles import CONTENTS as ROLES_CONTENTS
 from quoth.tools.registry.roles import always_asks, destinations, roles_data
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.typed import register
@@ -112,6 +116,27 @@ def test_each_text_of_a_tool_that_sends_is_a_destination_but_contents(effect: st
     }
     assert destinations(tool(params=more, effects=[effect])) == ()
     assert destinations(tool(params={"nick": {}}, effects=["writes", "memory"])) == ()
+
+
+WORDS = st.one_of(st.text(ascii_lowercase, min_size=1, max_size=12), st.sampled_from(sorted(ROLES_CONTENTS)))
+
+
+@given(st.lists(WORDS, min_size=1, max_size=3), st.sampled_from(["net", "messages", "pays"]))
+def test_no_invented_name_of_a_text_that_is_sent_passes_for_a_content(words: list[str], effect: str) -> None:
+    """The list of contents is closed, and the last word decides."""
+    name = "-".join(words)
+    found = destinations(tool(params={name: {}}, effects=[effect]))
+    assert [one.name for one in found] == ([] if words[-1] in ROLES_CONTENTS else [name])
+
+
+def test_what_is_written_into_a_field_that_is_a_text_is_a_content() -> None:
+    """A tool that says of its result that anybody writes the field as they like says so of the argument."""
+    names: dict[str, dict[str, Any]] = {"location": {}, "meeting-place": {}, "to": {}, "nick": {}}
+    said = tool(params=names, effects=["net"], free_text=["location", "meeting_place", "to"])
+    assert [one.name for one in destinations(said)] == ["to", "nick"]  # a destination by its name is one
+    for free_text in (None, True, ["title"]):
+        silent = tool(params=names, effects=["net"], free_text=free_text)
+        assert [one.name for one in destinations(silent)] == list(names)
 
 
 TYPES: list[tuple[Any, str]] = [
