@@ -11,7 +11,7 @@ import html
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, Literal
@@ -40,16 +40,16 @@ _LINK = re.compile(
           (?i:https?|wss?|ftp):[/\\]*(?=[\w%\[])[^{_END}]+
         | (?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{{1,20}}:[/\\]{{2}}[^{_END}]+
         | (?<![\w/\\:.~-])[/\\]{{2}}(?={_HOST})[^{_END}]+
-        | (?<=["'(\[=<])[/\\]{{2}}(?=[\w%])[^{_END}]+
+        | (?<=["'(\[=<])//(?=[\w%])[^{_END}]+
         | (?<![\w+.-])(?i:(?:java|vb)script:|data:\w+/|tel:|sms:|file:/|sip:|xmpp:|bitcoin:)(?=\S)[^{_END}]+
       )
     | (?P<mail> (?<!{_LOCAL}){_LOCAL}+[@＠](?:{_HOST}|localhost|\[[0-9A-Fa-f:.]{{2,}}\]) )
     | (?P<path>
-          (?<![\w.~/\\-])(?:~|\.\.?)?/(?:(?!(?i:https?|wss?|ftp):[/\\])[^{_CLOSE}()\[\]{{}}])*(?<![.:!?])
+          (?<![\w.~/\\-])(?:~|\.\.?)?/(?:(?!(?i:(?:https?|wss?|ftp):[/\\]|mailto:))[^{_CLOSE}()\[\]{{}}])*(?<![.:!?])
         | (?<![\w/\\])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)[^{_CLOSE}]+
       )
     | (?P<host>
-          (?<![\w.%-])(?:\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]|localhost(?=[:/])|{_HOST})
+          (?<![\w.%-])(?:\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]|localhost(?=:[0-9]|/)|{_HOST})
           (?::[0-9]{{1,5}}(?![0-9]))?(?:[/?\#][^{_END}]*)?
       )
     """,
@@ -58,11 +58,13 @@ _LINK = re.compile(
 _ANY_HOST = re.compile(
     rf"""
       (?<![\w.%/\\-]) (?<![\w][@＠])
-      {_LABEL}+(?:{_DOT}{_LABEL}+)*{_DOT}(?:[^\W\d_]{{2,63}}|xn--[\w-]+)(?::[0-9]{{1,5}}(?![0-9]))?[/?:][^{_END}]+
+      {_LABEL}+(?:{_DOT}{_LABEL}+)*{_DOT}(?:[^\W\d_]{{2,63}}|xn--[\w-]+)
+      (?::[0-9]{{1,5}}(?!\w) | (?::[0-9]{{1,5}})?(?:/(?!/)|\?)[^{_END}]+)
     | (?<=[@＠]){_LABEL}+(?:{_DOT}{_LABEL}+)*{_DOT}[^\W\d_]{{2,63}}
     """,
     re.VERBOSE,
 )
+_SLASHES = re.compile(rf"[/\\]{{2}}({_HOST})")  # also inside of a path: .//evil.example
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]|(?<=\\w)[\\t\\r\\n]+(?=\\w*:)")
 _ACCOUNT = re.compile(
     r"""
@@ -81,27 +83,41 @@ _BLANK = re.compile(r"\s")
 _IP = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _BEFORE_HOST = re.compile(r"\A(?:(?i:https?|wss?|ftp):|[A-Za-z][\w+.-]*:(?=[/\\]))?[/\\]*")
 _AFTER_HOST = re.compile("[:/?#]")
+_PATH = re.compile(r"[/\\?#]")  # browsers take a backslash for a slash
 _DIGITS = re.compile("[0-9]{4}|bc1", re.IGNORECASE)
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 # Names of the highest level that mail programs make a link of; others stand in code: os.path, list.append.
 _TOP = """
-    com net org edu gov mil int biz info pro aero asia coop museum xxx app dev cloud online website shop xyz
+    com net org edu gov mil biz info pro aero asia coop museum xxx app dev cloud online website shop xyz
     icu vip agency ltd inc llc io onion arpa example invalid internal cyou sbs cfd
     рф укр бел срб рус онлайн сайт 中国 中國 公司 网络 香港 台湾 한국
 """
 # These stand in code too, so that they are a host only with a path or a port behind them: ``evil.page/x``.
 _WORDS = """
     bank blog cash center chat click club company credit date design digital download email finance fund group
-    help home host ink lan link live local localhost mail media mobi money monster mov name network news page
+    help home host ink int
+    lan link live local localhost mail media mobi money monster mov name network news page
     party post press quest red rest review services site solutions space store stream studio support systems
     team tech test today top trade travel wiki win work works world zip zone
 """
+_COUNTRIES = """
+    ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bv
+    bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg er es
+    et eu fi fj fk fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu
+    id ie il im in io iq ir is it je jm jo jp ke kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt
+    lu lv ly ma mc md me mg mh mk ml mm mn mo mp mq mr ms mt mu mv mw mx my mz na nc ne nf ng ni nl no
+    np nr nu nz om pa pe pf pg ph pk pl pm pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd se sg sh si
+    sj sk sl sm sn so sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm tn to tr tt tv tw tz ua ug uk
+    us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw
+"""
 TOP_LEVEL: Final = frozenset(_TOP.split())
 _IN_CODE_TOO = frozenset(_WORDS.split())
-# Countries, and names of files and of code that have the same letters.
-_COUNTRIES = "py js md rs sh pl pm ps cc so ml mk st la hs cs vb am do in is id to at"
-_FILES = frozenset(_COUNTRIES.split())
+_OF_COUNTRIES = frozenset(_COUNTRIES.split())
+# Names of files and of code that have the same letters as a country.
+_LIKE_FILES = "py js md rs sh pl pm ps cc so ml mk st la hs cs vb am do in is id to at"
+_FILES = frozenset(_LIKE_FILES.split())
+_OBJECTS = ("self", "cls", "this")  # self.bg is an attribute
 
 
 def links(text: str) -> Iterator[Link]:
@@ -117,7 +133,8 @@ def rendered(text: str) -> Iterator[Link]:
     taken = {host_of(link.text) for link in found if link.kind != "path"}
     plain = _INVISIBLE.sub("", html.unescape(text))
     for version in dict.fromkeys((text, plain, unquote(plain))):
-        for link in (*(links(version) if version != text else ()), *_named(version)):
+        more = list(links(version)) if version != text else found[:]
+        for link in (*more, *_named(version), *_before_at(more)):
             if link.kind != "path" and (host := host_of(link.text)) not in taken:
                 taken.add(host)
                 found.append(link)
@@ -126,14 +143,27 @@ def rendered(text: str) -> Iterator[Link]:
 
 def host_of(link: str) -> str:
     """The host that a link leads to, as far as it can be told; another link as it is."""
-    bare = _BEFORE_HOST.sub("", unquote(html.unescape(link)))
-    return _AFTER_HOST.split(bare.rpartition("@")[2] or bare)[0].rstrip(".").lower() or link
+    bare = _PATH.split(_BEFORE_HOST.sub("", html.unescape(link)))[0].rstrip("@")
+    named = unquote(bare.rpartition("@")[2]).rpartition("@")[2]
+    return _AFTER_HOST.split(named)[0].rstrip(".").lower() or link
+
+
+def _before_at(found: Iterable[Link]) -> Iterator[Link]:
+    """Names of hosts before the @ of an address: some programs make a link of that part alone, where what is
+    behind it is no host."""
+    for link in found:
+        user, at, _ = _PATH.split(_BEFORE_HOST.sub("", link.text))[0].rpartition("@")
+        if at and link.kind == "url" and is_host(user):
+            yield Link("host", user)
 
 
 def _named(text: str) -> Iterator[Link]:
     """Names of hosts by what stands around them, whatever their last label."""
-    for name in _ANY_HOST.finditer(text):
-        yield Link("host", _without_punctuation(name[0]))
+    for found in _ANY_HOST.finditer(text):
+        yield Link("host", _without_punctuation(found[0]))
+    for found in _SLASHES.finditer(text):
+        if is_host(name := _without_punctuation(found[1])):
+            yield Link("host", name)
 
 
 def spans(text: str) -> Iterator[tuple[LinkKind, int, int]]:
@@ -164,8 +194,15 @@ def _with_signs(text: str) -> Iterator[tuple[LinkKind, int, int]]:
             start, end = found.span()
             if kind != "mail":
                 end = start + len(_without_punctuation(_ENTITY.sub("", found[0].partition("][")[0])))
-            if end - start > 1 and (kind != "host" or is_host(text[start:end])):
+            if end - start > 1 and (
+                kind != "host" or (is_host(text[start:end]) and not _is_called(text, end))
+            ):
                 yield kind, start, end
+
+
+def _is_called(text: str, end: int) -> bool:
+    """Whether a name is a function that is called: ``log.info(x)``."""
+    return text.startswith("(", end) and text.endswith(".info", 0, end)
 
 
 def is_host(text: str) -> bool:
@@ -184,11 +221,13 @@ def is_host(text: str) -> bool:
         return True
     if not all(labels) or last.isdigit():
         return False
+    if not rest and len(labels) == 2 and labels[0] in _OBJECTS:
+        return False
     if last.startswith("xn--") or last in TOP_LEVEL:
         return True
     if last in _IN_CODE_TOO or last in _FILES:
         return rest != "" and len(rest) > 1
-    return len(last) == 2 and last.isascii() and last.isalpha()
+    return last in _OF_COUNTRIES
 
 
 def _without_punctuation(text: str) -> str:
