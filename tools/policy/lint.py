@@ -14,8 +14,10 @@ from typing import Any, Literal
 
 import hy.models as m
 
+from quoth.tools.call.call import new_call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, did_you_mean, nearest
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.source import Place
@@ -23,11 +25,11 @@ from quoth.tools.policy.argv import INTERPRETERS, RUNNERS, WRAPPERS, program
 from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicate_reader import texts_of
-from quoth.tools.policy.predicates import ANY_PATH
+from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
 from quoth.tools.policy.scope import URL, is_path
 from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 FindingKind = Literal[
     "unknown-tool",
@@ -253,8 +255,11 @@ def _as_pattern(glob: str) -> str:
     return f"{begins}{found}$".removesuffix("[^/]*$")
 
 
-# A pattern that begins with a scheme and names the whole host.
-_WHOLE_HOST = re.compile(r"(?:\^|\\A)https?\??:\\?/\\?/.*?[^\\](?:\\?/|:|\$|\\Z)")
+# A pattern that begins with a scheme and names the whole host; a dot that is not escaped is any character.
+_NAME = r"(?:[\w-]|\\[.-])"
+_WHOLE_HOST = re.compile(
+    rf"(?:\^|\\A)https?\??:\\?/\\?/(?:{_NAME}|\((?:\?:)?(?:{_NAME}|\|)+\)\??)+(?:\\?/|:|\$|\\Z)"
+)
 
 
 def _addresses(layer: Layer, table: ToolTable) -> Iterator[Finding]:
@@ -281,7 +286,7 @@ def _server_of(text: str) -> str:
     """The server that a text names which is no address itself; empty for an address."""
     from quoth.tools.policy.urls import read_pattern  # here: few policies are about addresses
 
-    bare = text.partition("://")[2] or text
+    bare = text.partition("://")[2] or text.removeprefix("//")
     if "://" in text and not _GLOB.search(text):
         return ""
     try:
@@ -300,12 +305,23 @@ _SEARCHES = ("find", "fd", "xargs", "parallel")  # what they run stands behind a
 
 
 def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
-    """Allows of programs that run any other."""
+    """Allows of programs that run any other, and programs that are none."""
     for rule in layer.orders.rules:
-        about = [tool for tool in table if rule.tool in (None, tool.name)]
-        if rule.kind != "allow" or not any("runs" in tool.effects for tool in about):
+        about = [tool for tool in table if rule.tool in (None, tool.name) and "runs" in tool.effects]
+        if not about:
             continue
-        for vector in _vectors(read_one(rule.text)):
+        vectors = list(_vectors(read_one(rule.text)))
+        for word in sorted(word for vector in vectors for word in texts_of(vector[0])):
+            if " " in word and rule.kind != "allow":
+                write = f"[{' '.join(map(print_string, word.split()))} ...]"
+                message = f"{print_string(word)} is compared with the name of a program alone; write {write}."
+                yield Finding("cannot-hold", rule.place, message)
+        if rule.kind != "allow":
+            continue
+        if any(_runs_any_shell(rule, tool) for tool in about):
+            message = "This allows a shell or an interpreter, and so all programs; name the programs instead."
+            yield Finding("too-wide", rule.place, message)
+        for vector in vectors:
             for word in sorted(texts_of(vector[0])):
                 if not _runs_anything(program(word), vector[1:]):
                     continue
@@ -314,6 +330,21 @@ def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                     ' programs; name the arguments, as in ["python3" "-m" "pytest" ...].'
                 )
                 yield Finding("too-wide", rule.place, message)
+
+
+def _runs_any_shell(rule: Rule, tool: CognitiveTool) -> bool:
+    """Whether an allow that names arguments, but neither any nor the name of a program, allows a shell."""
+    named = [
+        param.name for param in tool.params if param.name in rule.arguments and param.name not in rule.open
+    ]
+    if len(named) != 1 or any(key.of == "first" for key in rule.keys):
+        return False
+    facts = EvaluationContext(tool, new_call(CallForm(tool.name)), Workspace("."))
+    others = {param.name: param.default for param in tool.params if not param.required}
+    return any(rule.test(others | {named[0]: words}, facts) is True for words in _SHELLS)
+
+
+_SHELLS = (["sh", "-c", "x"], ["bash", "-c", "x"], ["python3", "-c", "x"], ["env", "x"])
 
 
 def _vectors(node: Any) -> Iterator[Any]:
