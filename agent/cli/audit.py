@@ -15,7 +15,7 @@ from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import Commands, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.text import SECONDS, number_of
+from quoth.tools.text import SECONDS, file_name, number_of
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _line(row: dict[str, Any]) -> str:
     if row["message"]:
         notes.append(str(row["message"]))
     if row["side_effects"]:
-        notes.append("did " + ", ".join(str(effect) for effect in row["side_effects"]))
+        notes.append("did " + ", ".join(file_name(str(effect)) for effect in row["side_effects"]))
     return "\n       ".join(visible(text, lines=True).replace("\n", "\n       ") for text in (first, *notes))
 
 

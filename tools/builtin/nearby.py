@@ -75,7 +75,7 @@ def near_search(ctx: ToolContext, pattern: str, path: str, glob: str) -> str:
     if not near:
         return ""
     where = "" if glob == "*" else f" in files named {glob}"
-    where += "" if path == "." else f" in {path}"
+    where += "" if path == "." else f" in {file_name(path)}"
     return f"Nothing{where}{how}{_few(text for _, text in near)}.{_read(ctx, near[0][0])}"
 
 
