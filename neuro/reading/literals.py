@@ -23,6 +23,9 @@ SMART_QUOTES = "Curly quotes were read as straight ones."
 SINGLE_QUOTES = "Texts in single quotes were read as if in double ones."
 TRAILING_COMMA = "A comma before a closing bracket was dropped."
 PYTHON_WORDS = "Python's True, False and None were read as JSON's."
+# In a pattern: what looks like a space, or like nothing, and is no blank of JSON or Lisp.
+ODD_SPACES = "\u00a0\u2000-\u200a\u202f\u205f\u3000\ufeff"
+SPACES = "No-break spaces and their like were read as spaces."
 BARE_KEYS = "Keys without quotes were read as texts."
 LINE_BREAKS = "Line breaks inside a text were kept as they stand."
 PYTHONIC: Final = {SINGLE_QUOTES, TRAILING_COMMA, PYTHON_WORDS}
@@ -51,7 +54,8 @@ class Literal(NamedTuple):
 
 
 _TOKEN = re.compile(
-    r"""\s*+(?:
+    rf"""[\s{ODD_SPACES}]*+"""
+    r"""(?:
       (?P<string>[bBfFrRuU]{0,2}+(?:\"{3}|'{3}|["'“”„‟‘]))
     | (?P<open>[\[({])
     | (?P<close>[\])}])
@@ -63,7 +67,8 @@ _TOKEN = re.compile(
     )""",
     re.ASCII | re.VERBOSE,
 ).match
-_BLANK = re.compile(r"\s*+", re.ASCII).match
+_BLANK = re.compile(rf"[\s{ODD_SPACES}]*+", re.ASCII).match
+_ODD = re.compile(f"[{ODD_SPACES}]").search
 _KEYWORD = re.compile(r"[ \t]*+=(?!=)", re.ASCII).match
 _COLON = re.compile(r"\s*+:", re.ASCII).match
 _WORDS: Final = {
@@ -190,6 +195,8 @@ class _Reader:
                     return self._close_all(pos, tail)
                 raise NotRead("the text ends inside it", stack[-1].offset if stack else at, incomplete=True)
             kind, at = found.lastgroup, found.start(found.lastgroup or 0)
+            if not found[0].isascii() and _ODD(text, pos, at):
+                self._mended(SPACES)
             pos = found.end()
             frame = stack[-1] if stack else None
             if kind == "comma":

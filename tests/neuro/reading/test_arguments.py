@@ -24,6 +24,7 @@ from quoth.neuro.reading.literals import (
     PYTHON_WORDS,
     SINGLE_QUOTES,
     SMART_QUOTES,
+    SPACES,
     TRAILING_COMMA,
     tail_repair,
 )
@@ -41,6 +42,8 @@ READ: list[tuple[str, dict[str, Any], list[str]]] = [
     ("{“path”: “a”}", A, [SMART_QUOTES]),
     ('{"path":"a",}', A, [TRAILING_COMMA]),
     ('{path: "a"}', A, [BARE_KEYS]),
+    ('\ufeff{"path":\u00a0"a"\u2003}', A, [SPACES]),
+    ('{"path": "\u00a0"}', {"path": "\u00a0"}, []),
     ('{"path": "a", "all": True}', {**A, "all": True}, [PYTHON_WORDS]),
     ('```json\n{"path":"a"}\n```', A, [FENCED]),
     ("```\n{'path':'a'}```", A, [FENCED, SINGLE_QUOTES]),
