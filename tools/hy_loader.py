@@ -10,6 +10,7 @@ expansion when only the macro file changed. Entries are keyed by content, the ma
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import importlib.machinery
@@ -63,7 +64,7 @@ class _FreshLoader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+        return self.source_to_code(self.get_data(path).removeprefix(codecs.BOM_UTF8), path)
 
 
 def _entry(fullname: str, path: str, source: bytes) -> Path:
@@ -153,6 +154,7 @@ def load_hy_file(path: Path) -> ModuleType:
         del sys.modules[name]
         told = _language_error if isinstance(error, HyError | SyntaxError) else run_error
         hint = _old_spelling(path, source, error) or _not_required(path, source, module, error)
+        hint = hint or _odd_space(path, source)
         raise UsageError(hint or told(path, source, error) + not_found(path, error)) from None
     return module
 
@@ -160,7 +162,7 @@ def load_hy_file(path: Path) -> ModuleType:
 def read_source(path: Path) -> str:
     """The text of a user's file. Raises UsageError."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # editors on Windows write a byte order mark
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -173,9 +175,10 @@ def module_name(path: Path) -> str:
 
 
 def not_found(path: Path, error: BaseException) -> str:
-    """What to add where a user's file imports one that lies beside it: a folder that a model may write to is
-    no place to import from."""
-    name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+    """What to add where a user's file imports or requires one that lies beside it: a folder that a model may
+    write to is no place to import from."""
+    found = re.search(r"No module named '([\w.]+)'", str(error))
+    name = found[1] if found else ""
     beside = (path.parent / f"{name.partition('.')[0]}{end}" for end in (".py", ".hy", ""))
     if not name or not any(map(Path.exists, beside)):
         return ""
@@ -270,6 +273,19 @@ def _not_required(path: Path, source: str, module: ModuleType, error: BaseExcept
         if form and isinstance(form[0], hy.models.Symbol) and hy.mangle(form[0]) in missing:
             told = f"{form[0]} is a macro: begin the file with (require quoth [{form[0]}])."
             return located(path, source, form.start_line, form.start_column, told)
+    return ""
+
+
+def _odd_space(path: Path, source: str) -> str:
+    """What is said of a file that fails and has a no-break space or the like outside of its texts, which Hy
+    takes for a part of a name; empty for other files."""
+    from quoth.tools.lisp.reader import ReadError, read_all
+
+    try:
+        read_all(source)
+    except ReadError as error:
+        if error.message.startswith("the character U+"):
+            return located(path, source, error.line, error.column, f"{error.message}; {error.hint}")
     return ""
 
 

@@ -53,7 +53,7 @@ def _parsed(data: bytes, name: str, *, own: bool = True) -> Config:
     from quoth.agent.config.reading import read_config  # here: few have such a file
 
     try:
-        return read_config(data.decode("utf-8"), name, own=own)
+        return read_config(data.decode("utf-8-sig"), name, own=own)
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not UTF-8 text.") from None
 

@@ -5,6 +5,7 @@ It knows texts, labels and limits; it must not know stores, permissions or calls
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, get_args
 
@@ -34,6 +35,18 @@ def checked_type(given: object, what: str, wanted: type = str) -> None:
 def is_label(label: str) -> bool:
     """Whether ``label`` can name a block."""
     return 0 < len(label) <= MAX_LABEL and label.isprintable() and label == label.strip()
+
+
+def composed(label: str) -> str:
+    """The label as it is stored: in Unicode's composed form (NFC), so that two that look the same are one."""
+    return label if not isinstance(label, str) or label.isascii() else unicodedata.normalize("NFC", label)
+
+
+def spellings(label: str) -> tuple[str, ...]:
+    """Under which a block of that label may be stored; older ones are not always composed."""
+    if label.isascii():
+        return (label,)
+    return tuple(dict.fromkeys((composed(label), label, unicodedata.normalize("NFD", label))))
 
 
 def checked_label(label: str, what: str = "A label") -> None:

@@ -89,7 +89,7 @@ class Operations:
         checks.checked_label(block.label)
         checks.checked_changes(vars(block))
         self._may_set(block.permission, block.label)
-        if there := self._stored.get(block.label):
+        if there := self._stored_as(block.label):
             raise checks.taken(there)
         return self._add(block)
 
@@ -128,12 +128,12 @@ class Operations:
     def delete(self, label: str) -> None:
         found = self.find(label)
         self._allow(found, "delete")
-        self._blocks.remove(label, found.block.owner)
+        self._blocks.remove(found.block.label, found.block.owner)
 
     def move(self, label: str, kind: BlockKind, to: str = "") -> Block:
         checks.checked_kind(kind)
         found = self.find(label)
-        if to and to != label:
+        if to and checks.composed(to) != checks.composed(label):
             return self._copy(found, kind, to)
         if found.block.kind == kind:
             raise ToolError(f"{label} is {kind} already.")
@@ -146,11 +146,12 @@ class Operations:
             raise ToolError(f"{archive_label} is archival already; swap archives a core or a working block.")
         if comes.block.kind != "archival":
             raise ToolError(f"{load_label} is {comes.block.kind}; swap loads an archival block.")
-        if to == archive_label:
+        to = checks.composed(to)
+        if to == checks.composed(archive_label):
             raise ToolError(f"{to} is the block that is archived; load the other one to another label.")
         kind = leaves.block.kind
         self._may_move(leaves, "archival")
-        if not to or to == load_label:
+        if not to or to == checks.composed(load_label):
             self._may_move(comes, kind)
             self._check(comes, kind=kind)
             self._change(leaves, kind="archival")
@@ -159,20 +160,20 @@ class Operations:
         self._change(leaves, kind="archival")
         loaded = self._fill(target, comes, kind, to)
         if acl.judge(comes.permission, "delete").kind == "allow":
-            self._blocks.remove(load_label, comes.block.owner)
+            self._blocks.remove(comes.block.label, comes.block.owner)
         return loaded
 
     def share(self, label: str, agent: str, permission: BlockPermission) -> None:
         checks.checked_label(agent, "The name of an agent")
         checks.checked_permission(permission)
-        self._own(label, "share it")
+        label = self._own(label, "share it").label
         self._may_set(permission, label)
         bound = self._bound(label, agent, permission)
         self._blocks.share(label, agent, bound)
 
     def unshare(self, label: str, agent: str) -> None:
         checks.checked_label(agent, "The name of an agent")
-        self._own(label, "share it")
+        label = self._own(label, "share it").label
         if agent not in self._stored.shares(label):
             raise ToolError(f"{label} is not shared with {agent}.")
         self._bound(label, agent)
@@ -244,12 +245,16 @@ class Operations:
         checks.checked_type(label, "A label")
         if not checks.is_label(label):
             return None
-        if own := self._stored.get(label):
+        if own := self._stored_as(label):
             return Found(own, own.permission)
-        shared = self._stored.shared(label)
+        shared = [one for spelling in checks.spellings(label) for one in self._stored.shared(spelling)]
         if len(shared) > 1:
             raise checks.of_several(label, sorted(block.owner for block, _ in shared))
         return _shared(*shared[0]) if shared else None
+
+    def _stored_as(self, label: str) -> Block | None:
+        """The agent's own block of that label, in whichever form of Unicode it is stored."""
+        return next(filter(None, map(self._stored.get, checks.spellings(label))), None)
 
     def find(self, label: str) -> Found:
         """The block of that label, which this agent may read. Raises ToolError, which names the nearest."""
@@ -316,7 +321,8 @@ class Operations:
             )
         made = self._writer.now
         limit = _limit(block.limit, block.kind)
-        block = _with(block, limit=limit, version=1, created=made, updated=made, by=self._writer.by)
+        label, by = checks.composed(block.label), self._writer.by
+        block = _with(block, label=label, limit=limit, version=1, created=made, updated=made, by=by)
         checks.fits(block)
         self._blocks.put(block)
         return Found(block, block.permission).seen()

@@ -91,7 +91,7 @@ def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:
 def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
     """Parse the text of a policy file as a layer."""
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not UTF-8 text.") from None
     return Layer(kind, name, read_orders(text, name))

@@ -19,7 +19,7 @@ from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.docstrings import Docstring, read_docstring
-from quoth.tools.registry.parameters import REQUIRED, Outside, Secret, as_word, make_param, role_of
+from quoth.tools.registry.parameters import REQUIRED, Outside, Secret, as_word, make_param, name_hint, role_of
 from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
@@ -200,6 +200,7 @@ def _parameters_of(
             raise DefinitionError(
                 f"{tool}, parameter {param.name}: "
                 "a parameter's name is lower-case letters, digits and underscores."
+                f"{name_hint(param.name).replace('-', '_')}"
             )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")

@@ -6,7 +6,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.free-text [HOW]
-  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role]
+  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role name-hint]
   quoth.tools.registry.tag [KEYS :as TAG-KEYS]
   quoth.tools.text [short])
 
@@ -116,7 +116,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   (while (< index (len params))
     (setv name (get params index))
     (when (not (and (isinstance name hy.models.Symbol) (NAME.match (str name))))
-      (fail compiler name f"{tool}: a parameter's name is expected here, not {(show name)}."))
+      (fail compiler name f"{tool}: a parameter's name is expected here, not {(show name)}.{(name-hint name)}"))
     (when (in (str name) RESERVED)
       (fail compiler name f"{tool}: {name} is already bound in guard and body; choose another name."))
     (when (in name (gfor row table (get row 0)))

@@ -160,11 +160,20 @@ def as_word(value: Any) -> str:
 _DEFAULTS = {one.name: one.default for one in fields(Param)}
 
 
+def name_hint(name: object) -> str:
+    """The name of a parameter that is meant by one with underscores or capitals, as a sentence; empty if it
+    is none of these."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", str(name)).lower().replace("_", "-").strip("-")
+    return f" Write {parted}." if NAME.match(parted) and parted != str(name) else ""
+
+
 def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     """A checked Param. Raises DefinitionError naming the tool, the parameter and the fix."""
     where = f"{tool}, parameter {name}"
     if not NAME.match(name):
-        raise DefinitionError(f"{where}: a parameter's name is lower-case letters, digits and hyphens.")
+        raise DefinitionError(
+            f"{where}: a parameter's name is lower-case letters, digits and hyphens.{name_hint(name)}"
+        )
     if name in RESERVED:
         raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
     for key in spec:

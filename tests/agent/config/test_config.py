@@ -228,6 +228,11 @@ def test_settings_that_change_after_they_were_trusted_stop_everything(tmp_path: 
     )
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    mine("").write_bytes(b'\xef\xbb\xbf(model "scripted:x")')
+    assert load_config(tmp_path).model == "scripted:x"
+
+
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
     path = mine("")
     path.write_bytes(b'(model "\xff")')

@@ -14,6 +14,7 @@ from words import PausableClock
 
 from quoth.tools.call.service_types import Block
 from quoth.tools.errors import UsageError
+from quoth.tools.memory import checks
 from quoth.tools.memory.opening import open_memory
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.memory.stored import Blocks
@@ -459,3 +460,32 @@ def test_concurrent_appends_of_one_process_lose_nothing(make: Make) -> None:
         return str((await make("a").get_block("x")).text)
 
     assert sorted(done(go()).split("\n"), key=int) == [f"{n}" for n in range(30)]
+
+
+COMPOSED, PARTED = "Caf\u00e9", "Cafe\u0301"  # which look the same
+
+
+def test_a_label_is_one_in_either_form_of_unicode(make: Make) -> None:
+    memory = make("a", person=True)
+    made = done(memory.create_block(PARTED, "tea", kind="archival"))
+    assert made.label == COMPOSED
+    for label in (COMPOSED, PARTED):
+        assert done(memory.get_block(label)) == made
+    assert "There is already a block" in said(memory.create_block(COMPOSED))
+    done(memory.append_to_block(PARTED, "and milk"))
+    assert (done(memory.move_block(COMPOSED, "working", to=PARTED))).kind == "working"
+    done(memory.delete_block(PARTED))
+    assert done(memory.list_blocks()) == []
+
+
+def test_a_label_that_is_stored_in_the_other_form_is_found_too(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make("a", person=True)
+    with monkeypatch.context() as before:
+        before.setattr(checks, "composed", lambda label: label)
+        done(memory.create_block(PARTED, "tea"))
+    assert (done(memory.append_to_block(COMPOSED, "and milk"))).text == "tea\nand milk"
+    assert "There is already a block" in said(memory.create_block(COMPOSED))
+    done(memory.delete_block(COMPOSED))
+    assert done(memory.list_blocks()) == []

@@ -935,6 +935,12 @@ def test_a_broken_record_of_trust_stops_everything(root: Path, state: Path) -> N
         assert "cannot be read; remove it" in complaint(UsageError, lambda: load_policy(root))
 
 
+def test_a_policy_may_begin_with_a_byte_order_mark(root: Path, config: Path) -> None:
+    files(root, {"mark.hy": b"\xef\xbb\xbf(deny (write-file))"})
+    (layer,) = [one for one in load_policy(root, root / "mark.hy").layers if one.name.endswith("mark.hy")]
+    assert [rule.kind for rule in layer.orders.rules] == ["deny"]
+
+
 def test_a_policy_that_cannot_be_read_stops_everything(root: Path, config: Path) -> None:
     def refused(path: str | Path) -> str:
         return complaint(UsageError, lambda: load_policy(root, path))

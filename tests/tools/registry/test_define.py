@@ -155,7 +155,8 @@ def reserved(deny: str) -> None:
         (only_positional, "only-positional: *x cannot be a tool's parameter; each needs its own name."),
         (
             camel,
-            "camel, parameter maxLines: a parameter's name is lower-case letters, digits and underscores.",
+            "camel, parameter maxLines: a parameter's name is lower-case letters, digits and underscores. "
+            "Write max_lines.",
         ),
         (no_description, "no-description needs a description: the model chooses by it."),
         (

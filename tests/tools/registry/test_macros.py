@@ -266,6 +266,21 @@ MISUSES: list[tuple[str, str, str]] = [
         "x: a parameter's name is expected here, not {}.",
     ),
     (
+        '(def-cognitive-tool x "D." :parameters [my_arg {}] :body 1)',
+        "my_arg",
+        "x: a parameter's name is expected here, not my_arg. Write my-arg.",
+    ),
+    (
+        '(def-cognitive-tool x "D." :parameters [maxResults {}] :body 1)',
+        "maxResults",
+        "x: a parameter's name is expected here, not maxResults. Write max-results.",
+    ),
+    (
+        '(def-cognitive-tool x "D." :parameters\u00a0[a {}] :body 1)',
+        "\u00a0[",
+        "the character U+00A0 cannot stand in a name; write a plain space",
+    ),
+    (
         '(def-cognitive-tool x "D." :parameters [ctx {}] :body 1)',
         "ctx",
         "x: ctx is already bound in guard and body; choose another name.",
@@ -466,6 +481,21 @@ def test_a_file_that_is_no_hy_is_told_in_one_frame(tmp_path: Path, text: str, wo
     assert "Traceback" not in said
     assert said.count("\n") == 2
     assert said.endswith("^")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = written(tmp_path, '(def-cognitive-tool x "D." :body 1)')
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load(path).names() == ["x"]
+
+
+def test_a_macro_of_a_file_beside_is_not_found_and_the_sentence_says_how(tmp_path: Path) -> None:
+    files(tmp_path, {"mine.hy": "(defmacro inc [x] `(+ 1 ~x))"})
+    said = complaint(UsageError, lambda: load(written(tmp_path, "(require mine [inc])")))
+    assert said.startswith(f"{tmp_path}/my.hy:5:10: No module named 'mine'\n")
+    assert said.endswith(
+        f"\nThe folder of the file is not searched; to have that, say PYTHONPATH={tmp_path} quoth …"
+    )
 
 
 def test_a_file_that_leaves_python_does_not_take_us_with_it(tmp_path: Path) -> None:
