@@ -252,7 +252,7 @@ class _Reading(Reading):
             if element.first <= inner or element.depth:
                 continue
             inner = element.last
-            if element.kind in ("drawer", "comment", "clock", "keyword") or element.key("RESULTS"):
+            if element.kind in ("drawer", "comment", "clock", "keyword", "inline") or element.key("RESULTS"):
                 continue
             if element.kind == "block" and element.name in ("SRC", "COMMENT"):
                 language = babel.language(element.value).lower()

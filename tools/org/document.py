@@ -18,6 +18,8 @@ BOM = "\ufeff"
 WORDS = ("TODO", "DONE")  # Org's own, where a file names none
 
 _STARS = re.compile(r"(\*+) ")
+INLINE = "*" * 15  # begins an inline task (org-inlinetask), which is no headline
+_INLINE_END = re.compile(r"\*{15,}[ \t]+END[ \t]*$")
 _PRIORITY = re.compile(r"\[#(.)\][ \t]*")
 _COMMENT = re.compile(r"COMMENT(?:[ \t]+|$)")
 _TAGS = re.compile(r"[ \t]+:([\w@#%:]+):[ \t]*$")
@@ -57,9 +59,9 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A block, drawer, keyword, table or text in the rows ``first`` to ``last``. ``name`` is a keyword's key
-    or a block's type; ``value`` the rest of the first line, from ``column`` on; ``keys`` the keywords
-    attached above it (``#+NAME:`` …); ``depth`` the number of enclosing drawers and blocks."""
+    """A block, drawer, keyword, table, inline task or text in the rows ``first`` to ``last``. ``name`` is a
+    keyword's key or a block's type; ``value`` the rest of the first line, from ``column`` on; ``keys`` the
+    keywords attached above it (``#+NAME:`` …); ``depth`` the number of enclosing drawers and blocks."""
 
     kind: str
     first: int
@@ -178,7 +180,7 @@ class Org:
     def _headlines(self) -> tuple[list[int], list[int]]:
         rows, levels = [-1], [0]
         for row, line in enumerate(self.lines):
-            if line.startswith("*") and (found := _STARS.match(line)):
+            if line.startswith("*") and not line.startswith(INLINE) and (found := _STARS.match(line)):
                 rows.append(row)
                 levels.append(len(found[1]))
         return rows, levels
@@ -267,6 +269,8 @@ class Org:
         first = line.lstrip(" \t")[:1]
         if not first:
             return None
+        if self._is_inline(row):
+            return Element("inline", row, self._end_of_inline(row, limit), depth=depth)
         if first == "#":
             if _REMARK.match(line):
                 return Element("comment", row, self._run(_REMARK, row, limit), depth=depth)
@@ -292,9 +296,22 @@ class Org:
         elif first == "C" and _CLOCK.match(line):
             return Element("clock", row, row, depth=depth)
         last = row
-        while last + 1 < limit and self.lines[last + 1].lstrip(" \t")[:1] not in _SPECIAL:
+        while (
+            last + 1 < limit
+            and self.lines[last + 1].lstrip(" \t")[:1] not in _SPECIAL
+            and not self._is_inline(last + 1)
+        ):
             last += 1
         return Element("text", row, last, keys=keys, depth=depth)
+
+    def _is_inline(self, row: int) -> bool:
+        line = self.lines[row]
+        return line.startswith(INLINE) and _STARS.match(line) is not None
+
+    def _end_of_inline(self, row: int, limit: int) -> int:
+        """The row of the END of an inline task; its own row if it has none before the next."""
+        following = next((one for one in range(row + 1, limit) if self._is_inline(one)), row)
+        return following if _INLINE_END.match(self.lines[following]) else row
 
     def _block(self, row: int, limit: int, keys: tuple[Element, ...], depth: int) -> Element | None:
         line = self.lines[row]

@@ -135,6 +135,22 @@ def test_a_headline_inside_of_a_block_ends_it_as_in_org() -> None:
     assert [one.kind for one in org.entries[0].elements] == ["text"]
 
 
+def test_an_inline_task_is_no_headline_and_nothing_in_it_is_code() -> None:
+    stars = "*" * 15
+    task = (
+        f"{stars} TODO remember the milk\n  :PROPERTIES:\n  #+begin_src hy\n  1\n  #+end_src\n{stars} END\n"
+    )
+    block = "#+begin_src hy\n2\n#+end_src\n"
+    text = f"* a\nwords\n{task}{block}{stars}* DONE alone\n{block}{stars} END\n* b\n"
+    org = load(text.encode())
+    assert [entry.title for entry in org.entries[1:]] == ["a", "b"]
+    kinds = [(one.kind, one.first, one.last) for one in org.entries[1].elements]
+    assert kinds == [("text", 1, 1), ("inline", 2, 7), ("block", 8, 10), ("inline", 11, 15)]
+    assert len(org.code(1)) == 1
+    alone = load(f"* a\n{stars} TODO alone\n{block}{stars} TODO again\n{block}".encode())
+    assert len(alone.code(1)) == 2  # without an END each is one line
+
+
 def test_nothing_inside_of_a_block_or_drawer_is_anything_else() -> None:
     text = "#+begin_example\n:PROPERTIES:\n#+TITLE: no\n| a |\n#+begin_src hy\n#+end_example\n"
     text += ":X:\n#+TITLE: in\n:END:"
