@@ -31,11 +31,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+import hy.models as m
+
 from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, is_call
 from quoth.neuro.reading.result import Fault, Reading
 from quoth.neuro.reading.scanner import DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
-from quoth.tools.lisp.forms import kebab
+from quoth.tools.errors import nearest
+from quoth.tools.lisp.forms import head_name, kebab
 from quoth.tools.lisp.reader import ReadError, read_prefix
 
 MAX_REPLY = 8_000_000
@@ -98,7 +101,10 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
         return None
     if re.search(r"[A-Za-z]", re.sub(r"\([^()]*\)", "", bare[end:])):
         return None
-    line, column = scan.lines.at(len(text) - len(text.lstrip()))
+    line, column = scan.lines.at(text.index(bare[0]))
+    name = (head_name(model[0]) or "") if isinstance(model, m.Expression) and model else ""
+    if not quoted and name and (close := nearest(kebab(name), scan.known)):
+        return Fault(f"Unknown tool {name}", line, column, f"did you mean {close}? {scan.hint(close)}")
     program = scan.hint("eval") if "eval" in scan.tagged else "write (eval :form (…))"
     hint = f"to run a program, {program}; to answer, write plain words"
     return Fault("This is Lisp, but no call of a tool", line, column, hint)

@@ -116,7 +116,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   (while (< index (len params))
     (setv name (get params index))
     (when (not (and (isinstance name hy.models.Symbol) (NAME.match (str name))))
-      (fail compiler name f"{tool}: a parameter's name is expected here, not {(show name)}.{(name-hint name)}"))
+      (fail compiler name (+ f"{tool}: a parameter's name is expected here, not {(show name)}."
+                             (name-hint name))))
     (when (in (str name) RESERVED)
       (fail compiler name f"{tool}: {name} is already bound in guard and body; choose another name."))
     (when (in name (gfor row table (get row 0)))

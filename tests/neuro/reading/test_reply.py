@@ -284,6 +284,22 @@ def test_a_reply_of_lisp_without_a_call_is_not_taken_for_an_answer(reply: str) -
 
 
 @pytest.mark.parametrize(
+    ("reply", "line", "tool", "near"),
+    [
+        ('(wrte-file "a" "b")', 1, "wrte-file", "write-file"),
+        ('(write_flie "a" "b")', 1, "write_flie", "write-file"),
+        ("(ech)", 1, "ech", "echo"),
+        (f'{TICKS}lisp\n(wrte-file "a" "b")\n{TICKS}', 2, "wrte-file", "write-file"),
+    ],
+)
+def test_a_misspelt_tool_is_told_with_the_nearest(reply: str, line: int, tool: str, near: str) -> None:
+    assert heard(reply) == []
+    assert faults(reply) == [
+        f"line {line}, column 1: Unknown tool {tool}; did you mean {near}? write (name :key value …)"
+    ]
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         '[echo "a"]',
