@@ -133,9 +133,12 @@ def _dict(hint: Any, value: Any) -> Any:
 
 
 def _json(hint: Any, value: Any) -> Any:
-    """An object or a list as text, for a class that takes nothing else."""
-    kind = {"object": dict, "array": list}.get(hint.schema.get("type"))
-    found = _decoded(value, kind) if kind is not None and isinstance(value, str) else _NONE
+    """The value of a type that is known by its JSON Schema, if that allows one kind of value."""
+    kind = _KINDS.get(hint.schema.get("type"))
+    if kind in (list, dict):
+        found = _decoded(value, kind) if isinstance(value, str) else _NONE
+    else:
+        found = _READERS[kind](kind, value) if kind is not None else _NONE
     if found is _NONE:
         return _NONE
     from pydantic_core import SchemaValidator, ValidationError
@@ -180,12 +183,20 @@ _READERS: dict[Any, Callable[[Any, Any], Any]] = {
 }
 
 
+_KINDS: dict[Any, type] = {"integer": int, "number": float, "boolean": bool, "object": dict, "array": list}
+
+
 def _takes(hint: Any, value: Any) -> bool:
     """Whether a type takes a value as it is, so far as that is plain; a program takes part in no reading."""
     if isinstance(value, Code) or hint in (Any, Code):
         return True
     if is_json(hint):
-        return not isinstance(value, str) or hint.schema.get("type") not in ("object", "array")
+        kind = _KINDS.get(hint.schema.get("type"))
+        return (
+            kind is None
+            or not isinstance(value, str | float)
+            or (kind is float and not isinstance(value, str))
+        )
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in UNIONS:
         return any(_takes(one, value) for one in args)

@@ -51,6 +51,11 @@ READ: list[tuple[Any, Any, Any]] = [
     ({"a": "1"}, dict[str, int], {"a": 1}),
     ('{"a": [1]}', dict, {"a": [1]}),
     ('{"x": 1}', NESTED, {"x": 1}),
+    ("5", json_type({"type": "integer", "maximum": 5}), 5),
+    (5.0, json_type({"type": "integer"}), 5),
+    ("5.5", json_type({"type": "number"}), 5.5),
+    ("true", json_type({"type": "boolean"}), True),
+    ("[1]", json_type({"type": "array", "items": {"type": "integer"}}), [1]),
 ]
 
 
@@ -98,7 +103,10 @@ AS_IT_IS: list[tuple[Any, Any]] = [
     ("[1]", Any),
     ('{"x": "1"}', NESTED),
     ("5", NESTED),
-    ("5", json_type({"type": "integer"})),
+    ("5", json_type({"type": "integer", "maximum": 4})),
+    ("5", json_type({"type": "string"})),
+    ("5", json_type({"anyOf": [{"type": "integer"}, {"type": "string"}]})),
+    (5.5, json_type({"type": "number"})),
     (Code("(f)"), int),
 ]
 
