@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import hy.models as m
@@ -14,6 +15,7 @@ import hy.models as m
 from quoth.neuro.reading import repair
 from quoth.neuro.reading.json_calls import CALLED, KEYS, bare_name, is_meant, json_calls
 from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal
+from quoth.neuro.reading.markup import Family, mended_literal
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
@@ -37,14 +39,10 @@ FENCE_LINE = (
     r"[ \t]*+(?P<info>[\w+-]*+)(?(org)[^\n]*+|[^`(\n]*+)$"
 )
 FENCE = re.compile(rf"^[ \t]*+{FENCE_LINE}", re.MULTILINE)
-MARKER = r"<\|?(?:tool_?calls?|function_?calls?|python_tag)\|?>|\[TOOL_CALLS\]"
-_MARKED = re.compile(rf"(?:{MARKER})\s*+\Z")
-_END_MARKER = re.compile(r"\s*+</?\|?/?(?:tool_?calls?|function_?calls?)\|?>")
 _HEAD = re.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
 _CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
 _LIST_OF = re.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w.-]{0,63}+)(?P<then>\(|\s))")
 _LIST_BEGUN = re.compile(r"\[\s*+[\w.-]*+\Z")
-_MARKER_BEGUN = re.compile(r"\[TOOL_CALLS\][ \t]*+\Z")
 _NAME = re.compile(r"\s*+([A-Za-z_][\w.-]{0,63}+)")
 _OBJECT = re.compile(r"""\{\s*+["'“}A-Za-z]""")
 _ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")
@@ -66,6 +64,8 @@ _UNCLOSED = {
     repair.UNCLOSED_TRIPLE: 'write one quote, "so", and \\" for a quote inside',
 }
 LINE, OPENER = -1, -2
+PRINT, _PRINTED = "print(", re.compile(r"\s*+\)")
+CALL = ".call"  # behind the name of a tool: Llama's way
 
 
 class Wait(Exception):
@@ -110,6 +110,8 @@ class FormReader:
         self.position = 0
         self.text = text
         self.lines = Lines(text)
+        self.family: Family | None = None  # whose mark stands before the form that is read
+        self.pure = 0  # how far the fence holds nothing but calls
 
     def _need_line(self, position: int) -> None:
         """Wait until the line of ``position`` is complete."""
@@ -137,16 +139,11 @@ class FormReader:
             self.stopped = f"a reply holds at most {MAX_CALLS} calls"
 
     def _cut_out(self, start: int, end: int) -> None:
-        """What holds a call is no text, and neither are the markers around it."""
-        if before := self._marker(start):
-            start = before.start()
-            if after := _END_MARKER.match(self.text, end):
-                end = after.end()
+        """What holds a call is no text."""
+        if self.fence is not None and not self.text[self.pure - self.base : start].strip():
+            self.pure = end + self.base
         if not self.cuts or self.cuts[-1][1] <= start + self.base:
             self.cuts.append((start + self.base, end + self.base))
-
-    def _marker(self, start: int) -> re.Match[str] | None:
-        return _MARKED.search(self.text, max(0, start - 40), start)
 
     # ---- Lisp
 
@@ -160,7 +157,7 @@ class FormReader:
         head = _HEAD.match(text, start)
         name = kebab(bare_name(head[1], self.known)) if head else ""
         meant = name in self.known or name in ENVELOPE or _CALLISH.match(text, start) is not None
-        meant = meant and not self.example
+        meant = (meant or self.family is not None) and not self.example
         repairs: tuple[str, ...] = ()
         model: Any
         try:
@@ -281,12 +278,12 @@ class FormReader:
 
     def _json(self) -> None:
         text, start = self.text, self.position
-        if text[start] == "{" and not _OBJECT.match(text, start):
+        marked = self.family is not None
+        if text[start] == "{" and not marked and not _OBJECT.match(text, start):
             if not self.final and not text[start + 1 :].strip():
                 raise Wait(start)
             self.position += 1
             return
-        marked = self._marker(start) is not None
         read = self._literal(start, marked)
         if read is None:
             return
@@ -300,7 +297,7 @@ class FormReader:
             self._pass_over(1)
             return
         whole = (start, read.end)
-        spans = read.spans if isinstance(read.value, list) else [whole] * len(calls)
+        spans = read.spans if len(read.spans) == len(calls) else [whole] * len(calls)
         for call, span in zip(calls, spans, strict=True):
             self._found(call, span, read.repairs, whole)
         self.chained = "{"
@@ -312,12 +309,10 @@ class FormReader:
         if found is None:
             if not self.final and _LIST_BEGUN.match(text, start):
                 raise Wait(start)
-            if not self.final and _MARKER_BEGUN.match(text, start):
-                raise Wait(OPENER)
             self.position += 1
         elif found["object"]:
             self._json()
-        elif kebab(found["name"]) not in self.known:
+        elif not self._is_known(found["name"]):
             self.position += 1
         elif found["then"] == "(":
             self._python()
@@ -344,10 +339,13 @@ class FormReader:
         """Calls of known tools up to the end of the line; if anything else stands there, it is text."""
         text, first = self.text, self.position
         found: list[tuple[CallForm, tuple[int, int], tuple[str, ...]]] = []
-        start = first
+        printed = self.fence is not None and self.fence[1] == "tool_code" and text.startswith(PRINT, first)
+        start = first + len(PRINT) * printed  # so does Gemma
+        if printed and not self.final and "(" not in text[start : start + 70]:
+            raise Wait(first)
         while True:
-            name = _NAME.match(text, start + (text[start] == "["))
-            if name is None or kebab(name[1]) not in self.known:
+            name = _NAME.match(text, start + text.startswith("[", start))
+            if name is None or not self._is_known(name[1]):
                 self.position = first + 1
                 return
             read = self._literal(start)
@@ -355,18 +353,22 @@ class FormReader:
                 return
             calls = read.value if isinstance(read.value, list) else [read.value]
             self.position = read.end
-            if not all(isinstance(call, CallForm) and call.tool in self.known for call in calls):
+            if not all(isinstance(call, CallForm) and self._is_known(call.tool) for call in calls):
                 return
+            calls = [self._named(call) for call in calls]
             repairs = tuple(repair for repair in read.repairs if repair not in PYTHONIC)
             spans = read.spans if isinstance(read.value, list) else [(start, read.end)]
             found += [(call, span, repairs) for call, span in zip(calls, spans, strict=True)]
+            if printed and (closed := _PRINTED.match(text, read.end)):
+                self.position = closed.end()
+                read = read._replace(end=closed.end())
             another = _ANOTHER.match(text, read.end)
             if another is None or len(self.calls) + len(found) >= MAX_CALLS:
                 break
             start = another.end()
-        if another is None and not _LINE_END.match(text, read.end):
-            return
-        if another is None:
+        if another is None and self.family is None:
+            if not _LINE_END.match(text, read.end):
+                return
             self._need_line(read.end)
         for call, span, repairs in found:
             self._found(call, span, repairs, (first, read.end))
@@ -375,7 +377,7 @@ class FormReader:
         """The value at ``start``; when it cannot be read, it is text, or a fault if a call was ``meant``."""
         text = self.text
         try:
-            return read_literal(text, start)
+            return self._mended_literal(start) if self.family else read_literal(text, start)
         except NotRead as error:
             if error.incomplete and not self.final:
                 raise Wait(start) from None
@@ -401,6 +403,23 @@ class FormReader:
         if self.effort < 0:
             self.stopped = "too much before it cannot be read"
         return None
+
+    def _mended_literal(self, start: int) -> Literal:
+        stop = "|".join(self.family.ends) if self.family else ""
+        return mended_literal(self.text, start, stop, guess=self.final and not self.cut)
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a call in Python's syntax with that name is one."""
+        name = kebab(name)
+        return self.family is not None or name in self.known or name.removesuffix(CALL) in self.known
+
+    def _named(self, form: CallForm) -> CallForm:
+        """A call under the name of its tool, which some write with a namespace, or as a method."""
+        short = form.tool.removeprefix(NAMESPACE).removesuffix(CALL)
+        last = short.rpartition(".")[2]
+        if form.tool in self.known or not (self.family or last in self.known):
+            return form
+        return replace(form, tool=last if last in self.known else short)
 
     def _closed(self, start: int, incomplete: bool) -> Literal | None:
         """The value at ``start``, if nothing but its end is missing."""

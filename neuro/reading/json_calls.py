@@ -19,7 +19,7 @@ ARGUMENTS: Final = ("args", "arguments", "parameters", "params", "input", "tool_
 # What nobody writes but to call a tool, so that a tool that does not exist is called too, and answered.
 CALLS: Final = {("tool", "args"), ("tool", "arguments"), ("name", "arguments"), ("function", "arguments")}
 # Beside a name and arguments these say nothing; anything else (approved, user, depth, …) is no order.
-BESIDE: Final = {"id", "call_id", "index", "thought", "thoughts", "reasoning"}
+BESIDE: Final = {"id", "call_id", "tool_call_id", "index", "thought", "thoughts", "reasoning"}
 ENVELOPE: Final = {
     "target": ("tool",),
     "action": ("call",),

@@ -30,6 +30,7 @@ KEYS = "Arguments written key=value or key: were read as :key value."
 SHARPS = "Common Lisp's #' was read as ', and its #p was dropped."
 TRIPLES = "Texts in three quotes were read as if in one."
 COMMAS = "Commas between the items of a form were dropped."
+SPACES = "No-break spaces between the items of a form were read as spaces."
 MAX_PIECES = 200_000  # the reader takes half as many forms
 ENVELOPE = {"tool", "target", "action", "type", "args"}
 
@@ -41,6 +42,7 @@ _PIECE = re.compile(
     | (?P<unclosed>r?+"{3})
     | (?P<string>(?:[bfr]|br|rb)?+"(?:[^"\\]++|\\.)*+")
     | (?P<bracket>\#\[(?P<delimiter>[^\[\]\n\r]*+)\[)
+    | (?P<space>[\u00a0\u2007\u202f\u3000]++)
     | (?P<sharp>\#'|\#[pP](?="))
     | (?P<smart>[“”„‟‘])
     | (?P<open>\#?[({]|\[)
@@ -49,7 +51,7 @@ _PIECE = re.compile(
     | (?P<single>'[^'"\\\n]*+'(?=[\s,)\]}]))
     | (?P<prefix>['`~]@?|\#(?:\*\*?|\^|_)(?=[\s(\[{"]))
     | (?P<key>:?(?P<name>[A-Za-z_][\w-]*+)(?:=(?=[^\s=])|:(?=\s)))
-    | (?P<atom>[^\s()\[\]{};"'`~,“”„‟‘]++)
+    | (?P<atom>[^\s()\[\]{};"'`~,“”„‟‘\u00a0\u2007\u202f\u3000]++)
     """,
     re.ASCII | re.VERBOSE | re.DOTALL,
 ).match
@@ -62,7 +64,7 @@ _JSON = re.compile(
     re.VERBOSE | re.DOTALL,
 ).match
 _NUMBER = re.compile(r"[+-]?[\d.]").match
-_ODD_SYMBOL = re.compile(r"[“”„‟‘’,]|\A:?[A-Za-z_][\w-]*[=:]").search
+_ODD_SYMBOL = re.compile(r"[“”„‟‘’,\u00a0\u2007\u202f\u3000]|\A:?[A-Za-z_][\w-]*[=:]").search
 _QUOTE = m.Symbol("quote")
 _TOP, _PLIST, _ARGS, _DATA, _CODE = range(
     5
@@ -206,6 +208,8 @@ class _Mender:
             if not frame.count:
                 raise NotRead("a comma stands where an item should", at)
             return self._replace(" ", found.end(), COMMAS)
+        elif kind == "space":
+            return self._replace(" ", found.end(), SPACES)
         elif kind == "sharp":
             return self._replace("'" if piece == "#'" else "", found.end(), SHARPS)
         elif kind == "single":

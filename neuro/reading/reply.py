@@ -56,9 +56,12 @@ def read_reply(
     if len(text) > MAX_REPLY:
         message = f"The reply has {len(text)} characters, more than the {MAX_REPLY} that are read"
         return Reading(errors=[Fault(message, 1, 1, "answer in fewer words")])
+    text = unmarked(text)
     scan = Scan(text, known, tags or {}, cut=cut)
     scan.run()
     reading = Reading(scan.calls, _without(text, scan), scan.errors, sure=scan.sure)
+    reading.content = _kept(text, scan.dropped)
+    reading.reasoning = "\n\n".join(filter(None, scan.thoughts))
     reading.display = _without(text, scan, scan.whole) if scan.whole else reading.text
     if tags:
         reading.passed = passed_lines(
@@ -71,9 +74,40 @@ def read_reply(
             stopped=scan.stopped,
             line_of=lambda offset: scan.lines.at(offset)[0],
         )
-    if not reading.calls and not reading.errors and (fault := _no_answer(text, scan)):
-        reading.errors.append(fault)
+    if not reading.calls and not reading.errors:
+        fault = _only_thought(reading, scan) or _no_answer(_blanked(text, scan.dropped), scan)
+        reading.errors += [fault] if fault else []
     return reading
+
+
+def unmarked(text: str) -> str:
+    """The text without the mark of its byte order, with its offsets as they were."""
+    return " " + text[1:] if text.startswith("\ufeff") else text
+
+
+def _kept(text: str, dropped: list[tuple[int, int]]) -> str:
+    """The text without what is no word of the reply."""
+    if not dropped:
+        return text
+    places = [0, *(place for span in dropped for place in span), len(text)]
+    return "".join(text[a:b] for a, b in zip(places[::2], places[1::2], strict=True)).strip()
+
+
+def _blanked(text: str, dropped: list[tuple[int, int]]) -> str:
+    """The text with blanks for what is no word of the reply, so that all else stands where it stood."""
+    for start, end in reversed(dropped):
+        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+    return text
+
+
+def _only_thought(reading: Reading, scan: Scan) -> Fault | None:
+    """The fault of a reply that is a thought and nothing else."""
+    if not scan.thoughts or reading.text:
+        return None
+    place = scan.lines.at(scan.dropped[-1][0])
+    if scan.unclosed_thought:
+        return Fault("The reply ends inside a thought", *place, "end the thought, then answer or call")
+    return Fault("The reply is a thought and nothing else", *place, "answer or call after the thought")
 
 
 def _no_answer(text: str, scan: Scan) -> Fault | None:

@@ -79,7 +79,8 @@ class Reading:
 
     ``display`` is what a person is shown of it: the lines of response tags go as a whole, or stay as their
     tools want it. ``sure`` has each CONFIDENCE, from 0 to 1, with the line that says it. ``passed`` are the
-    lines that look like response tags and are no calls."""
+    lines that look like response tags and are no calls. ``reasoning`` is the text of the thoughts,
+    and ``content`` the whole reply without them, as it goes into the conversation."""
 
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
@@ -87,6 +88,8 @@ class Reading:
     display: str = ""
     sure: list[tuple[float, str]] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
+    reasoning: str = ""
+    content: str = ""
 
     @property
     def confidence(self) -> float | None:

@@ -9,7 +9,11 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-from quoth.neuro.reading.forms import FENCE, FENCE_LINE, MARKER, FormReader, Wait
+from quoth.neuro.reading import marks
+from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
+from quoth.neuro.reading.forms import FENCE, FENCE_LINE, OPENER, FormReader, Wait
+from quoth.neuro.reading.literals import NotRead
+from quoth.neuro.reading.markup import Cursor, Family
 from quoth.neuro.reading.quotations import Quotations
 from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
@@ -34,23 +38,23 @@ LISP_FENCES = CALL_FENCES.union(
     ("lisp", "hy", "clojure", "clj", "scheme", "elisp", "emacs-lisp", "common-lisp", "cl")
 )
 DATA_FENCES = CALL_FENCES.union(("json", "jsonc", "json5", "tool_code"))
+MARKUP_FENCES = {"xml", "html"}  # hold no forms, but the markup of a family
 DOCUMENT_FENCES = {"markdown", "md", "org", "rst"}  # a fence inside them is theirs
 
+LISTED = r"\[(?:/?THINK|TOOL_CALLS|ARGS|CALL_ID|TOOL_RESULTS|INST)\]"  # marks that look like lists
 _START = rf"""
     (?:(?:[-*+•]|\d{{1,9}}[.)])[ \t]++)?            # a list mark
     (?:\*{{0,3}}(?i:(?:tool|function|next)?[ ]?                # a label
        (?:call|action|step|form|tool)[ ]?\d{{0,3}}):\*{{0,3}}[ \t]*+)?
     (?:```(?P<language>[\w+-]*+)[ \t]*+)?         # a fence of one line
-    (?:(?:{MARKER})[ \t]*+)?
-    (?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w.-]{{0,63}}+\()))"""
+    (?!{LISTED})(?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w.-]{{0,63}}+\()))"""
 _REST = re.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
 # What may stand between two forms that follow each other, and what may become that when more text comes.
 _NEXT = {
-    opener: [
-        re.compile(rf"(?:{blank}|</?tool_calls?>)*+{end}") for end in (rf"(?=\{opener})", r"(?:<[\w/]*+)?+\Z")
-    ]
+    opener: [re.compile(rf"{blank}*+{end}") for end in (rf"(?=\{opener})", r"\Z")]
     for opener, blank in (("(", r"\s"), ("{", r"[\s,;]"))
 }
+_FENCE_END = re.compile(rf"\s*+(?:`{{3}}|~{{3}}|#\+(?i:end)_|{MARKS}|\Z)").match
 _PARAGRAPH = re.compile(r"\n[ \t\r]*+\n")
 # The sentence up to a colon that makes what follows an example or a quotation. Few, for what is taken for one
 # is never called: "as you asked, I search:" announces a call.
@@ -82,14 +86,25 @@ _INTENT = re.compile(
 _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 
 
+_SPAN = r"(?<!`)(?P<span>`++)[^\n]{0,400}?(?<!`)(?P=span)(?!`)"
+_MARK = (
+    r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools)"
+    rf"(?P<mark>(?-x:{marks.BEGIN}|{marks.END}|{RESULTS}|{ENDS}|{MARKS}))"
+)
+_ENDS = re.compile(ENDS).match
+_NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
+_ELEMENT = re.compile(r"<(\w+)>").match
+_FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
+
+
 @lru_cache(maxsize=32)
 def _events(tags: tuple[str, ...]) -> re.Pattern[str]:
     """What may begin a line and matters: a fence, a response tag, or the start of a form."""
     names = "|".join(re.escape(tag) for tag in sorted({*tags, CONFIDENCE}, key=len, reverse=True))
     tag = rf"(?P<tag>{names}):(?=\s|\Z)(?P<query>[^\n]*+) |" if tags else ""
-    anywhere = r"(?![ \t]*>)[^\n`<]*+(?:<(?!tool_call>)[^\n`<]*+)*+<tool_call>[ \t]*+(?=(?P<marked>[({\[]))"
     return re.compile(
-        rf"^(?:[ \t]*+(?: {FENCE_LINE} | {tag} {_START} ) | {anywhere})", re.MULTILINE | re.VERBOSE
+        rf"^[ \t]*+(?: {FENCE_LINE} | {tag} {_START} | (?P<quotation>>(?!>>\w)[^\n]*+) ) | {_SPAN} | {_MARK}",
+        re.MULTILINE | re.VERBOSE,
     )
 
 
@@ -117,6 +132,10 @@ class Scan(FormReader):
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
         self.quotations = Quotations()
+        self.thoughts: list[str] = []
+        self.unclosed_thought = False  # whether the last of these never ends
+        self.dropped: list[tuple[int, int]] = []  # cuts that are no words of the reply, calls aside
+        self.floor = 0  # where the last of these ends: nothing before it announces what follows
         self.own_to = 0  # how far no words were found to announce what follows
 
     def run(self) -> None:
@@ -131,6 +150,8 @@ class Scan(FormReader):
                 return
         if self.final and self.stopped:
             rests = [_REST.search(self.text, self.position), self.event.search(self.text, self.position)]
+            if rests[1] and (rests[1]["span"] or rests[1]["quotation"] or _ENDS(self.text, rests[1].start())):
+                rests.pop()
             if places := [rest.end() if rest.re is _REST else rest.start() for rest in rests if rest]:
                 where = self.lines.at(min(places))
                 self.errors.append(Fault("What follows was not read", *where, self.stopped))
@@ -139,7 +160,7 @@ class Scan(FormReader):
         """Read on up to one form or fence; false at the end of the text."""
         if self.chained:
             return self._chain()
-        pattern = self.event if self.fence is None or self._allows(DATA_FENCES | LISP_FENCES) else FENCE
+        pattern = self.event if self._allows(DATA_FENCES | LISP_FENCES | MARKUP_FENCES) else FENCE
         found = pattern.search(self.text, self.position)
         if found is None:
             if not self.final:
@@ -154,6 +175,12 @@ class Scan(FormReader):
         elif found.groupdict().get("tag"):
             self._need_line(found.end())
             self._at_tag(found)
+        elif found.re is self.event and found["mark"] is not None:
+            self._at_mark(*found.span("mark"))
+        elif found.re is self.event and (found["quotation"] or found["span"]):
+            if found["quotation"]:
+                self._need_line(found.end())
+            self.position = found.end()
         else:
             self._at_start(found)
         return True
@@ -161,26 +188,166 @@ class Scan(FormReader):
     def _allows(self, languages: Collection[str]) -> bool:
         return self.fence is None or self.fence[1] in languages
 
+    # ---- marks: thoughts, what a model makes up of results, and the calls of families
+
+    def _at_mark(self, start: int, end: int) -> None:
+        text = self.text
+        if not self.final and marks.undecided(text, start, end):
+            raise Wait(OPENER)
+        if marks.is_word(text, start, end) or self._is_quoted(start):
+            self.position = max(end, start + 1)
+        elif self.fence is None and (found := _ENDS(text, start)):
+            self.position = found.end()
+            self._drop(start, found.end())
+        elif self.fence is None and _NO_REPLY(text, start):
+            if not self._held():
+                self._past(start)
+        elif (family := family_at(text, start)) is None:
+            self.position = max(end, start + 1)
+        elif self._is_mixed(start):
+            self.position = max(end, start + 1)
+            self.fence = self.fence and (self.fence[0], "an example")
+        elif family[0].read is None:
+            self._before_form(start, *family)
+        elif not self._held():
+            self._in_section(start, *family)
+
+    def _is_mixed(self, start: int) -> bool:
+        """Whether the fence that we are in holds more than calls, as far as it was read."""
+        return self.fence is not None and bool(self.text[self.pure - self.base : start].strip())
+
+    def _held(self) -> bool:
+        """Whether the rest is read when the reply has ended: a stream waits for that."""
+        if not self.final:
+            self.stopped = "it is read when the reply has ended"
+        return not self.final
+
+    def _past(self, start: int) -> None:
+        """Pass over a thought, or over what the model makes up of a result."""
+        text = self.text
+        if (begun := marks.opened(text, start)) is not None:
+            closed = marks.end_of_thought(text, begun)
+            last, self.position = closed or (len(text), len(text))
+            self.thoughts.append(marks.without_marks(text[begun.start : last]))
+            self.unclosed_thought = closed is None
+            self._drop(start, self.position)
+        elif (end := marks.closed(text, start)) >= 0:
+            self._take_back(start, end)
+        else:  # behind a call, or as a turn of somebody else, whatever is said then is made up too
+            name = None if self.calls else _ELEMENT(text, start)
+            close = text.find(f"</{name[1]}>", start) if name else -1
+            self.position = close + len(name[0]) + 1 if name and close >= 0 else len(text)
+            self._drop(start, self.position)
+        # Nothing in it announces or quotes what follows.
+        self.floor, self.example_end, self.own_to = self.position + self.base, -1, 0
+
+    def _take_back(self, start: int, end: int) -> None:
+        """A thought ends that began with the reply: what was found in it was no call."""
+        self.thoughts[:] = [marks.without_marks(self.text[:start])]
+        for found in (self.calls, self.errors, self.sure, self.cuts, self.dropped):
+            found.clear()
+        self.whole.clear()
+        self.passed.clear()
+        self.told.clear()
+        self.lisp, self.rightmost, self.position = False, 0, end
+        self._drop(0, end)
+
+    def _drop(self, start: int, end: int) -> None:
+        """Cut out what is no word of the reply."""
+        self.dropped.append((start + self.base, end + self.base))
+        self._cut_out(start, end)
+
+    # ---- the calls of families
+
+    def _in_section(self, start: int, family: Family, behind: int) -> None:
+        """Read a section of calls. What cannot be read in it goes back to the model."""
+        text = self.text
+        self.example = self._is_example(start)
+        cursor = Cursor(text, behind, cut=self.cut)
+        fault: NotRead | None = None
+        try:
+            assert family.read is not None
+            family.read(cursor)
+            if not cursor.calls and not cursor.speaks:
+                raise NotRead("there is no call in it", behind)
+        except NotRead as error:
+            fault = error
+        self.position = max(cursor.position, start + 1)
+        if self.fence is not None and not fault and not _FENCE_END(text, self.position):
+            return
+        for call in cursor.calls:
+            span = call.start, call.end
+            self._found(self._named(call.form), span, call.repairs, (start, self.position))
+        if cursor.speaks and not self.example:
+            self._drop(start, self.position)
+        if self.example:
+            self.example_end = self.position + self.base
+        elif fault:
+            self._unread(family, start, fault)
+
+    def _before_form(self, start: int, family: Family, behind: int) -> None:
+        """Read the form behind a mark, in any syntax; it is meant as a call."""
+        text = self.text
+        form = _FORM(text, behind)
+        if form is None:
+            if not self.final and not text[behind:].strip():
+                raise Wait(OPENER)
+            self._unread(family, start, NotRead("no call follows", behind))
+            return
+        if form["fence"] and self._held():
+            return
+        self.position = form.end()
+        self.example = self._is_example(start)
+        found, faults, cuts = len(self.calls), len(self.errors), len(self.cuts)
+        self.family = family
+        try:
+            self._one(form["opener"] or "")
+        finally:
+            self.family = None
+        if len(self.calls) > found or self.example:
+            after = Cursor(text, self.position)
+            after.skip_excess()
+            after.take("`{3}" if form["fence"] else "(?!)")
+            while after.take("|".join(family.ends) or "(?!)"):
+                pass
+            self.position = after.position
+            del self.cuts[cuts:]
+            if not self.example:
+                self._cut_out(start, self.position)
+        elif len(self.errors) == faults and not self.stopped:
+            self._unread(family, start, NotRead("no call follows", behind), stops=False)
+
+    def _unread(self, family: Family, start: int, error: NotRead, *, stops: bool = True) -> None:
+        self.position = max(self.position, start + 1)
+        if self.example or (stops and self._held()):
+            return
+        hint = self.hint("") if self.tagged else f"write {family.shape}"
+        what = f"This call in {family.name}'s markup cannot be read"
+        self._fault(self._told(f"{what}: {error}", error.offset, hint))
+        if stops:
+            line = self.lines.at(start)[0]
+            self.stopped = f"it may be inside a text of the call at line {line}; fix that call first"
+
     # ---- fences, tags, and the starts of forms
 
     def _at_fence(self, mark: re.Match[str]) -> None:
         self.position, self.rightmost = mark.end(), 0
-        marks, language = mark["marks"], mark["info"].lower()
+        ticks, language = mark["marks"], mark["info"].lower()
         if mark["org"]:
-            marks, language, ends = self._org_block(mark)
+            ticks, language, ends = self._org_block(mark)
             if ends or self.fence is not None:  # in another fence it is a text
-                self.fence = None if self.fence and self.fence[0] == marks else self.fence
+                self.fence = None if self.fence and self.fence[0] == ticks else self.fence
                 return
         elif self.fence is not None and self.fence[0][0] == "#":
             return
         if self.fence is None:
             if self._announced(mark.start()):
                 language = language if language in DOCUMENT_FENCES else "an example"
-            self.fence = marks, language
+            self.fence, self.pure = (ticks, language), mark.end() + self.base
         elif language:
             if self.fence[1] not in DOCUMENT_FENCES:  # the one before was left open
-                self.fence = marks, language
-        elif marks[0] == self.fence[0][0] and len(marks) >= len(self.fence[0]):
+                self.fence = ticks, language
+        elif ticks[0] == self.fence[0][0] and len(ticks) >= len(self.fence[0]):
             self.fence = None
 
     def _org_block(self, mark: re.Match[str]) -> tuple[str, str, bool]:
@@ -192,12 +359,16 @@ class Scan(FormReader):
 
     def _announced(self, start: int, since: int | None = None) -> bool:
         """Whether the words before say that what follows is an example, or somebody else's."""
-        since = start - CONTEXT if since is None else since
+        since = self._since(start) if since is None else since
         before = self.text[max(0, since) : start].rstrip("*_ \t\r\n")
         if not before.endswith(":"):
             return False
         sentence = _SENTENCE.split(before[before.rfind("\n") + 1 :])[-1]
         return _INTENT(sentence) is None and _EXAMPLE(sentence) is not None
+
+    def _since(self, start: int) -> int:
+        """From where on what stands before a place may tell what it is."""
+        return max(0, start - CONTEXT, self.floor - self.base)
 
     def _at_tag(self, found: re.Match[str]) -> None:
         start, tag, words = found.start("tag"), found["tag"], found["query"].strip()
@@ -262,7 +433,7 @@ class Scan(FormReader):
         language = found["language"]
         if language is not None and found["opener"] != "(":
             self._need_line(start)
-        opener = found["opener"] or found["marked"]
+        opener = found["opener"]
         allowed = LISP_FENCES if opener == "(" else DATA_FENCES
         foreign = language is not None and language.lower() not in allowed
         if foreign or not self._allows(allowed) or (self.rightmost and column > self.rightmost):
@@ -289,15 +460,25 @@ class Scan(FormReader):
         near = self.example_end >= 0 and start - before <= CONTEXT
         if near and not _PARAGRAPH.search(self.text, max(0, before), start):
             return True
-        least = max(0, start - CONTEXT, self.own_to - self.base)
+        least = max(self._since(start), self.own_to - self.base)
         place = start
-        while not self._announced(place, start - CONTEXT):
+        while not self._announced(place, self._since(start)):
             line = self.text.rfind("\n", max(0, least - 1), max(0, place - 1)) + 1
             if place <= least or line < least or not self.text[line:place].strip():
                 self.own_to = start + self.base
                 return False
             place = line
         return True
+
+    def _is_quoted(self, start: int) -> bool:
+        """Whether a quotation or a comment is open where a line begins; quotations end with a paragraph."""
+        since = self._since(start)
+        paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
+        for opener, closer in (("“", "”"), ("«", "»"), ("<!--", "-->")):
+            begins = since if opener == "<!--" else paragraph
+            if self.text.rfind(opener, begins, start) > self.text.rfind(closer, begins, start):
+                return True
+        return len(_DOUBLE.findall(self.text, paragraph, start)) % 2 == 1
 
     def _chain(self) -> bool:
         """The form that follows right behind another one."""

@@ -31,9 +31,10 @@ _IN_DELIMITER = re.compile(r"[\[\]\n\r]").search
 class ReplyStream:
     """Takes the pieces of a reply and returns the calls that each piece completes.
 
-    A call that ``feed`` reports is in the final Reading, in the same order. A call that is certain only at
-    the end (its own end is missing, or it follows a form that is never closed) is in the final Reading alone,
-    after the first ``reported`` calls.
+    A call that ``feed`` reports is in the final Reading, in the same order, unless a thought ends behind it
+    that began with the reply, unmarked. A call that is certain only at the end (its own end is missing, or it
+    follows a thought, a family's markup, or a form that is never closed) is in the final Reading alone, after
+    the first ``reported`` calls.
     """
 
     def __init__(self, known: Collection[str] = (), tags: Tags | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from quoth.neuro.reading.marks import is_open
 from quoth.neuro.reading.result import Reading
 
 _FENCE = re.compile(r"[ \t]*(`{3,}+|~{3,}+)([^`\n]*)")
@@ -29,6 +30,7 @@ class Words:
         self._block: list[str] = []  # the lines of the block that is not complete
         self._line: list[str] = []  # the pieces of the line that is not complete; only the last may be empty
         self._fence = ""  # the marks that opened the fence which the block is in
+        self._thinks = False  # whether a thought is open where the block ends
         self._gap = False  # whether the block ends in a blank line
         self._held: list[str] = []  # from the first block on that may be no words
 
@@ -75,6 +77,15 @@ class Words:
 
     def _take(self, line: str) -> None:
         """Take a whole line, which may complete the block before it, or the one it belongs to."""
+        if self._thinks or (not self._fence and is_open(line, False)):
+            if not self._thinks and self._block:
+                self._complete()
+                if self._held:
+                    self._held.append("\n" + line)
+                    return
+            self._block.append(line)
+            self._thinks = is_open(line, True)
+            return
         fence = _FENCE.match(line)
         flush = bool(line) and not line[0].isspace()
         if self._fence:
@@ -95,7 +106,7 @@ class Words:
 
     def _ends_block(self, line: str) -> bool:
         """Whether a line that begins so begins another block: behind a blank line, or as a form does."""
-        if self._fence or not line or not self._block or line[0].isspace():
+        if self._fence or self._thinks or not line or not self._block or line[0].isspace():
             return False
         return self._gap or line[0] in "({<"
 
@@ -105,15 +116,25 @@ class Words:
         if not text.strip():
             return
         # A call that a carriage return follows is one only with the line end; a fence may begin in a line.
-        if self._is_call(f"{text}\n") or _OPENS.search(text):
+        reading = self._read(f"{text}\n")
+        if reading.reasoning and not reading.calls:
+            if not reading.display:  # a thought, and nothing else
+                return
+            words = reading.display
+        else:
+            words = text
+        if _differs(reading, words) or _OPENS.search(text):
             self._held = [text]
         else:
-            self._said.append(text.strip("\n"))
+            self._said.append(words.strip("\n"))
 
     def _is_call(self, text: str) -> bool:
         """Whether a block holds a call, or anything else that is not shown as it stands."""
-        reading = self._read(text)
-        return bool(reading.calls or reading.errors) or squeezed(reading.display) != squeezed(text)
+        return _differs(self._read(text), text)
+
+
+def _differs(reading: Reading, text: str) -> bool:
+    return bool(reading.calls or reading.errors) or squeezed(reading.display) != squeezed(text)
 
 
 def squeezed(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from words import calls, faults, heard
 
@@ -46,6 +48,8 @@ SPELLINGS = [
     ('(functions.grep_search :pattern "a" :limit 3', (TAIL(")"),)),
     (f'{{"name": "functions.grep_search", "arguments": {ARGS}}}', ()),
     ('[grep-search :pattern "a" :limit 3]', (forms.BRACKETS,)),
+    ('(grep-search\u00a0:pattern\u00a0"a" :limit\u202f3)', (repair.SPACES,)),
+    ('\ufeff(grep-search :pattern "a" :limit 3)', ()),
     ('(grep-search :pattern "a" :limit 3', (TAIL(")"),)),
     ('(grep-search :pattern "a" :limit 3 ; the first\n', (TAIL(")"),)),
     ('(:tool "grep-search" :args (:pattern "a" :limit 3)', (TAIL(")"),)),
@@ -56,6 +60,7 @@ SPELLINGS = [
     (f'{{"tool":"grep_search","args":{ARGS.replace(" ", "")}}}', ()),
     (f'{{"name": "grep-search", "arguments": {ARGS}}}', ()),
     (f'{{"name": "grep-search", "arguments": {TEXT_ARGS}}}', ()),
+    (json.dumps({"name": "grep-search", "arguments": json.dumps(json.dumps(json.loads(ARGS)))}), ()),
     (f'{{"name": "grep-search", "parameters": {ARGS}}}', ()),
     (
         '{"id": "c1", "type": "function", "function": '
@@ -519,3 +524,7 @@ def test_as_in_python_where_it_is_known(text: str) -> None:
 )
 def test_dotted_prose_and_programs_are_no_calls(text: str) -> None:
     assert read_reply(text, KNOWN).calls == []
+
+
+def test_an_empty_object_may_come_as_an_empty_list() -> None:
+    assert heard('{"name": "echo", "arguments": []}') == ["(echo)"]

@@ -1,0 +1,38 @@
+"""The families of models and their markup for calls; each file of this folder adds some."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+
+from quoth.neuro.reading.markup import Family
+
+
+def _families() -> Iterator[Family]:
+    for file in iter_modules(__path__):
+        yield from import_module(f"{__name__}.{file.name}").FAMILIES
+
+
+# Those with a parser of their own come first: their marks say more.
+FAMILIES: Final = sorted(_families(), key=lambda family: (family.read is None, family.name))
+_MARKED: Final = [(family, re.compile(family.mark).match) for family in FAMILIES if family.mark]
+
+
+def _any(marks: Iterator[str]) -> str:
+    return "|".join(sorted(dict.fromkeys(marks), key=len, reverse=True))
+
+
+MARKS: Final = "|".join(f"(?:{family.mark})" for family in FAMILIES if family.mark)
+ENDS: Final = _any(end for family in FAMILIES for end in family.ends)
+RESULTS: Final = _any(result for family in FAMILIES for result in family.results)
+
+
+def family_at(text: str, position: int) -> tuple[Family, int] | None:
+    """The family whose mark is at ``position``, and the offset behind the mark."""
+    for family, match in _MARKED:
+        if found := match(text, position):
+            return family, found.end()
+    return None

@@ -1,0 +1,31 @@
+"""Kimi K2: ``functions.NAME:0`` and JSON, in a section of calls."""
+
+from __future__ import annotations
+
+from quoth.neuro.reading.markup import Cursor, Family, tool_name
+
+_BEGIN, _END = r"<\|tool_call_begin\|>", r"<\|tool_call_end\|>"
+_SECTION_END = r"<\|tool_calls?_section_end\|>"
+
+
+def read(at: Cursor) -> None:
+    while True:
+        at.begin()
+        if not at.take(_BEGIN):
+            break
+        header = at.need(r"([\w./:-]{1,140})\s*<\|tool_call_argument_begin\|>", "the name of the tool")
+        at.add(tool_name(header[1]), at.object(_END))
+        at.take(_END)
+    at.take(_SECTION_END)
+
+
+FAMILIES = (
+    Family(
+        "Kimi",
+        mark=rf"<\|tool_calls?_section_begin\|>|(?={_BEGIN})",
+        read=read,
+        ends=(_SECTION_END, r"<\|im_(?:assistant|middle)\|>"),
+        shape="<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}"
+        "<|tool_call_end|><|tool_calls_section_end|>",
+    ),
+)

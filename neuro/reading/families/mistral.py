@@ -1,0 +1,32 @@
+"""Mistral: ``[TOOL_CALLS]`` and a list in JSON, or the name, ``[ARGS]`` and an object."""
+
+from __future__ import annotations
+
+from quoth.neuro.reading.markup import NAME, Cursor, Family, tool_name
+
+
+def read(at: Cursor) -> None:
+    while True:
+        at.begin()
+        again = r"(?:\[TOOL_CALLS\]\s*)?" if at.calls else ""
+        found = at.take(rf"{again}({NAME})\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\]|(?=\{{))")
+        if found is None:
+            return
+        at.add(tool_name(found[1]), at.object())
+
+
+FAMILIES = (
+    Family(
+        "Mistral",
+        mark=rf"\[TOOL_CALLS\](?=\s*{NAME}\s*(?:\[ARGS\]|\[CALL_ID\]|\{{))",
+        read=read,
+        shape="[TOOL_CALLS]NAME[ARGS]{…}",
+    ),
+    Family(
+        "Mistral's lists",
+        mark=r"\[TOOL_CALLS\]|(?=\[(?:ARGS|CALL_ID)\])",
+        results=(r"\[TOOL_RESULTS\]", r"\[INST\]"),
+        ends=(r"\[/TOOL_CALLS\]",),
+        shape='[TOOL_CALLS][{"name": "…", "arguments": {…}}]',
+    ),
+)

@@ -1,0 +1,117 @@
+"""The marks of thoughts; and where any mark of a template is a mark, and where it is a word of the reply.
+
+A mark is a word inside a code span, inside quotation marks, or between two words of a sentence. What a call
+form or a fence contains is never looked at here: the scan passes over these.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+NAMES: Final = r"(?i:think|thinking|thoughts?|reasoning|scratch_?pad|seed:think)"
+
+# What begins a thought, and what ends it. An analysis of harmony that is addressed to a tool is a call.
+PAIRS: Final = (
+    (rf"<{NAMES}>", rf"</{NAMES}>"),
+    (r"\[THINK\]", r"\[/THINK\]"),
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
+    (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),
+    (r"◁think▷", r"◁/think▷"),
+    (r"<\|channel>thought\b", r"<channel\|>"),
+    (r"\Aanalysis(?=[A-Z])", r"assistant(?=commentary)|assistantfinal"),  # its marks were stripped
+    (
+        r"(?:<\|start\|>assistant\s*+)?+<\|channel\|>\s*+analysis\b(?![^<]{0,200}?\bto=)[^<]*+(?:<\|message\|>)?+",
+        r"<\|end\|>|(?=<\|(?:start|channel|call|return)\|>)",
+    ),
+)
+BEGIN: Final = "|".join(begin for begin, _ in PAIRS)
+END: Final = "|".join(end for _, end in PAIRS[:-2])  # the last two end as every message does
+
+_BEGINS: Final = [re.compile(begin).match for begin, _ in PAIRS]
+_WITHIN: Final = [
+    re.compile(rf"(?P<begin>(?:{begin})(?:\s*+(?:{begin}))*+)|(?:{end})") for begin, end in PAIRS
+]
+_ENDS: Final = re.compile(END).match
+_MARK: Final = re.compile(rf"{BEGIN}|{END}")
+
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
+_NEAR = 400  # characters of a line that are looked at
+
+
+class Opened(NamedTuple):
+    """The beginning of a thought: which of the PAIRS it is, and where the thought itself begins."""
+
+    pair: int
+    start: int
+
+
+class Closed(NamedTuple):
+    """The end of a thought, and where its mark ends."""
+
+    start: int
+    end: int
+
+
+def opened(text: str, position: int) -> Opened | None:
+    for pair, match in enumerate(_BEGINS):
+        if found := match(text, position):
+            return Opened(pair, found.end())
+    return None
+
+
+def closed(text: str, position: int) -> int:
+    """Where the mark at ``position`` that ends a thought ends itself; -1 if it is none."""
+    found = _ENDS(text, position)
+    return found.end() if found else -1
+
+
+def end_of_thought(text: str, thought: Opened) -> Closed | None:
+    """Where a thought ends: marks inside it may be nested; where these do not match, at the last that ends
+    one. None if it never ends."""
+    depth, last = 1, None
+    for found in _WITHIN[thought.pair].finditer(text, thought.start):
+        if found["begin"]:
+            depth += not is_word(text, *found.span())
+            continue
+        last, depth = Closed(*found.span()), depth - 1
+        if not depth:
+            break
+    return last
+
+
+def is_open(line: str, before: bool) -> bool:
+    """Whether a thought is open at the end of a line; ``before``: where it begins."""
+    for found in _MARK.finditer(line):
+        if not is_word(line, *found.span()):
+            before = _ENDS(line, found.start()) is None
+    return before
+
+
+def without_marks(thought: str) -> str:
+    """A thought as it is kept: its words."""
+    return _MARK.sub("", thought).strip()
+
+
+def is_word(text: str, start: int, end: int) -> bool:
+    """Whether a mark is spoken of: it is quoted, or a sentence goes on around it."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if before and _QUOTES.get(before[-1]) == after[:1]:
+        return True
+    inside = len(before) == 2 and before[1] in " \t" and (before[0].isalnum() or before[0] in ",;")
+    if inside and (after[:1] in tuple(".,;:!?)") or (after[:1] == " " and after[1:].isalpha())):
+        return True
+    line = text.rfind("\n", max(0, start - _NEAR), start) + 1 or max(0, start - _NEAR)
+    if text.count('"', line, start) % 2 == 0:
+        return False
+    stop = text.find("\n", end, end + _NEAR)
+    return text.find('"', end, stop if stop >= 0 else end + _NEAR) >= 0
+
+
+def undecided(text: str, start: int, end: int) -> bool:
+    """Whether more of the text could tell that the mark is a word."""
+    if len(text) - end < 2 and text[end:] in ("", " "):
+        return True
+    line = text.rfind("\n", max(0, start - _NEAR), start) + 1 or max(0, start - _NEAR)
+    odd = text.count('"', line, start) % 2
+    return bool(odd) and "\n" not in text[end : end + _NEAR] and len(text) < end + _NEAR

@@ -1,0 +1,139 @@
+"""Families of models: each one's markup is a call, in every spelling; what cannot be read is a fault."""
+
+from __future__ import annotations
+
+import pytest
+from families import CALL, FAMILIES, KNOWN, SPELLINGS, TICKS, Spelling
+
+from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading.stream import ReplyStream
+
+MARKUP = ("tool_call", "<function", "<parameter", "arg_key", "｜", "<|", "|>", "[TOOL", "[ARGS", "invoke")
+
+
+def heard(text: str) -> list[str]:
+    return [str(call.form) for call in read_reply(text, KNOWN).calls]
+
+
+@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
+def test_a_spelling_of_a_family_is_read(family: str, spelling: Spelling) -> None:
+    reading = read_reply(spelling.text, KNOWN)
+    assert [str(call.form) for call in reading.calls] == list(spelling.calls)
+    assert bool(reading.errors) is not bool(spelling.calls)
+    if spelling.calls:
+        assert [mark for mark in MARKUP if mark in reading.text] == []
+
+
+def test_every_family_has_five_spellings_and_a_source() -> None:
+    for source in FAMILIES.values():
+        assert len(source.spellings) >= 5
+        assert "http" in source.address
+        assert source.date
+
+
+@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
+def test_a_spelling_is_text_in_a_code_span_a_string_and_a_fence_of_words(
+    family: str, spelling: Spelling
+) -> None:
+    line = " ".join(spelling.text.split())
+    if "`" not in line:
+        assert heard(f"It looks like `{line[:300]}` there.") == []
+    assert heard(f"{TICKS}python\n{spelling.text}\n{TICKS}") == [] or TICKS in spelling.text
+    assert heard(f"> {line}") == []
+    content = spelling.text.replace("\\", "\\\\").replace('"', '\\"')
+    assert heard(f'(echo :text "{content}")') == [f'(echo :text "{content}")'.replace("\n", "\\n")]
+
+
+def test_a_fence_counts_only_where_it_holds_nothing_else() -> None:
+    call = '<tool_call>\n{"name": "list-files", "arguments": {}}\n</tool_call>'
+    assert heard(f"{TICKS}\n{call}\n{TICKS}") == ["(list-files)"]
+    assert heard(f"{TICKS}\n{call}\n{call}\n{TICKS}") == ["(list-files)", "(list-files)"]
+    assert heard(f"{TICKS}\nYou write\n{call}\n{TICKS}") == []
+
+
+def test_an_announced_example_is_none() -> None:
+    assert read_reply(f"For example:\n{FAMILIES['qwen'].spellings[0].text}", KNOWN).calls == []
+    assert read_reply("For example:\n<tool_call>\nnonsense\n</tool_call>", KNOWN).errors == []
+
+
+def test_a_fault_shows_how_the_family_calls_and_nothing_behind_it_is_read() -> None:
+    reading = read_reply(f"<tool_call>\n<function=read-file>\n<parameter=path>\na\n\n{CALL}", KNOWN)
+    assert reading.calls == []
+    assert "a value is never closed; write <tool_call><function=NAME>" in str(reading.errors[0])
+
+
+def test_with_the_calls_before_a_fault_begins_what_is_certain() -> None:
+    text = "<function=list-files>\n</function>\n<function=read-file>\n<parameter=path>\na"
+    reading = read_reply(text, KNOWN)
+    assert [str(call.form) for call in reading.calls] == ["(list-files)"]
+    assert len(reading.errors) == 1
+
+
+def test_a_value_that_holds_an_end_mark_is_no_call_with_half_of_it() -> None:
+    end = "\n</parameter>\n</function>"
+    text = f"<function=write-file>\n<parameter=content>\nx{end}\nmore{end}"
+    assert heard(text) == []
+
+
+def test_a_cut_reply_makes_no_call_of_what_may_go_on() -> None:
+    text = '<tool_call>\n{"name": "read-file", "arguments": {"path": "notes.txt"'
+    assert heard(text) == [CALL]
+    assert read_reply(text, KNOWN, cut=True).calls == []
+    whole = FAMILIES["qwen"].spellings[0].text
+    assert len(read_reply(whole, KNOWN, cut=True).calls) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is 3.<|im_end|>",
+        "It is 3.</s>",
+        "It is 3.<|eot_id|>",
+        "It is 3.<end_of_turn>",
+        "<|channel|>final<|message|>It is 3.<|return|>",
+        "analysisCounting.assistantfinalIt is 3.",
+        "It is 3.<｜end▁of▁sentence｜>",
+        "<|START_RESPONSE|>It is 3.<|END_RESPONSE|>",
+        "It is 3.<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n(list-files)",
+        "It is 3.<|observation|>\n3 pears",
+        ">>>all\nIt is 3.",
+    ],
+)
+def test_the_marks_of_turns_are_no_text_and_a_made_up_turn_is_none(text: str) -> None:
+    reading = read_reply(text, KNOWN)
+    assert (reading.text, reading.content, reading.calls, reading.errors) == ("It is 3.", "It is 3.", [], [])
+
+
+def test_a_result_that_the_model_makes_up_is_cut_and_all_that_it_concludes() -> None:
+    call = '<tool_call>\n{"name": "list-files", "arguments": {}}\n</tool_call>\n'
+    for result in (
+        "<tool_response>\n3\n</tool_response>\nThere are 3.",
+        "[TOOL_RESULTS]3",
+        "<|tool_response>3",
+    ):
+        reading = read_reply(f"{call}{result}\n{CALL}", KNOWN)
+        assert [str(one.form) for one in reading.calls] == ["(list-files)"]
+        assert (reading.text, reading.content) == ("", call.strip())
+    assert read_reply("<tool_response>\n3\n</tool_response>\nThere are 3.", KNOWN).text == "There are 3."
+
+
+def test_prose_may_speak_of_marks() -> None:
+    for text in (
+        "The <tool_call> tag holds JSON.",
+        'Write "<tool_call>" before it.',
+        "It ends in `<|im_end|>`.",
+        "Use `<function=name>` here.",
+    ):
+        reading = read_reply(text, KNOWN)
+        assert (reading.text, reading.errors) == (text, [])
+
+
+@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
+def test_reading_while_streaming_says_what_reading_at_the_end_says(family: str, spelling: Spelling) -> None:
+    text = f"Now:\n{spelling.text}\n(list-files)\n"
+    for size in (1, 3, 7):
+        stream = ReplyStream(KNOWN)
+        found = [call for at in range(0, len(text), size) for call in stream.feed(text[at : at + size])]
+        whole = read_reply(text, KNOWN)
+        assert found == whole.calls[: len(found)]
+        assert stream.end() == whole
