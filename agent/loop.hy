@@ -134,9 +134,14 @@ thousand turns use no more stack than ten."
         calls (.stream run.dialect run.door.table)
         place 0
         ; Only the end of a reply tells how sure it is; until then it is not surer than anybody.
-        begins (is run.context.confidence None))
+        begins (is run.context.confidence None)
+        silent True)
   (fn [piece]
-    (nonlocal place begins)
+    (nonlocal place begins silent)
+    ; Words at the beginning may be a thought that its template has begun, and its end be still to come.
+    (when (and silent (.strip piece))
+      (setv silent False
+            begins (and begins (not (.isalnum (get (.strip piece) 0))))))
     (.tell run "text" piece)
     (for [block (.feed run.words piece)]
       (.tell run "said" block))

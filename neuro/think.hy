@@ -105,7 +105,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
     (except [error ToolsRefusedError]
       (setv #(dialect note) (fall-back messages dialect table search (str error))
             completion (await (ask dialect)))))
-  (.append messages "assistant" completion.text :calls (sound-calls completion.calls completion.finish)
+  (setv reading (.read dialect completion table))
+  (.append messages "assistant" reading.content :calls (sound-calls completion.calls completion.finish)
            :kept completion.kept)
-  (Thought completion.text (.read dialect completion table) completion.usage completion.finish dialect
+  (Thought completion.text reading completion.usage completion.finish dialect
            (.strip f"{note} {completion.note}")))

@@ -294,7 +294,11 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
     except ModelError:
         return ""
     run.spend(completion.usage)
-    return completion.text.strip() if completion.finish != "refused" else ""
+    if completion.finish == "refused":
+        return ""
+    from quoth.neuro.reading.reply import read_reply  # here: few conversations become too long
+
+    return read_reply(completion.text).content.strip()
 
 
 def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:

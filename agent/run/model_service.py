@@ -61,7 +61,9 @@ class OwnModel:
         self._spend(completion.usage)
         if completion.finish == "refused":
             raise ToolError(refused(backend.name, completion.text))
-        return completion.text
+        from quoth.neuro.reading.reply import read_reply  # here: few tools ask the model
+
+        return read_reply(completion.text).content
 
     async def _asked(self, backend: Backend, messages: Messages, max_tokens: int) -> Completion:
         ask = backend.complete if self._tracer is None else partial(self._tracer.request, backend)

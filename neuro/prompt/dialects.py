@@ -109,14 +109,13 @@ class Dialect:
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
         """The calls of a reply. Never raises: ``errors`` of the Reading has what could not be read."""
+        reading = self.read_text(completion.text, table, cut=completion.finish == "length")
         if completion.finish == "malformed":
-            text = completion.text.strip()
-            return Reading(text=text, display=text, errors=[MALFORMED])
+            return replace(reading, calls=[], errors=[MALFORMED])
         if completion.calls:
-            reading = _read_native(completion, table)
+            reading = _read_native(completion, table, reading)
             reading.calls = [self._fitted(call, table) for call in reading.calls]
-            return reading
-        return self.read_text(completion.text, table, cut=completion.finish == "length")
+        return reading
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         """The calls of a text; ``cut``: the text was cut off at its maximal length."""
@@ -358,11 +357,13 @@ def sound_calls(calls: Iterable[NativeCall], finish: str) -> list[NativeCall]:
     return [{**call, "arguments": sound_arguments(call["arguments"], cut=cut)} for call in calls]
 
 
-def _read_native(completion: Completion, table: ToolTable) -> Reading:
+def _read_native(completion: Completion, table: ToolTable, words: Reading) -> Reading:
+    """The native calls of a reply beside its ``words``. A call in these is one that the server has left
+    there, and not another one."""
     from quoth.neuro.reading.arguments import read_arguments
     from quoth.neuro.reading.json_calls import bare_name
 
-    reading = Reading(text=completion.text.strip(), display=completion.text.strip())
+    reading = replace(words, calls=[], errors=[], passed=[])
     names = {wire_name(name): name for name in table.names()}
     for call in completion.calls:
         name = bare_name(call["name"], names)

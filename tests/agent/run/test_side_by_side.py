@@ -280,6 +280,15 @@ async def test_a_call_that_only_reads_begins_as_soon_as_it_is_written(tmp_path: 
     assert kinds[2:9] == ["request", "reply", "call", "receipt", "call", "receipt", "request"]
 
 
+async def test_nothing_begins_in_a_thought(tmp_path: Path, room: Room) -> None:
+    for head in (f"<think>\n{looks('a')}\n", f"Hm.\n{looks('a')}\nNo.\n"):  # its template began the second
+        moments = count()
+        reply, _, _ = await streamed(
+            tmp_path, room, head, "</think>\nDone.", lambda moments=moments: next(moments) > 20
+        )
+        assert (reply.text, reply.calls, room.diary) == ("Done.", (), [])
+
+
 async def test_what_stands_behind_a_call_that_does_more_waits_for_the_end_of_the_reply(
     tmp_path: Path, room: Room
 ) -> None:
