@@ -410,16 +410,14 @@ class FormReader:
 
     def _is_known(self, name: str) -> bool:
         """Whether a call in Python's syntax with that name is one."""
-        name = kebab(name)
-        return self.family is not None or name in self.known or name.removesuffix(CALL) in self.known
+        return self.family is not None or kebab(self._tool(name)) in self.known
+
+    def _tool(self, name: str) -> str:
+        """The name of a tool that some write with a namespace, or as an object with a method."""
+        return bare_name(name if kebab(name) in self.known else name.removesuffix(CALL), self.known)
 
     def _named(self, form: CallForm) -> CallForm:
-        """A call under the name of its tool, which some write with a namespace, or as a method."""
-        short = form.tool.removeprefix(NAMESPACE).removesuffix(CALL)
-        last = short.rpartition(".")[2]
-        if form.tool in self.known or not (self.family or last in self.known):
-            return form
-        return replace(form, tool=last if last in self.known else short)
+        return replace(form, tool=kebab(self._tool(form.tool)))
 
     def _closed(self, start: int, incomplete: bool) -> Literal | None:
         """The value at ``start``, if nothing but its end is missing."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from quoth.neuro.reading.json_calls import KEYS, NAMESPACE
+from quoth.neuro.reading.json_calls import KEYS
 from quoth.neuro.reading.literals import Literal, NotRead, read_literal
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_json, too_deep
@@ -179,11 +179,6 @@ def read_invocations(at: Cursor, prefix: str = "") -> None:
         values = at.parameters(opener, rf"</{prefix}parameter>", rf"</{prefix}invoke>")
         at.ends(rf"</{prefix}invoke>")
         at.add(found["tool"], values)
-
-
-def tool_name(written: str) -> str:
-    """The name in a header such as ``functions.read-file:0``."""
-    return re.sub(r":\d+\Z", "", written.strip()).removeprefix(NAMESPACE)
 
 
 def mended_literal(text: str, start: int, stop: str = "", *, guess: bool = True) -> Literal:

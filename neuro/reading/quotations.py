@@ -30,8 +30,8 @@ _FENCE = re.compile(r"[ \t]*```")
 class Quotations:
     """What is open where the text was read to."""
 
-    def __init__(self) -> None:
-        self.read_to = 0  # in the whole text
+    def __init__(self, read_to: int = 0) -> None:
+        self.read_to = read_to  # in the whole text
         self._closers: list[str] = []  # of what is open, the innermost last
 
     @property

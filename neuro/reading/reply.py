@@ -34,6 +34,7 @@ from collections.abc import Collection, Mapping
 import hy.models as m
 
 from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, is_call
+from quoth.neuro.reading.marks import without_marks
 from quoth.neuro.reading.result import Fault, Reading
 from quoth.neuro.reading.scanner import DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
@@ -61,7 +62,8 @@ def read_reply(
     scan.run()
     reading = Reading(scan.calls, _without(text, scan), scan.errors, sure=scan.sure)
     reading.content = _kept(text, scan.dropped)
-    reading.reasoning = "\n\n".join(filter(None, scan.thoughts))
+    thoughts = [without_marks(text[start:end]) for start, end in scan.thoughts]
+    reading.reasoning = "\n\n".join(filter(None, thoughts))
     reading.display = _without(text, scan, scan.whole) if scan.whole else reading.text
     if tags:
         reading.passed = passed_lines(
@@ -95,9 +97,11 @@ def _kept(text: str, dropped: list[tuple[int, int]]) -> str:
 
 def _blanked(text: str, dropped: list[tuple[int, int]]) -> str:
     """The text with blanks for what is no word of the reply, so that all else stands where it stood."""
-    for start, end in reversed(dropped):
-        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
-    return text
+    pieces, position = [], 0
+    for start, end in dropped:
+        pieces += [text[position:start], _NO_LINE_FEED(" ", text[start:end])]
+        position = end
+    return "".join([*pieces, text[position:]])
 
 
 def _only_thought(reading: Reading, scan: Scan) -> Fault | None:
@@ -116,6 +120,8 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
     if near := _near_call(text, bare, scan.known):
         line, column = scan.lines.at(text.index(near))
         return Fault(f"This names the tool {near}, but is no call of it", line, column, scan.hint(near))
+    if scan.code >= 0:
+        return Fault("This tool_code contains no call of a tool", *scan.lines.at(scan.code), scan.hint(""))
     quoted = bare.startswith(("'(", "`(", "[("))
     if not quoted and not (scan.lisp and bare.startswith("(")):
         return None
@@ -171,6 +177,7 @@ _EMPTY_FENCE = re.compile(
     r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)"
 )
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+_NO_LINE_FEED = re.compile(r"[^\n]").sub
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
 
 

@@ -92,20 +92,21 @@ _MARK = (
     rf"(?P<mark>(?-x:{marks.BEGIN}|{marks.END}|{RESULTS}|{ENDS}|{MARKS}))"
 )
 _ENDS = re.compile(ENDS).match
+_NO_CALL = re.compile(rf"</|{ENDS}").match
 _NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
 _ELEMENT = re.compile(r"<(\w+)>").match
 _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
 
 
 @lru_cache(maxsize=32)
-def _events(tags: tuple[str, ...]) -> re.Pattern[str]:
-    """What may begin a line and matters: a fence, a response tag, or the start of a form."""
+def _events(tags: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What may begin a line and matters: a fence, a response tag, or the start of a form; and that, or what
+    matters anywhere."""
     names = "|".join(re.escape(tag) for tag in sorted({*tags, CONFIDENCE}, key=len, reverse=True))
     tag = rf"(?P<tag>{names}):(?=\s|\Z)(?P<query>[^\n]*+) |" if tags else ""
-    return re.compile(
-        rf"^[ \t]*+(?: {FENCE_LINE} | {tag} {_START} | (?P<quotation>>(?!>>\w)[^\n]*+) ) | {_SPAN} | {_MARK}",
-        re.MULTILINE | re.VERBOSE,
-    )
+    line = rf"[ \t]*+(?: {FENCE_LINE} | {tag} {_START} )"
+    anywhere = rf"^{line} | ^[ \t]*+(?P<quotation>>(?!>>\w)[^\n]*+) | {_SPAN} | {_MARK}"
+    return tuple(re.compile(one, re.MULTILINE | re.VERBOSE) for one in (line, anywhere))  # type: ignore[return-value]
 
 
 class Scan(FormReader):
@@ -123,7 +124,7 @@ class Scan(FormReader):
         super().__init__(text, known, cut=cut, final=final)
         self.tags = tags
         self.tagged = {tool.name: tool for tool in tags.values() if not isinstance(tool, str)}
-        self.event = _events(tuple(tags))
+        self.line, self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
         self.sure: list[tuple[float, str]] = []  # each CONFIDENCE, with its line
         self.fences: list[int] = []  # where they begin and end, by turns
@@ -132,9 +133,11 @@ class Scan(FormReader):
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
         self.quotations = Quotations()
-        self.thoughts: list[str] = []
+        self.thoughts: list[tuple[int, int]] = []
+        self.code = -1  # where a fence of tool_code begins
         self.unclosed_thought = False  # whether the last of these never ends
         self.dropped: list[tuple[int, int]] = []  # cuts that are no words of the reply, calls aside
+        self.fresh = -1  # where the last of these ends: what follows begins as a line does
         self.floor = 0  # where the last of these ends: nothing before it announces what follows
         self.own_to = 0  # how far no words were found to announce what follows
 
@@ -150,7 +153,9 @@ class Scan(FormReader):
                 return
         if self.final and self.stopped:
             rests = [_REST.search(self.text, self.position), self.event.search(self.text, self.position)]
-            if rests[1] and (rests[1]["span"] or rests[1]["quotation"] or _ENDS(self.text, rests[1].start())):
+            if (mark := rests[1]) and (
+                mark["span"] or mark["quotation"] or _NO_CALL(self.text, mark.start())
+            ):
                 rests.pop()
             if places := [rest.end() if rest.re is _REST else rest.start() for rest in rests if rest]:
                 where = self.lines.at(min(places))
@@ -161,7 +166,10 @@ class Scan(FormReader):
         if self.chained:
             return self._chain()
         pattern = self.event if self._allows(DATA_FENCES | LISP_FENCES | MARKUP_FENCES) else FENCE
-        found = pattern.search(self.text, self.position)
+        found = None
+        if self.position + self.base == self.fresh:
+            found = self.line.match(self.text, self.position)
+        found = found or pattern.search(self.text, self.position)
         if found is None:
             if not self.final:
                 self.position = max(self.position, self.text.rfind("\n") + 1)
@@ -194,7 +202,7 @@ class Scan(FormReader):
         text = self.text
         if not self.final and marks.undecided(text, start, end):
             raise Wait(OPENER)
-        if marks.is_word(text, start, end) or self._is_quoted(start):
+        if marks.is_word(text, start, end):
             self.position = max(end, start + 1)
         elif self.fence is None and (found := _ENDS(text, start)):
             self.position = found.end()
@@ -204,13 +212,20 @@ class Scan(FormReader):
                 self._past(start)
         elif (family := family_at(text, start)) is None:
             self.position = max(end, start + 1)
-        elif self._is_mixed(start):
+        elif self._is_mixed(start) or self._in_quotation(start):
             self.position = max(end, start + 1)
             self.fence = self.fence and (self.fence[0], "an example")
         elif family[0].read is None:
             self._before_form(start, *family)
         elif not self._held():
             self._in_section(start, *family)
+
+    def _in_quotation(self, start: int) -> bool:
+        """Whether a quotation or a comment is open where the markup of a call begins."""
+        since = self._since(start)
+        paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
+        marked = (("“", "”", paragraph), ("«", "»", paragraph), ("<!--", "-->", since))
+        return any(self.text.rfind(a, at, start) > self.text.rfind(b, at, start) for a, b, at in marked)
 
     def _is_mixed(self, start: int) -> bool:
         """Whether the fence that we are in holds more than calls, as far as it was read."""
@@ -228,7 +243,7 @@ class Scan(FormReader):
         if (begun := marks.opened(text, start)) is not None:
             closed = marks.end_of_thought(text, begun)
             last, self.position = closed or (len(text), len(text))
-            self.thoughts.append(marks.without_marks(text[begun.start : last]))
+            self.thoughts.append((begun.start, last))
             self.unclosed_thought = closed is None
             self._drop(start, self.position)
         elif (end := marks.closed(text, start)) >= 0:
@@ -240,10 +255,11 @@ class Scan(FormReader):
             self._drop(start, self.position)
         # Nothing in it announces or quotes what follows.
         self.floor, self.example_end, self.own_to = self.position + self.base, -1, 0
+        self.quotations = Quotations(self.floor)
 
     def _take_back(self, start: int, end: int) -> None:
         """A thought ends that began with the reply: what was found in it was no call."""
-        self.thoughts[:] = [marks.without_marks(self.text[:start])]
+        self.thoughts[:] = [(0, start)]
         for found in (self.calls, self.errors, self.sure, self.cuts, self.dropped):
             found.clear()
         self.whole.clear()
@@ -255,6 +271,7 @@ class Scan(FormReader):
     def _drop(self, start: int, end: int) -> None:
         """Cut out what is no word of the reply."""
         self.dropped.append((start + self.base, end + self.base))
+        self.fresh = end + self.base
         self._cut_out(start, end)
 
     # ---- the calls of families
@@ -275,6 +292,7 @@ class Scan(FormReader):
         self.position = max(cursor.position, start + 1)
         if self.fence is not None and not fault and not _FENCE_END(text, self.position):
             return
+        self.fresh = self.position + self.base
         for call in cursor.calls:
             span = call.start, call.end
             self._found(self._named(call.form), span, call.repairs, (start, self.position))
@@ -312,6 +330,7 @@ class Scan(FormReader):
                 pass
             self.position = after.position
             del self.cuts[cuts:]
+            self.fresh = self.position + self.base
             if not self.example:
                 self._cut_out(start, self.position)
         elif len(self.errors) == faults and not self.stopped:
@@ -344,6 +363,7 @@ class Scan(FormReader):
             if self._announced(mark.start()):
                 language = language if language in DOCUMENT_FENCES else "an example"
             self.fence, self.pure = (ticks, language), mark.end() + self.base
+            self.code = mark.start() if language == "tool_code" else self.code
         elif language:
             if self.fence[1] not in DOCUMENT_FENCES:  # the one before was left open
                 self.fence = ticks, language
@@ -469,16 +489,6 @@ class Scan(FormReader):
                 return False
             place = line
         return True
-
-    def _is_quoted(self, start: int) -> bool:
-        """Whether a quotation or a comment is open where a line begins; quotations end with a paragraph."""
-        since = self._since(start)
-        paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
-        for opener, closer in (("“", "”"), ("«", "»"), ("<!--", "-->")):
-            begins = since if opener == "<!--" else paragraph
-            if self.text.rfind(opener, begins, start) > self.text.rfind(closer, begins, start):
-                return True
-        return len(_DOUBLE.findall(self.text, paragraph, start)) % 2 == 1
 
     def _chain(self) -> bool:
         """The form that follows right behind another one."""

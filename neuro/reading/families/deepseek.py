@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family, read_invocations, tool_name
+from quoth.neuro.reading.markup import NAME, Cursor, Family, read_invocations
 
 _BAR, _GAP = "[｜|]", r"(?:\\?_|▁| )"
 _DSML = rf"{_BAR}{{1,2}}\s*DSML\s*{_BAR}{{1,2}}\s*"
@@ -25,7 +25,7 @@ def read(at: Cursor) -> None:
         name = at.need(rf"({NAME})\s*{_mark('tool', 'sep')}", "the name of the tool")[1]
         if name == "function" and (found := at.take(rf"({NAME})(?=\s*[`{{])")):
             name = found[1]
-        at.add(tool_name(name), at.object(_END))
+        at.add(name, at.object(_END))
         at.take(_END)
     at.take(_SECTION_END)
 
@@ -46,7 +46,7 @@ FAMILIES = (
     ),
     Family(
         "DSML",
-        mark=rf"<{_DSML}(?:tool|function)_calls>|(?=<{_DSML}invoke\b)",
+        mark=rf"<{_DSML}(?:tool|function)_calls>|(?=</?{_DSML}\w)",
         read=read_dsml,
         shape='<｜DSML｜tool_calls><｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">…',
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family, tool_name
+from quoth.neuro.reading.markup import NAME, Cursor, Family
 
 
 def read(at: Cursor) -> None:
@@ -14,7 +14,7 @@ def read(at: Cursor) -> None:
         if found[1] == "all":
             at.speaks = True
             return
-        at.add(tool_name(found[1]), at.object())
+        at.add(found[1], at.object())
 
 
 FAMILIES = (

@@ -6,7 +6,7 @@ import json
 import re
 
 from quoth.neuro.reading.literals import NotRead, read_literal
-from quoth.neuro.reading.markup import NAME, Cursor, Family, tool_name
+from quoth.neuro.reading.markup import NAME, Cursor, Family
 
 _MARK = re.compile(r'(?P<quote><escape>|<\|"\|>)|(?P<end><end_function_call>|<tool_call\|>)')
 _END = r"<end_function_call>|<tool_call\|>"
@@ -47,7 +47,7 @@ def read(at: Cursor) -> None:
         if data[value.end :].strip():
             raise NotRead("its end mark is missing", start)
         at.take(_END)
-        at.add(tool_name(found[1]), value.value)
+        at.add(found[1], value.value)
         at.take(r"<start_function_call>|<\|tool_call>")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family, tool_name
+from quoth.neuro.reading.markup import NAME, Cursor, Family
 
 _END = r"</tool_call>"
 
@@ -11,18 +11,18 @@ def read(at: Cursor) -> None:
     at.begin()
     name = at.need(NAME, "the name of the tool")[0]
     if at.take(r"(?=[{`])"):
-        at.add(tool_name(name), at.object(_END))
+        at.add(name, at.object(_END))
         at.take(_END)
         return
     values = at.parameters(r"<arg_key>(?P<name>[^<>\n]+)</arg_key>\s*<arg_value>", "</arg_value>", _END)
     at.ends(_END)
-    at.add(tool_name(name), values)
+    at.add(name, values)
 
 
 FAMILIES = (
     Family(
         "GLM",
-        mark=rf"<tool_call>\s*+(?={NAME}\s*(?:<arg_key>|</tool_call>|[{{`]|\n))|(?=<arg_key>)",
+        mark=rf"<tool_call>\s*+(?={NAME}\s*(?:<arg_key>|</tool_call>|[{{`]|\n))|(?=<arg_(?:key|value)>)",
         read=read,
         ends=(r"<\|assistant\|>", r"<\|(?:user|observation)\|>(?=\s*\Z)"),
         results=(r"<\|observation\|>", r"<\|user\|>"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from quoth.neuro.reading.markup import Cursor, Family, tool_name
+from quoth.neuro.reading.markup import Cursor, Family
 
 _STOP = r"<\|(?:call|end|return)\|>"
 _TO = re.compile(r"\bto=([\w./-]+)").search
@@ -16,7 +16,7 @@ def read(at: Cursor) -> None:
         r"(?:[^<{]|<\|(?:start|channel|constrain)\|>){0,300}?(?:<\|message\|>|(?=\{)|\Z)", "<|message|>"
     )[0]
     if found := _TO(header):
-        at.add(tool_name(found[1]), at.object(_STOP))
+        at.add(found[1], at.object(_STOP))
         at.take(_STOP)
     else:
         at.speaks = True

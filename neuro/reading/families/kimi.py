@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import Cursor, Family, tool_name
+from quoth.neuro.reading.markup import Cursor, Family
 
 _BEGIN, _END = r"<\|tool_call_begin\|>", r"<\|tool_call_end\|>"
 _SECTION_END = r"<\|tool_calls?_section_end\|>"
@@ -13,8 +13,8 @@ def read(at: Cursor) -> None:
         at.begin()
         if not at.take(_BEGIN):
             break
-        header = at.need(r"([\w./:-]{1,140})\s*<\|tool_call_argument_begin\|>", "the name of the tool")
-        at.add(tool_name(header[1]), at.object(_END))
+        header = at.need(r"([\w./-]{1,140})(?::\d+)?\s*<\|tool_call_argument_begin\|>", "the name of the tool")
+        at.add(header[1], at.object(_END))
         at.take(_END)
     at.take(_SECTION_END)
 
@@ -22,7 +22,7 @@ def read(at: Cursor) -> None:
 FAMILIES = (
     Family(
         "Kimi",
-        mark=rf"<\|tool_calls?_section_begin\|>|(?={_BEGIN})",
+        mark=r"<\|tool_calls?_section_begin\|>|(?=<\|tool_call_(?:argument_)?begin\|>)",
         read=read,
         ends=(_SECTION_END, r"<\|im_(?:assistant|middle)\|>"),
         shape="<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family, tool_name
+from quoth.neuro.reading.markup import NAME, Cursor, Family
 
 
 def read(at: Cursor) -> None:
@@ -12,7 +12,7 @@ def read(at: Cursor) -> None:
         found = at.take(rf"{again}({NAME})\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\]|(?=\{{))")
         if found is None:
             return
-        at.add(tool_name(found[1]), at.object())
+        at.add(found[1], at.object())
 
 
 FAMILIES = (

@@ -36,7 +36,7 @@ def read(at: Cursor) -> None:
 FAMILIES = (
     Family(
         "Qwen",
-        mark=r"(?:<(?:seed:)?tool_call>\s*+)?+(?=<function=)",
+        mark=r"(?:<(?:seed:)?tool_call>\s*+)?+(?=<function=)|(?=<parameter=[^<>\n]+>)",
         read=read,
         ends=(r"</seed:tool_call>",),
         shape="<tool_call><function=NAME><parameter=KEY>…</parameter></function></tool_call>",

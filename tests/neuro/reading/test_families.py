@@ -117,6 +117,37 @@ def test_a_result_that_the_model_makes_up_is_cut_and_all_that_it_concludes() -> 
     assert read_reply("<tool_response>\n3\n</tool_response>\nThere are 3.", KNOWN).text == "There are 3."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<｜DSML｜parameter name="path" string="true">notes.txt</｜DSML｜parameter>\n</｜DSML｜invoke>',
+        "<parameter=path>\nnotes.txt\n</parameter>\n</function>",
+        "<arg_value>notes.txt</arg_value>\n</tool_call>",
+        '<|tool_call_argument_begin|>{"path": "notes.txt"}<|tool_call_end|>',
+        f"{TICKS}tool_code\nimport os\nprint(os.listdir())\n{TICKS}",
+    ],
+)
+def test_markup_whose_beginning_is_missing_is_no_answer(text: str) -> None:
+    reading = read_reply(text, KNOWN)
+    assert reading.calls == []
+    assert len(reading.errors) == 1
+
+
+def test_a_form_may_follow_a_mark_in_its_line() -> None:
+    for before in (
+        "<think>so</think>",
+        "<|channel|>final<|message|>",
+        "so.\n</think> ",
+        "<|START_RESPONSE|>",
+    ):
+        for form in (
+            "(list-files)",
+            '{"name": "list-files", "arguments": {}}',
+            f"{TICKS}lisp\n(list-files)\n{TICKS}",
+        ):
+            assert heard(f"{before}{form}") == ["(list-files)"]
+
+
 def test_prose_may_speak_of_marks() -> None:
     for text in (
         "The <tool_call> tag holds JSON.",
