@@ -5,6 +5,7 @@ from __future__ import annotations
 from quoth.neuro.reading.markup import Cursor, Family
 
 _BEGIN, _END = r"<\|tool_call_begin\|>", r"<\|tool_call_end\|>"
+_ARGUMENTS = r"<\|tool_call_argument_begin\|>"
 _SECTION_END = r"<\|tool_calls?_section_end\|>"
 
 
@@ -13,7 +14,9 @@ def read(at: Cursor) -> None:
         at.begin()
         if not at.take(_BEGIN):
             break
-        header = at.need(r"([\w./-]{1,140})(?::\d+)?\s*<\|tool_call_argument_begin\|>", "the name of the tool")
+        header = at.need(
+            r"([\w./-]{1,140})(?::\d+)?\s*<\|tool_call_argument_begin\|>", "the name of the tool"
+        )
         at.add(header[1], at.object(_END))
         at.take(_END)
     at.take(_SECTION_END)
