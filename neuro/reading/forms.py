@@ -339,7 +339,8 @@ class FormReader:
         """Calls of known tools up to the end of the line; if anything else stands there, it is text."""
         text, first = self.text, self.position
         found: list[tuple[CallForm, tuple[int, int], tuple[str, ...]]] = []
-        printed = self.fence is not None and self.fence[1] == "tool_code" and text.startswith(PRINT, first)
+        code = self.family is not None or (self.fence is not None and self.fence[1] == "tool_code")
+        printed = code and text.startswith(PRINT, first)
         start = first + len(PRINT) * printed  # so does Gemma
         if printed and not self.final and "(" not in text[start : start + 70]:
             raise Wait(first)

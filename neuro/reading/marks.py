@@ -110,7 +110,7 @@ def is_word(text: str, start: int, end: int) -> bool:
 
 def undecided(text: str, start: int, end: int) -> bool:
     """Whether more of the text could tell that the mark is a word."""
-    if len(text) - end < 2 and text[end:] in ("", " "):
+    if not text[end : end + 1000].strip():
         return True
     line = text.rfind("\n", max(0, start - _NEAR), start) + 1 or max(0, start - _NEAR)
     odd = text.count('"', line, start) % 2

@@ -170,21 +170,22 @@ class Cursor:
 def read_invocations(at: Cursor, prefix: str = "") -> None:
     """Calls as Anthropic's models write them in text: ``<invoke name="…"><parameter name="…">…``; the names
     of the elements may have a prefix."""
-    opener = rf'<{prefix}parameter\s+name="?(?P<name>[^">\n]+)"?(?:\s+string="(?P<string>true|false)")?\s*>'
+    call, value = rf"{prefix}(?:invoke|function)", rf"{prefix}param(?:eter)?"
+    opener = rf'<{value}\s+name="?(?P<name>[^">\n]+)"?(?:\s+string="(?P<string>true|false)")?\s*>'
     while True:
         at.begin()
-        found = at.take(rf'<{prefix}invoke\s+name="?(?P<tool>[^">\n]+)"?\s*>')
+        found = at.take(rf'<{call}\s+name="?(?P<tool>[^">\n]+)"?\s*>')
         if found is None:
             return
-        values = at.parameters(opener, rf"</{prefix}parameter>", rf"</{prefix}invoke>")
-        at.ends(rf"</{prefix}invoke>")
+        values = at.parameters(opener, rf"</{value}>", rf"</{call}>")
+        at.ends(rf"</{call}>")
         at.add(found["tool"], values)
 
 
 def mended_literal(text: str, start: int, stop: str = "", *, guess: bool = True) -> Literal:
     """The JSON value at ``start``, with what is known to go wrong in sections mended: doubled braces, HTML
-    entities, and closing brackets that are missing before ``stop``, the pattern of an end
-    mark, or before the end of the text if it may be guessed."""
+    entities, and closing brackets that are missing before ``stop``, the pattern of an end mark, or before the
+    end of the text if it may be guessed."""
     ends = _compiled(stop) if stop else None
     if _ESCAPED(text, start):
         return _unescaped(text, start, ends)

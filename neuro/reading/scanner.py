@@ -88,7 +88,7 @@ _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 
 _SPAN = r"(?<!`)(?P<span>`++)[^\n]{0,400}?(?<!`)(?P=span)(?!`)"
 _MARK = (
-    r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools)"
+    r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools|to=functions)"
     rf"(?P<mark>(?-x:{marks.BEGIN}|{marks.END}|{RESULTS}|{ENDS}|{MARKS}))"
 )
 _ENDS = re.compile(ENDS).match
@@ -368,7 +368,7 @@ class Scan(FormReader):
             if self.fence[1] not in DOCUMENT_FENCES:  # the one before was left open
                 self.fence = ticks, language
         elif ticks[0] == self.fence[0][0] and len(ticks) >= len(self.fence[0]):
-            self.fence = None
+            self.fence, self.position = None, mark.end("info")  # the mark of a turn may follow it
 
     def _org_block(self, mark: re.Match[str]) -> tuple[str, str, bool]:
         """The mark that begins and ends such a block, its language, and whether this one ends it."""

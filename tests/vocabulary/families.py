@@ -95,6 +95,8 @@ FAMILIES: dict[str, Source] = {
             f"<tool_call>read-file\n{ARGS}\n</tool_call>",
             f"<tools>\n</tools>\n<tool_call>\n{JSON}\n</tool_call><|im_end|>",
             f"<function_call>{JSON}</function_call>",
+            f'<tool_call name="read-file">{ARGS}</tool_call>',
+            f"<tool_call>{JSON}</tool_call",
             Spelling(f"<tool_call>\n{JSON}\n{ECHOED}\n</tool_call>", (CALL, ECHO)),
             Spelling(f"<tool_call>\n[{JSON}, {ECHOED}]\n</tool_call>", (CALL, ECHO)),
             Spelling('<tool_call>\n{"name": "echo", "arguments": {"text": "a "b" c"}}\n</tool_call>', ()),
@@ -174,6 +176,8 @@ FAMILIES: dict[str, Source] = {
             "<think>so</think><tool_call>read-file\n<arg_key>path</arg_key>\n<arg_value>notes.txt</arg_value>\n"
             "</tool_call>",
             f"<tool_call>read-file{ARGS}</tool_call>",
+            "<longcat_tool_call>read-file\n<longcat_arg_key>path</longcat_arg_key>\n"
+            "<longcat_arg_value>notes.txt</longcat_arg_value>\n</longcat_tool_call>",
             Spelling("<tool_call>list-files</tool_call>", (LIST,)),
             Spelling("<tool_call>list-files\n</tool_call>", (LIST,)),
             Spelling(
@@ -218,6 +222,7 @@ FAMILIES: dict[str, Source] = {
             f"{ARGS}",
             f"<|channel|>analysis to=functions.read-file code<|message|>{ARGS}<|call|>",
             f"commentary to=functions.read-file json{ARGS}",
+            f"to=functions.read-file json{ARGS}",
             f"analysisI read it.assistantcommentary to=functions.read-file json{ARGS}",
             "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary "
             f"to=functions.read-file <|constrain|>json<|message|>{ARGS}<|call|>",
@@ -271,6 +276,7 @@ FAMILIES: dict[str, Source] = {
             'call:read_file{path: "notes.txt"}',
             '<|tool_call>call:read_file(path: "notes.txt")<tool_call|>',
             f'{TICKS}tool_code\nread_file(path="notes.txt")\n{TICKS}',
+            '<tool_code>\nprint(read_file(path="notes.txt"))\n</tool_code>',
             f'{TICKS}tool_code\nprint(read_file(path="notes.txt"))\n{TICKS}',
             Spelling(
                 '<|tool_call>call:echo{text:{a:[1,<|"|>x "y" {z}<|"|>]}}<tool_call|>',
@@ -293,6 +299,7 @@ FAMILIES: dict[str, Source] = {
             '<tool_call>\n<invoke name="read-file">\n<parameter name="path">\nnotes.txt\n</parameter>\n</invoke>\n'
             "</tool_call>",
             f"<tool_calls>\n{JSON}\n</tool_calls>",
+            '<function name="read-file"><param name="path">notes.txt</param></function>',
             ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="read-file">\n]<]minimax[>[<path>notes.txt'
             "]<]minimax[>[</path>\n]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
             Spelling(

@@ -56,8 +56,9 @@ FAMILIES = (
         "Gemma",
         mark=rf"<start_function_call>|<\|tool_call>|(?<![^\n>])(?=call:{NAME}[{{(])",
         read=read,
-        ends=(_END, r"<end_of_turn>", r"<turn\|>", r"<\|turn>model"),
+        ends=(_END, r"<eos>(?=\s*\Z)", r"<end_of_turn>", r"<turn\|>", r"<\|turn>model"),
         results=(r"<start_function_response>", r"<\|tool_response>", r"<start_of_turn>user", r"<\|turn>user"),
         shape="<start_function_call>call:NAME{key:<escape>…<escape>}<end_function_call>",
     ),
+    Family("Gemma 3", mark="<tool_code>", ends=("</tool_code>",), shape="```tool_code\nNAME(key=…)\n```"),
 )

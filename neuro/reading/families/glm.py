@@ -1,10 +1,11 @@
-"""GLM: the name of the tool, then ``<arg_key>`` and ``<arg_value>`` by turns, in ``<tool_call>``."""
+"""GLM, LongCat: the name of the tool, then ``<arg_key>`` and ``<arg_value>`` by turns, in ``<tool_call>``."""
 
 from __future__ import annotations
 
 from quoth.neuro.reading.markup import NAME, Cursor, Family
 
-_END = r"</tool_call>"
+_END = r"</(?:longcat_)?tool_call>"
+_KEY = r"<(?:longcat_)?arg_key>(?P<name>[^<>\n]+)</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>"
 
 
 def read(at: Cursor) -> None:
@@ -14,7 +15,7 @@ def read(at: Cursor) -> None:
         at.add(name, at.object(_END))
         at.take(_END)
         return
-    values = at.parameters(r"<arg_key>(?P<name>[^<>\n]+)</arg_key>\s*<arg_value>", "</arg_value>", _END)
+    values = at.parameters(_KEY, "</(?:longcat_)?arg_value>", _END)
     at.ends(_END)
     at.add(name, values)
 
@@ -22,9 +23,15 @@ def read(at: Cursor) -> None:
 FAMILIES = (
     Family(
         "GLM",
-        mark=rf"<tool_call>\s*+(?={NAME}\s*(?:<arg_key>|</tool_call>|[{{`]|\n))|(?=<arg_(?:key|value)>)",
+        mark=rf"<(?:longcat_)?tool_call>\s*+(?={NAME}\s*(?:<(?:longcat_)?arg_key>|{_END}|[{{`]|\n))"
+        r"|<longcat_tool_call>|(?=<(?:longcat_)?arg_(?:key|value)>)",
         read=read,
-        ends=(r"<\|assistant\|>", r"<\|(?:user|observation)\|>(?=\s*\Z)"),
+        ends=(
+            r"</longcat_tool_call>",
+            r"<\|(?:begin|end)_of_box\|>",
+            r"<\|assistant\|>",
+            r"<\|(?:user|observation)\|>(?=\s*\Z)",
+        ),
         results=(r"<\|observation\|>", r"<\|user\|>"),
         shape="<tool_call>NAME<arg_key>KEY</arg_key><arg_value>…</arg_value></tool_call>",
     ),

@@ -25,7 +25,8 @@ def read(at: Cursor) -> None:
 FAMILIES = (
     Family(
         "harmony",
-        mark=r"(?=<\|(?:start|channel|message)\|>)|(?:assistant)?+(?=(?:commentary|analysis) to=functions\.)",
+        mark=r"(?=<\|(?:start|channel|message)\|>)|(?:assistant)?+(?=(?:commentary|analysis) to=functions\.)"
+        r"|(?<![^\n])\s?(?=to=functions\.)",
         read=read,
         ends=(_STOP, "assistantfinal(?=[A-Z])"),
         results=(r"<\|start\|>(?:functions\.|user|tool)",),

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import Family
+from quoth.neuro.reading.markup import NAME, Cursor, Family
+
+
+def read_named(at: Cursor) -> None:
+    """The name in an attribute, and the arguments inside."""
+    at.begin()
+    name = at.need(rf'name="({NAME})"[^<>\n]{{0,80}}>', "the name of the tool")[1]
+    at.add(name, at.object("</tool_call>"))
+    at.take("</tool_call>")
+
 
 FAMILIES = (
+    Family(
+        "Hermes",
+        mark=r"<tool_call\s+(?=name=)",
+        read=read_named,
+        shape='<tool_call name="NAME">{…}</tool_call>',
+    ),
     Family(
         "Hermes",
         mark=r"<(?i:\|?(?:tool_?calls?|function_?calls?)\|?|tool_use)>",
         ends=(
             r"<(?:/\|?|\|/)(?i:tool_?calls?|function_?calls?|tool_use)\|?>",
-            r"<\|im_end\|>(?:\s*<\|im_start\|>assistant)?",
+            r"</tool_call\Z",
+            r"<\|im_end\|>",
+            r"<\|im_start\|>(?!user|tool|system)(?:assistant\n?)?",
+            r"(?:\A|(?<=</think>)|(?<=</think>\n))<answer>(?=[^<]*+</answer>)",
+            r"</answer>(?=\s*\Z)",
             r"<\|endoftext\|>",
             r"</s>(?=\s*\Z)",
         ),

@@ -1,4 +1,4 @@
-"""MiniMax and Anthropic: ``<invoke name="…"><parameter name="…">``."""
+"""MiniMax, Anthropic, MiniCPM: ``<invoke name="…"><parameter name="…">``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAMILIES = (
     ),
     Family(
         "MiniMax",
-        mark=rf"<{_SPACE}(?:function_calls|tool_calls?)>\s*+(?=<{_SPACE}invoke\b)|(?=<{_SPACE}invoke\s+name=)"
+        mark=rf"<{_SPACE}(?:function_calls|tool_calls?)>\s*+(?=<{_SPACE}invoke\b)|(?=<{_SPACE}(?:invoke|function)\s+name=)"
         r"|<minimax:tool_call>|<function_calls>",
         read=read,
         ends=(r"</(?:antml|minimax):(?:function_calls|tool_call)>", r"\[e~\["),

@@ -26,7 +26,7 @@ FAMILIES = (
         "Mistral's lists",
         mark=r"\[TOOL_CALLS\]|(?=\[(?:ARGS|CALL_ID)\])",
         results=(r"\[TOOL_RESULTS\]", r"\[INST\]"),
-        ends=(r"\[/TOOL_CALLS\]",),
+        ends=(r"\[/TOOL_CALLS\]", r"\[/INST\](?=\s*\Z)"),
         shape='[TOOL_CALLS][{"name": "…", "arguments": {…}}]',
     ),
 )
