@@ -80,7 +80,8 @@ def _plain(data: Any) -> Any:
     if isinstance(data, int | str):
         return data
     if hasattr(data, "reading"):  # a Thought; its calls follow, without declared secrets
-        return {"text": data.reading.text, "finish": data.finish}
+        thought = {"reasoning": data.reading.reasoning} if data.reading.reasoning else {}
+        return {"text": data.reading.text, "finish": data.finish, **thought}
     if isinstance(data, Waiting) or hasattr(data, "input_tokens"):
         return dict(vars(data))
     return str(data)

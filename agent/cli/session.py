@@ -46,6 +46,7 @@ class LogOptions(Options):
     of: str | None = argument("ID", ID, nargs="?")
     last: bool = switch("--last", "your latest session (so it is without an ID)")
     full: bool = switch("--full", "fold nothing")
+    thoughts: bool = switch("--thoughts", "also what the model thought")
     org: bool = switch("--org", "as an Org document", rivals="view")
     hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
     html: str | None = option(
@@ -182,7 +183,7 @@ def log(options: LogOptions) -> int:
         print_line(one_event(events[0]))
     else:
         color = may_draw(sys.stdout)
-        for line in as_text(events, full=options.full, color=color):
+        for line in as_text(events, full=options.full, color=color, thoughts=options.thoughts):
             print_drawn(line) if color else print_line(line)
     for fault in unread.values():
         complain(f"{fault} It is left out.")

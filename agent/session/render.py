@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.output import colored, shown
 from quoth.agent.terminal.text import budget_text, show_value
 from quoth.neuro.prompt.memory import memory_text
+from quoth.neuro.reading.marks import may_think
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
@@ -21,6 +22,9 @@ from quoth.tools.lisp.reader import ReadError, read_all, read_one
 from quoth.tools.org.edit import escape
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.neuro.reading.result import Reading
 
 HEAD_LINES, TAIL_LINES = 8, 3
 LINE_CHARS = 300
@@ -109,8 +113,29 @@ def is_calls(text: str) -> bool:
         for form in read_all(text, LIMITS):
             from_model(form)
     except (ReadError, InvalidCallError):
-        return False
+        reading = _read(text) if "<" in text or "[" in text else None
+        return reading is not None and bool(reading.calls) and not (reading.text or reading.errors)
     return True
+
+
+def words_of(reply: Mapping[str, Any]) -> str:
+    """What a reply says, without what the model thought."""
+    return _read(reply["text"]).content if may_think(reply["text"]) else str(reply["text"])
+
+
+def thoughts_of(reply: Mapping[str, Any]) -> str:
+    """What the model thought before a reply: in marks, or beside it as its provider sent it."""
+    text = str(reply.get("text", ""))
+    beside = [one for one in reply.get("kept", {}).values() if isinstance(one, Mapping)]
+    told = [one[name] for one in beside for name in ("reasoning_content", "reasoning") if name in one]
+    marked = _read(text).reasoning if may_think(text) else ""
+    return "\n\n".join(filter(None, [*(one for one in told if isinstance(one, str)), marked]))
+
+
+def _read(text: str) -> Reading:
+    from quoth.neuro.reading.reply import read_reply  # here: few replies have thoughts in them
+
+    return read_reply(text)
 
 
 def fold(text: str, full: bool) -> list[str]:
@@ -152,12 +177,17 @@ COLORS = {
 }
 
 
-def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False) -> Iterator[str]:
-    """The lines of a session for a person; each event begins with its place."""
+def as_text(
+    events: Sequence[Event], *, full: bool = False, color: bool = False, thoughts: bool = False
+) -> Iterator[str]:
+    """The lines of a session for a person; each event begins with its place. ``thoughts``: also what the
+    model thought, dimmed."""
     width = len(str(events[-1].seq)) if events else 1
 
     def lines(nodes: Sequence[Node], depth: int) -> Iterator[str]:
         for node in nodes:
+            if thoughts and node.event.kind == "reply" and (thought := thoughts_of(node.event.said)):
+                yield from laid_out(node.event, depth, "∴", thought, "dim")
             if node.event.kind not in QUIET:
                 yield from line_of(node.event, depth)
             yield from lines(node.inside, depth + 1)
@@ -168,11 +198,15 @@ def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False)
         sign, text = event_text(event)
         if not sign:
             return
+        yield from laid_out(event, depth, sign, text, "bold" if sign == "▶" else "")
+
+    def laid_out(event: Event, depth: int, sign: str, text: str, style: str) -> Iterator[str]:
         first, *rest = fold(shown(text) if color else text, full)
         pad = "  " * max(depth, 0)
         mark = colored(sign, COLORS[sign]) if color and sign in COLORS else sign
-        if color and sign == "▶":
-            first = colored(first, "bold")
+        if color and style:
+            first = colored(first, style)
+            rest = [colored(line, style) for line in rest] if style == "dim" else rest
         yield f"{event.seq:>{width}} {pad}{mark} {first}".rstrip()
         yield from (f"{'':>{width}} {pad}  {line}".rstrip() for line in rest)
 
@@ -203,7 +237,8 @@ def event_text(event: Event) -> tuple[str, str]:
         case "reply" if "raised" in said:
             return "!", f"The model did not answer: {said['text']}"
         case "reply":
-            return ("", "") if is_calls(said["text"]) else ("‹", said["text"])
+            words = words_of(said)
+            return ("", "") if is_calls(words) else ("‹", words)
         case "call":
             return "→", visible(call_text(event), lines=True)
         case "receipt":
@@ -321,8 +356,8 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
             case "reply":
                 step += 1
                 yield from _headline(inside, f"Step {step}", event)
-                if said.get("text") and not is_calls(said["text"]):
-                    yield from _example(said["text"], full)
+                if said.get("text") and not is_calls(words := words_of(said)):
+                    yield from _example(words, full)
             case "call":
                 yield from _call(node, within, full)
             case "request" | "spent":

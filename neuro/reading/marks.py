@@ -88,6 +88,11 @@ def is_open(line: str, before: bool) -> bool:
     return before
 
 
+def may_think(text: str) -> bool:
+    """Whether a mark of thoughts is somewhere in the text."""
+    return _MARK.search(text) is not None
+
+
 def without_marks(thought: str) -> str:
     """A thought as it is kept: its words."""
     return _MARK.sub("", thought).strip()

@@ -4,7 +4,7 @@ Knows the shapes of calls and the names of the tools, and runs nothing. A call i
 is true:
 
 - It begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not
-  ``For example:``) or follows another call; ``<tool_call>`` and its like may precede it.
+  ``For example:``) or follows another call, or the mark of a family of models (families/).
 - It is not quoted: not in ``inline code``, not in a line that begins with ``>``, not in a fence or Org block
   that is marked with another language or as an example, and not announced as an example or as somebody's
   words. An announcement is a line right before the form, its paragraph or its fence that ends in a colon
@@ -14,6 +14,11 @@ is true:
   is nothing but a call (see json_calls.py). In Python's syntax, ``name(key=value)`` or ``[name(…), …]``:
   known tools only, with nothing after it on its line. A response tag, ``TAG: words``: outside of fences and
   lists, with words that match the tag's pattern, and nowhere in a paragraph that is announced as above.
+
+Before that, what is not the model's reply is cut: thoughts (also one that never ends, and one that began with
+the reply and only ends), results that the model makes up and what it says after them, and marks of turns
+(marks.py). The markup of a family is a call, or a fault: it is never an answer. Marks are text inside of a
+form's strings, code spans, quotations, and fences; a fence with nothing but markup counts.
 
 Any other form is text. A reply that consists only of Lisp without a call, or that begins with a known tool's
 name and arguments in none of these shapes, is reported as an error.

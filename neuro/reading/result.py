@@ -101,4 +101,4 @@ class Reading:
             "forms": [call.to_json() for call in self.calls],
             "text": self.text,
             "errors": [error.to_json() for error in self.errors],
-        }
+        } | ({"reasoning": self.reasoning} if self.reasoning else {})

@@ -28,7 +28,7 @@ def read(at: Cursor) -> None:
             values = at.parameters(_OPENER, _CLOSER, _END)
             at.ends(_END)
             if (stray := _STRAY(at.text, at.position)) and stray["stray"]:
-                raise NotRead("a value contains an end mark, so that nobody knows where it ends", at.start)
+                raise NotRead("a value contains an end mark, so its end is ambiguous", at.start)
         at.add(found["tool"], values)
     at.take(r"</(?:seed:)?tool_call>")
 

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from words import TalkingFunction, story, table_of, tool
+from words import TalkingFunction, scripted, story, table_of, tool
 
+from quoth import Agent
 from quoth.agent.client import AsyncAgent
+from quoth.agent.session.render import as_text
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.prompt.dialects import DIALECTS
@@ -80,3 +82,27 @@ def test_a_summary_and_a_tool_that_asks_the_model_have_no_thoughts(tmp_path: Pat
     asks = tool("asks", lambda ctx: ctx.model.complete("What?"), params={})
     told = story(tmp_path, "(asks)", f"{THOUGHT}Forty-two.", "Done.", tools=[asks])
     assert [record.result.value for record in told.reply.calls] == ["Forty-two."]
+
+
+async def test_the_log_shows_thoughts_to_who_asks_for_them(tmp_path: Path) -> None:
+    async with AsyncAgent(workspace=tmp_path, model=scripted(f"{THOUGHT}It stays."), session="s") as agent:
+        await agent.run("Change nothing.")
+        events = list(agent.transcript.events("s"))
+    assert "4 ‹ It stays." in "\n".join(as_text(events))
+    assert "but no." not in "\n".join(as_text(events))
+    shown = "\n".join(as_text(events, thoughts=True))
+    assert "∴ I could" in shown
+    assert "but no." in shown
+    assert "\x1b[2mbut no." in "\n".join(as_text(events, thoughts=True, color=True))
+
+
+def test_a_listener_hears_the_reasoning_of_a_reply(tmp_path: Path) -> None:
+    heard: list[dict[str, object]] = []
+    with Agent(
+        workspace=tmp_path,
+        model=scripted(f"{THOUGHT}It stays."),
+        on_event=lambda event: heard.append(event.to_json()),
+    ) as agent:
+        agent.run("Change nothing.")
+    (thought,) = [event["data"] for event in heard if event["event"] == "thought"]
+    assert thought == {"text": "It stays.", "finish": "stop", "reasoning": f"I could\n{DRAFT}\nbut no."}
