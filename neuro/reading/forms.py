@@ -15,6 +15,7 @@ import hy.models as m
 from quoth.neuro.reading import repair
 from quoth.neuro.reading.json_calls import CALLED, KEYS, bare_name, is_meant, json_calls
 from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal
+from quoth.neuro.reading.marks import is_draft
 from quoth.neuro.reading.markup import Family, mended_literal
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
@@ -397,6 +398,10 @@ class FormReader:
             named = _NAME.match(text, start + (text[start] == "["))
             hint = self.hint(named[1] if named else "", json="{" in text[start : start + 2])
             self._fault(self._told(f"This call cannot be read: {fault}", fault.offset, hint))
+            end = text.find("\n", start)
+            if self.final and end >= 0 and is_draft(text, start, end):
+                self.position = end
+                return None
             line = self.lines.at(start)[0]
             self.stopped = f"it may stand in a text of the call at line {line}; mend that first"
             return None

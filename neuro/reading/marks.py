@@ -98,10 +98,15 @@ def without_marks(thought: str) -> str:
     return _MARK.sub("", thought).strip()
 
 
+def is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether a mark stands between quotation marks."""
+    return start > 0 and _QUOTES.get(text[start - 1]) == text[end : end + 1]
+
+
 def is_word(text: str, start: int, end: int) -> bool:
-    """Whether a mark is spoken of: it is quoted, or a sentence goes on around it."""
+    """Whether a mark is spoken of: it is quoted, in a string, or a sentence goes on around it."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    if before and _QUOTES.get(before[-1]) == after[:1]:
+    if is_quoted(text, start, end):
         return True
     inside = len(before) == 2 and before[1] in " \t" and (before[0].isalnum() or before[0] in ",;")
     if inside and (after[:1] in tuple(".,;:!?)") or (after[:1] == " " and after[1:].isalpha())):
@@ -111,6 +116,24 @@ def is_word(text: str, start: int, end: int) -> bool:
         return False
     stop = text.find("\n", end, end + _NEAR)
     return text.find('"', end, stop if stop >= 0 else end + _NEAR) >= 0
+
+
+def is_alone(text: str, start: int, end: int) -> bool:
+    """Whether a mark is all that its line holds."""
+    before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
+    return not before.rpartition("\n")[2].strip() and not after.partition("\n")[0].strip()
+
+
+def is_draft(text: str, start: int, end: int) -> bool:
+    """Whether what cannot be read is a draft in a thought: it is whole by its quotes and brackets, and behind
+    it a thought ends that began with the reply."""
+    draft = text[start:end]
+    if draft.count('"') % 2 or any(draft.count(a) != draft.count(b) for a, b in ("()", "[]", "{}")):
+        return False
+    found = _MARK.search(text, end)
+    while found and is_word(text, *found.span()):
+        found = _MARK.search(text, found.end())
+    return found is not None and _ENDS(text, found.start()) is not None
 
 
 def undecided(text: str, start: int, end: int) -> bool:

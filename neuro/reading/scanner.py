@@ -91,7 +91,7 @@ _MARK = (
     r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools|to=functions)"
     rf"(?P<mark>(?-x:{marks.BEGIN}|{marks.END}|{RESULTS}|{ENDS}|{MARKS}))"
 )
-_ENDS = re.compile(ENDS).match
+_ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
 _NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
 _ELEMENT = re.compile(r"<(\w+)>").match
@@ -202,8 +202,13 @@ class Scan(FormReader):
         text = self.text
         if not self.final and marks.undecided(text, start, end):
             raise Wait(OPENER)
-        if marks.is_word(text, start, end):
+        ends = bool(self.calls) and marks.closed(text, start) >= 0  # of a thought, with calls before it
+        if marks.is_quoted(text, start, end) if ends else marks.is_word(text, start, end):
             self.position = max(end, start + 1)
+        elif ends and self.fence is not None and marks.is_alone(text, start, end):
+            if not self._held():  # the fence was left open in a thought
+                self.fence = None
+                self._past(start)
         elif self.fence is None and (found := _ENDS(text, start)):
             self.position = found.end()
             self._drop(start, found.end())
@@ -344,6 +349,10 @@ class Scan(FormReader):
         what = f"This call in {family.name}'s markup cannot be read"
         self._fault(self._told(f"{what}: {error}", error.offset, hint))
         if stops:
+            end = _END(self.text, error.offset)
+            if end and marks.is_draft(self.text, start, end.start()):
+                self.position = end.end()
+                return
             line = self.lines.at(start)[0]
             self.stopped = f"it may be inside a text of the call at line {line}; fix that call first"
 

@@ -89,6 +89,28 @@ def test_a_thought_that_the_template_began_ends_with_its_mark(end: str, draft: s
 @pytest.mark.parametrize(
     "text",
     [
+        '{"name": "write-file", "arguments": {...}}',
+        '{"tool": "echo", "args": {"text": …}}',
+        '<tool_call>\n{"name": "write-file", "arguments": {...}}\n</tool_call>',
+        "<tool_call>\n<function=write-file>\n<parameter=path>\n...\n</tool_call>",
+        "(echo :text ...)",
+    ],
+)
+def test_drafts_that_cannot_be_read_are_thoughts_too(text: str) -> None:
+    reading = read(f"Hm.\n{text}\nbut no.\n</think>\n{LIST}\nIt stays.")
+    assert (forms(reading), reading.text, reading.errors) == ([LIST], "It stays.", [])
+
+
+def test_what_may_be_in_a_text_of_an_unreadable_call_is_not_read() -> None:
+    text = f'(write-file :content "it never ends\n</think>\n{LIST}'
+    assert forms(read(text)) == []
+    text = f'{{"name": "write-file", "arguments": {{"content": "say "so\n</think>\n{LIST}\n"}}}}'
+    assert forms(read(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         f"<think>a\n<think>\n{WRITE}\n</think>\n{WRITE}\n</think>\nIt stays.",
         f"<think>a <think>b\n{WRITE}</think> still\n{WRITE}\n</think>\nIt stays.",
         f"<think><think>\n{WRITE}\n</think>\nIt stays.",
@@ -96,6 +118,10 @@ def test_a_thought_that_the_template_began_ends_with_its_mark(end: str, draft: s
         f"a\n</think>\n{WRITE}\n</think>\nIt stays.",
         f"<think>{WRITE}</think>It stays.",
         f"Well. <think>hm\n{WRITE}\n</think>It stays.",
+        f"Hm.\n{WRITE}\nSo no, </think> It stays.",
+        f'Hm.\n{WRITE}\nIt is 5" long.</think>"It" means it.\nIt stays.',
+        f"Hm.\n{TICKS}lisp\n{WRITE}\n</think>\nIt stays.",
+        f"<think>a\n{TICKS}lisp\n{WRITE}\n</think>\nIt stays.",
     ],
 )
 def test_thoughts_may_be_nested_and_follow_each_other(text: str) -> None:
