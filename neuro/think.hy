@@ -55,7 +55,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
   "Go on in text: add a message that says how calls are written. The new dialect, and a note for the user."
   (setv note (refusal-note dialect reason)
         dialect (without-tools dialect))
-  (.append messages "user" (.opening dialect table :search search))
+  ; Joined to what the server has refused: the text is written anew anyway.
+  (.add messages {"role" "user"  "content" (.opening dialect table :search search)})
   #(dialect note))
 
 (defn :async ask-in [messages backend table dialect * must-act must-answer without lead max-tokens on-text

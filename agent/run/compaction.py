@@ -135,7 +135,7 @@ def go_on_with_next(run: Run) -> None:
     run.dialect = dialect
     opening = dialect.opening(run.door.table, search=run.search)
     if any(message["role"] == "assistant" for message in run.messages):
-        run.messages.append("user", opening)
+        run.messages.add({"role": "user", "content": opening})
         return
     new = Messages(run.messages.before)  # nothing was said yet: it begins as this model likes it
     new.append("system", "\n\n".join(filter(None, [opening, run.instructions, run.surroundings])))
@@ -322,6 +322,7 @@ def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
                 break
         else:
             return None
+    request.sent = len(request)
     request.append("user", ask)
     return request
 

@@ -45,15 +45,22 @@ def _native(call: Mapping[str, Any]) -> NativeCall:
 
 @dataclass
 class Talk:
-    """How far a conversation has been recorded: its first ``count`` messages. ``reply`` is the text of the
-    model's last reply, which has an event of its own."""
+    """How far a conversation has been recorded: its first ``count`` messages, those that were sent. ``reply``
+    is the text of the model's last reply, which has an event of its own."""
 
     messages: Messages
-    count: int = 0
     reply: str | None = None
     surroundings: str = ""  # where its model was told that it is, if it has just begun
     known: dict[str, Any] | None = None  # the memory blocks it holds; None: as the transcript tells
     table: ToolTable | None = None  # the agent's tools as its model knows them; None: as they are
+
+    @property
+    def count(self) -> int:
+        return self.messages.sent
+
+    @count.setter
+    def count(self, count: int) -> None:
+        self.messages.sent = count
 
     def new(self) -> tuple[int, list[Message]]:
         """The place of the first message that is not recorded yet, and the messages from there on."""

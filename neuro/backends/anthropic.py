@@ -15,9 +15,11 @@ from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.call_pieces import joined
 from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
+from quoth.neuro.backends.history import as_object
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.request import endpoint
+from quoth.neuro.backends.request import Request, endpoint
+from quoth.neuro.backends.thoughts import owner_of, refuses_thoughts
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too
@@ -54,6 +56,8 @@ class AnthropicBackend(HttpBackend):
             **more,
         )
         self.tool_view = "anthropic"
+        self.owner = owner_of(self.name, self._url)
+        self._wire = wire.Anthropic(self.owner)
 
     def _headers(self) -> dict[str, str]:
         return {"x-api-key": str(self._key), "anthropic-version": VERSION}
@@ -71,12 +75,20 @@ class AnthropicBackend(HttpBackend):
                 options["tool_choice"] = {"type": {"required": "any", "none": "none"}[choice]}
         if system := messages.system:
             parts["system"] = [_system_json(system)]
-        writes = wire.anthropic if tools is not None else wire.anthropic_text
+        writes = self._wire if tools is not None else wire.anthropic_text
         parts["messages"] = self._pieces(messages, writes)
         return options, parts
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+        """Leave out thoughts that the server cannot use, from now on."""
+        said = str(error.get("message"))
+        if not refuses_thoughts(said):
+            return False
+        self._wire = wire.anthropic
+        return self._rewrite(request, said)
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         blocks = reply.get("content")
@@ -84,7 +96,7 @@ class AnthropicBackend(HttpBackend):
             raise self.answerless()
         found = {index: block for index, block in enumerate(blocks) if isinstance(block, dict)}
         finish = _finish(reply.get("stop_reason"))
-        return _explained(_answer(found, {}, finish, reply.get("usage")), reply)
+        return _explained(_answer(found, {}, finish, reply.get("usage"), self.owner), reply)
 
     def _stream(self) -> _Stream:
         return _Stream(self)
@@ -139,11 +151,12 @@ class _Stream:
                 inputs[index] = joined(pieces)
             else:
                 block[key] = (block.get(key) or "") + "".join(pieces)
-        return _explained(_answer(self._blocks, inputs, self._finish, self._used), self._ended)
+        owner = self._backend.owner
+        return _explained(_answer(self._blocks, inputs, self._finish, self._used, owner), self._ended)
 
 
 def _answer(
-    blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any
+    blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any, owner: str
 ) -> Answer:
     """The Answer in the content blocks, by index; ``inputs`` are arguments that came in pieces, as text."""
     answer = Answer(finish=finish, usage=_usage(used))
@@ -154,12 +167,12 @@ def _answer(
             answer.calls.append(
                 NativeCall(id=str(block.get("id") or ""), name=str(block.get("name")), arguments=arguments)
             )
-            block = {**block, "input": wire.as_object(arguments)}
+            block = {**block, "input": as_object(arguments)}
         answer.pieces.append(_text(block))
         whole.append(block)
     # Thoughts are signed, and must come back as they were with the calls they led to.
     if any(block.get("type") not in ("text", "tool_use") for block in whole):
-        answer.kept = {"anthropic": [block for block in whole if _text(block).strip() or "text" not in block]}
+        answer.kept = {owner: [block for block in whole if _text(block).strip() or "text" not in block]}
     return answer
 
 

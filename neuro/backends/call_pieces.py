@@ -151,11 +151,6 @@ class Calls:
         signed = [call.signed for call in self._real]
         return signed if any(signed) else []
 
-    @property
-    def kept(self) -> dict[str, Any] | None:
-        """The data of the provider that has to be sent back with the calls."""
-        return {"gemini": self.signed} if self.signed else None
-
     def made(self) -> list[NativeCall]:
         return [NativeCall(id=call.id, name=call.name, arguments=joined(call.pieces)) for call in self._real]
 

@@ -24,6 +24,7 @@ from quoth.neuro.backends.base import (
     Why,
 )
 from quoth.neuro.backends.pool import PLACES
+from quoth.neuro.backends.roles import refuses_results
 from quoth.neuro.backends.wordings import meaning_of, wait_in, window_in
 from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.lean_httpx import httpx
@@ -292,6 +293,8 @@ def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
     """Whether a server refuses native tools as such, and not one of them or a message."""
     if meaning_of(error) is not None or str(error.get("param")).startswith("messages"):
         return False
+    if refuses_results(said):  # the template of its model has no place for them
+        return True
     if status in (400, 404, 422):
         return _TOOLS_REFUSED.search(said) is not None
     return status >= 500 and _NO_TOOLS.search(said) is not None

@@ -352,6 +352,19 @@ class HttpBackend(Server):
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
 
+    def _rewrite(self, request: Request, said: str) -> bool:
+        """Write the conversation as the server is sent it now, from its beginning; false if that changes
+        nothing. The next completion tells the user what the server ``said``."""
+        parts = request.rewrite()
+        if parts == request.parts:
+            return False
+        request.parts = parts
+        self._note = (
+            f"{self._note} {self._shown} refused the form of the conversation: {self._quote(said)} It is sent in "
+            "another form from now on."
+        ).strip()
+        return True
+
     def _drop(self, option: str, request: Request) -> bool:
         """Ask without an option, from now on; false if it was not sent."""
         self._refused_options.add(_option(option, request.sent.get(option)))

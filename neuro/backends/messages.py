@@ -29,7 +29,8 @@ class Message(TypedDict):
     """One message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
     ``calls`` are the native calls of an assistant message, ``call_id`` says which of them a tool message
-    answers, and ``kept`` maps a provider to data that it wants sent back unchanged.
+    answers, and ``kept`` maps a provider to data that it wants sent back unchanged. ``parted``: the message
+    before it was sent already and had no reply, so that nothing can be joined to it.
     """
 
     role: str
@@ -38,10 +39,13 @@ class Message(TypedDict):
     call_id: NotRequired[str]
     images: NotRequired[list[Image]]
     kept: NotRequired[dict[str, Any]]
+    parted: NotRequired[bool]
 
 
-# How messages are written for one kind of server: the new ones since the last request, as items of JSON.
-Wire = Callable[[Sequence[Message]], Iterable[Any]]
+# How messages are written for one kind of server. Each conversation begins its own writer there, which is
+# given the messages that are new since the last request, and returns them as items of JSON.
+Writer = Callable[[Sequence[Message]], Iterable[Any]]
+Wire = Callable[[], Writer]
 
 
 # Bytes after which a piece of what was written is never touched again: what a request copies at most.
@@ -51,8 +55,9 @@ PIECE = 65536
 class _Written:
     """The JSON array for one wire as far as it is written: whole pieces, and the one that still grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, wire: Wire) -> None:
         self.count = 0  # messages
+        self.write = wire()
         self._pieces: list[bytes] = []
         self._last = bytearray(b"[")
         self._empty = True
@@ -103,11 +108,13 @@ class Messages:
 
     The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the past
     is never serialised again (law "the prompt is a prefix"). ``before`` counts the messages that compaction
-    has removed or replaced.
+    has removed or replaced, ``sent`` those that a model may have seen: they never change, nor does what is
+    sent of them.
     """
 
     def __init__(self, before: int = 0) -> None:
         self.before = before
+        self.sent = 0
         self._messages: list[Message] = []
         self.system = ""  # what all system messages say
         self._written: dict[Wire, _Written] = {}
@@ -132,6 +139,25 @@ class Messages:
         kept: Mapping[str, Any] | None = None,
     ) -> None:
         message: Message = {"role": role, "content": sendable(content)}
+        if role != "assistant" and self._follows_sent():
+            message["parted"] = True
+        self._append(message, call_id, images, calls, kept)
+
+    def _follows_sent(self) -> bool:
+        """Whether the last message was sent, and no reply came upon it."""
+        if not 0 < len(self._messages) == self.sent:
+            return False
+        last = self._messages[-1]
+        return last["role"] in ("user", "tool") or "calls" in last
+
+    def _append(
+        self,
+        message: Message,
+        call_id: str,
+        images: Iterable[Image],
+        calls: Iterable[NativeCall],
+        kept: Mapping[str, Any] | None,
+    ) -> None:
         if call_id:
             message["call_id"] = call_id
         if shown := list(images):
@@ -144,18 +170,20 @@ class Messages:
         if kept:
             message["kept"] = dict(kept)
         self._messages.append(message)
-        if role == "system":
+        if message["role"] == "system":
             self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
 
     def add(self, message: Message) -> None:
-        """Append a whole message, for instance one of another conversation."""
-        self.append(
-            message["role"],
-            message["content"],
+        """Append a whole message as it is, for instance one of another conversation."""
+        plain: Message = {"role": message["role"], "content": sendable(message["content"])}
+        if message.get("parted"):
+            plain["parted"] = True
+        self._append(
+            plain,
             message.get("call_id", ""),
             message.get("images", ()),
-            calls=message.get("calls", ()),
-            kept=message.get("kept"),
+            message.get("calls", ()),
+            message.get("kept"),
         )
 
     def end_with(self, start: int, messages: Iterable[Message]) -> None:
@@ -197,10 +225,12 @@ class Messages:
 
     def so_far(self, wire: Wire) -> _Written:
         """The growing JSON array for ``wire``, up to date; the next request extends the same object."""
-        written = self._written.setdefault(wire, _Written())
+        written = self._written.get(wire)
+        if written is None:
+            written = self._written[wire] = _Written(wire)
         if written.count < len(self._messages):
-            written.add(to_json(item) for item in wire(self._messages[written.count :]))
-            written.count = len(self._messages)
+            written.add(to_json(item) for item in written.write(self._messages[written.count :]))
+            self.sent = written.count = len(self._messages)
         return written
 
     def written(self, wire: Wire) -> bytes:
@@ -212,8 +242,8 @@ class Messages:
         return self.written(as_kept)
 
 
-def as_kept(new: Sequence[Message]) -> Sequence[Message]:
-    return new
+def as_kept() -> Writer:
+    return list
 
 
 def to_json(value: Any) -> bytes:

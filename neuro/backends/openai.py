@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from quoth.neuro.backends import wire
@@ -15,10 +16,13 @@ from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.call_pieces import Calls
 from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
+from quoth.neuro.backends.history import ANY_ID, SHORT_ID
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.output_schema import is_strict
 from quoth.neuro.backends.request import Request, endpoint
+from quoth.neuro.backends.roles import Roles, roles_to_try
+from quoth.neuro.backends.thoughts import Thoughts, owner_of, thoughts_to_try
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -27,7 +31,9 @@ class OpenAIBackend(HttpBackend):
     """One model on one server. The results of calls in text are ``user`` messages, because OpenAI refuses
     ``tool`` messages without call ids.
     ``stream_usage`` asks a stream for the usage, which some tell unasked; with ``short_ids`` the ids of calls
-    are nine letters and digits; with ``signed_calls`` the signatures of Gemini's calls go back with them."""
+    are nine letters and digits, and the assistant speaks between a result and the user; with ``signed_calls``
+    the signatures of Gemini's calls go back with them. ``thoughts`` is the field of a reply that goes back
+    with it; with ``must_think`` each message with calls has to have it."""
 
     kind = "an OpenAI-compatible server"
     holds = "choices"
@@ -49,6 +55,8 @@ class OpenAIBackend(HttpBackend):
         stream_usage: bool = True,
         short_ids: bool = False,
         signed_calls: bool = False,
+        thoughts: str = "reasoning_content",
+        must_think: bool = False,
         **more: Any,
     ) -> None:
         super().__init__(
@@ -64,9 +72,12 @@ class OpenAIBackend(HttpBackend):
         self.tool_view = "openai"
         self._thinks = False
         self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
-        self._wire = wire.openai_short_ids if short_ids else wire.openai
-        self._wire = wire.gemini if signed_calls else self._wire
-        self._text_wire = wire.text_as_user
+        self._thoughts = thoughts
+        self.owner = owner_of(self.name, self._url)
+        ids = SHORT_ID if short_ids else ANY_ID
+        thinks, roles = thoughts if must_think else "", Roles(strict=short_ids)
+        self._chat = wire.Chat(self.owner, ids, thinks, signed_calls, roles)
+        self._text = wire.text_as_user
 
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._key}"}
@@ -80,10 +91,10 @@ class OpenAIBackend(HttpBackend):
         if streams:
             options |= {"stream": True, **self._stream_options}
         if tools is None:
-            return options, {"messages": self._pieces(messages, self._text_wire)}
+            return options, {"messages": self._pieces(messages, self._text)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "messages": self._pieces(messages, self._wire)}
+        return options, {"tools": [tools], "messages": self._pieces(messages, self._chat)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
@@ -93,7 +104,10 @@ class OpenAIBackend(HttpBackend):
         return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``."""
+        """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``; templates refuse roles,
+        and some servers thoughts."""
+        if self._adapt_history(error, request):
+            return True
         coded = error.get("code") == "unsupported_parameter" and error.get("param") == "max_tokens"
         named = re.search("max_tokens.*max_completion_tokens", str(error.get("message")), re.DOTALL)
         if "max_tokens" not in request.options or not (coded or named):
@@ -101,6 +115,17 @@ class OpenAIBackend(HttpBackend):
         self._thinks = True
         request.options["max_completion_tokens"] = request.options.pop("max_tokens") + THINKING
         return True
+
+    def _adapt_history(self, error: dict[str, Any], request: Request) -> bool:
+        """Write the conversation in another way, from now on, if the server refuses its roles or thoughts."""
+        said = str(error.get("message"))
+        changes = [{"roles": roles} for roles in roles_to_try(said, self._chat.roles)]
+        for change in [*changes, *thoughts_to_try(said, self._thoughts)]:
+            self._chat = replace(self._chat, **change)
+            self._text = replace(self._text, roles=self._chat.roles)
+            if self._rewrite(request, said):
+                return True
+        return False
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         choice = self._checked(reply)
@@ -113,7 +138,19 @@ class OpenAIBackend(HttpBackend):
         said, finish = _text(message), _finish(choice)
         if refusal := _text(message, "refusal"):
             said, finish = refusal, "refused"
-        return Answer([said], calls.made(), finish=finish, usage=usage, kept=calls.kept)
+        kept = self.kept(self.collecting(message), calls)
+        return Answer([said], calls.made(), finish=finish, usage=usage, kept=kept)
+
+    def collecting(self, message: Any = None) -> Thoughts:
+        """What collects the thoughts of a reply, from its message if that is whole."""
+        thoughts = Thoughts(self._thoughts)
+        thoughts.add(message)
+        return thoughts
+
+    def kept(self, thoughts: Thoughts, calls: Calls) -> dict[str, Any] | None:
+        """What has to come back with a reply."""
+        kept = calls.signed if self._chat.signs else thoughts.fields
+        return {self.owner: kept} if kept else None
 
     def _stream(self) -> Stream:
         return _Stream(self)
@@ -146,6 +183,7 @@ class _Stream:
         self._backend = backend
         self._answer = Answer()
         self._calls = Calls()
+        self._thoughts = backend.collecting()
         self._refusal: list[str] = []
         self._heard = False  # whether any event had a choice
         self._said = False  # whether any had a part of the message
@@ -163,6 +201,7 @@ class _Stream:
             delta = choice.get("message")
         piece = _text(delta)
         self._said |= bool(delta)
+        self._thoughts.add(delta)
         self._answer.pieces.append(piece)
         if refusal := _text(delta, "refusal"):
             self._refusal.append(refusal)
@@ -174,7 +213,8 @@ class _Stream:
     def end(self) -> Answer:
         if self.done and not self._heard:
             raise self._backend.answerless()
-        self._answer.calls, self._answer.kept = self._calls.made(), self._calls.kept
+        self._answer.calls = self._calls.made()
+        self._answer.kept = self._backend.kept(self._thoughts, self._calls)
         if self._refusal and self._answer.finish is not None:
             self._answer.pieces, self._answer.finish = self._refusal, "refused"
         return self._answer

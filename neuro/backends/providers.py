@@ -95,6 +95,7 @@ ROWS = (
         "anthropic/claude-haiku-5.5",
         "https://openrouter.ai/api/v1",
         "OPENROUTER_API_KEY",
+        options={"thoughts": "reasoning_details"},
     ),
     _hosted(
         "groq",
@@ -103,6 +104,7 @@ ROWS = (
         "https://api.groq.com/openai/v1",
         "GROQ_API_KEY",
         dialect="native",
+        options={"thoughts": ""},  # it refuses a message with them
     ),
     _hosted(
         "mistral",
@@ -112,7 +114,8 @@ ROWS = (
         "MISTRAL_API_KEY",
         dialect="native",
         # It tells the usage unasked, refuses to be asked (422), and the ids of calls are its own kind.
-        options={"stream_usage": False, "short_ids": True},
+        # A result may not be followed by the user, nor a message have other fields.
+        options={"stream_usage": False, "short_ids": True, "thoughts": ""},
     ),
     _hosted(
         "deepseek",
@@ -121,6 +124,7 @@ ROWS = (
         "https://api.deepseek.com/v1",
         "DEEPSEEK_API_KEY",
         dialect="native",
+        options={"must_think": True},  # without their thoughts it refuses the calls that it made
     ),
     _hosted(
         "gemini",
@@ -130,7 +134,7 @@ ROWS = (
         "GEMINI_API_KEY",
         price="google",
         dialect="native",
-        options={"signed_calls": True},
+        options={"signed_calls": True, "thoughts": ""},
     ),
     _here("ollama", "Ollama on this machine", 11434, "OLLAMA_API_KEY"),
     _here("vllm", "vLLM on this machine", 8000, "VLLM_API_KEY"),

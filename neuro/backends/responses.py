@@ -34,8 +34,7 @@ class ResponsesBackend(OpenAIBackend):
         stateless = {"store": False, "include": [ENCRYPTED]}
         super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
         self.tool_view = "responses"
-        self._text_wire = wire.responses_text
-        self._thoughts = wire.responses
+        self._items = wire.Responses(self.owner)
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
@@ -45,10 +44,10 @@ class ResponsesBackend(OpenAIBackend):
         if streams:
             options["stream"] = True
         if tools is None:
-            return options, {"input": self._pieces(messages, self._text_wire)}
+            return options, {"input": self._pieces(messages, wire.responses_text)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "input": self._pieces(messages, self._thoughts)}
+        return options, {"tools": [tools], "input": self._pieces(messages, self._items)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
@@ -58,10 +57,9 @@ class ResponsesBackend(OpenAIBackend):
         that were encrypted for another account, or too long ago, are left out from now on."""
         if error.get("param") == "include" or "ncrypted content is not supported" in error.get("message", ""):
             return self._drop("include", request)
-        if error.get("code") == "invalid_encrypted_content" and self._thoughts is wire.responses:
-            self._thoughts = wire.responses_without_thoughts
-            request.parts["input"] = self._pieces(request.messages, self._thoughts)
-            return True
+        if error.get("code") == "invalid_encrypted_content" and self._items.owner:
+            self._items = wire.responses
+            return self._rewrite(request, error["message"])
         if error.get("param") == "temperature" and not self._thinks:
             self._thinks = True
             request.options["max_output_tokens"] += THINKING
@@ -70,7 +68,7 @@ class ResponsesBackend(OpenAIBackend):
     def _whole(self, reply: dict[str, Any]) -> Answer:
         if not isinstance(reply.get("output"), list):
             raise self.answerless()
-        return _answer(reply["output"], reply)
+        return _answer(reply["output"], reply, self.owner)
 
     def _stream(self) -> _Stream:
         return _Stream(self)
@@ -122,10 +120,11 @@ class _Stream:
         reply = self._reply or {}
         if self.done and not self._items and not isinstance(reply.get("output"), list):
             raise self._backend.answerless()
-        return _answer(reply.get("output") or self._items, reply, finished=self.done)
+        items = reply.get("output") or self._items
+        return _answer(items, reply, self._backend.owner, finished=self.done)
 
 
-def _answer(items: list[Any], reply: dict[str, Any], *, finished: bool = True) -> Answer:
+def _answer(items: list[Any], reply: dict[str, Any], owner: str, *, finished: bool = True) -> Answer:
     """The Answer in the items of an output; ``reply`` says how it ended and what was used."""
     answer = Answer(finish=_finish(reply) if finished else None, usage=_usage(reply.get("usage")))
     for item in items:
@@ -142,7 +141,7 @@ def _answer(items: list[Any], reply: dict[str, Any], *, finished: bool = True) -
     if answer.finish == "stop" and any(
         item.get("type") not in ("message", "function_call") for item in items
     ):
-        answer.kept = {"responses": items}
+        answer.kept = {owner: items}
     return answer
 
 

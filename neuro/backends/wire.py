@@ -6,112 +6,138 @@ Knows how a call is spelt as a form, for servers without native calls; it knows 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from quoth.neuro.backends.messages import Image, Message, NativeCall, Wire
+from quoth.neuro.backends.history import (
+    ANY_ID,
+    BLANK,
+    WORD_ID,
+    History,
+    as_object,
+    sound_call,
+    with_calls,
+)
+from quoth.neuro.backends.messages import Image, Message, NativeCall, Wire, Writer
+from quoth.neuro.backends.roles import ALL_ROLES, Roles
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 
 Item = dict[str, Any]
-_SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
-def text(new: Sequence[Message]) -> Iterator[Item]:
-    """For models that take only text: native calls become call forms, a turn's results one tool message."""
-    return _as_text(new, _CHAT)
+@dataclass(frozen=True)
+class Text:
+    """For models that take only text: native calls become call forms, a turn's results one message of a tool;
+    ``as_user``: of the user, because OpenAI refuses those of tools without call ids."""
+
+    as_user: bool = False
+    roles: Roles = ALL_ROLES
+
+    def __call__(self) -> Writer:
+        history = History(roles=self.roles, put=_words_of_user if self.as_user else _words)
+        return lambda new: (_plain(message, CHAT) for message in history.grow(new))
 
 
-def _as_text(new: Sequence[Message], parts: Parts) -> Iterator[Item]:
-    results: list[str] = []
-    for message in new:
+text = Text()
+text_as_user = Text(as_user=True)
+
+
+@dataclass(frozen=True)
+class Chat:
+    """OpenAI's chat completions: tool calls and tool messages keep their ids. ``ids`` are those that the
+    server takes; ``owner`` is whose thoughts go back to it. With ``thinks`` each message with calls has that
+    field, which is empty where nothing was thought; with ``signs`` each has a signature."""
+
+    owner: str = ""
+    ids: re.Pattern[str] = ANY_ID
+    thinks: str = ""
+    signs: bool = False
+    roles: Roles = ALL_ROLES
+
+    def __call__(self) -> Writer:
+        history = History(self.ids, self.roles, _of_user)
+        return lambda new: map(self._item, history.grow(new))
+
+    def _item(self, message: Message) -> Item:
         if "call_id" in message:
-            results.append(message["content"])
-            continue
-        if results:
-            yield {"role": "tool", "content": "\n\n".join(results)}
-            results = []
-        yield {"role": message["role"], "content": _with_images(_with_forms(message), message, parts)}
-    if results:
-        yield {"role": "tool", "content": "\n\n".join(results)}
+            return {"role": "tool", "tool_call_id": message["call_id"], "content": message["content"]}
+        item, thoughts = _plain(message, CHAT), kept_for(self.owner, message)
+        if calls := message.get("calls"):
+            item["content"] = message["content"] or None
+            item["tool_calls"] = [_chat_call(sound_call(call)) for call in calls]
+            if self.thinks:
+                item[self.thinks] = ""
+            if self.signs:
+                _sign(item["tool_calls"], thoughts)
+        return item | thoughts if isinstance(thoughts, dict) else item
 
 
-def text_as_user(new: Sequence[Message]) -> Iterator[Item]:
-    """The same with ``user`` for ``tool`` messages, which OpenAI refuses without call ids."""
-    for item in text(new):
-        yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
+openai = Chat()
 
 
-def openai(new: Sequence[Message]) -> Iterator[Item]:
-    """OpenAI's chat completions: tool calls and tool messages keep their ids."""
-    for message in new:
+def _chat_call(call: NativeCall) -> Item:
+    said = {"name": call["name"], "arguments": call["arguments"]}
+    return {"id": call["id"], "type": "function", "function": said}
+
+
+def _sign(calls: list[Item], signatures: Any) -> None:
+    """Gemini's signatures, without which it refuses the calls that its thoughts led to. The first call of
+    another model gets its word for a call that has none."""
+    for call, signed in zip(calls, signatures or [UNSIGNED], strict=False):
+        call |= {"extra_content": signed} if signed else {}
+
+
+# What Google's documentation gives for calls that another model made.
+UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+
+
+@dataclass(frozen=True)
+class Responses:
+    """OpenAI's Responses: each call and result is an item; a reply of ``owner`` with thoughts goes back as it
+    came."""
+
+    owner: str = ""
+
+    def __call__(self) -> Writer:
+        history = History(put=_of_user)
+        return lambda new: (item for message in history.grow(new) for item in self._items(message))
+
+    def _items(self, message: Message) -> Iterable[Item]:
         if "call_id" in message:
-            yield {"role": "tool", "tool_call_id": message["call_id"], "content": message["content"]}
-        elif calls := message.get("calls"):
-            yield {
-                "role": "assistant",
-                "content": message["content"] or None,
-                "tool_calls": [
-                    {
-                        "id": call["id"],
-                        "type": "function",
-                        "function": {"name": call["name"], "arguments": call["arguments"]},
-                    }
-                    for call in calls
-                ],
-            }
-        else:
-            role = "user" if message["role"] == "tool" else message["role"]
-            yield {"role": role, "content": _with_images(message["content"], message, _CHAT)}
+            return [
+                {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
+            ]
+        calls = [_response_call(sound_call(call)) for call in message.get("calls", ())]
+        if kept := kept_for(self.owner, message):
+            return with_calls(kept, "function_call", calls)
+        said = _said_in_responses(message["role"], _with_images(message["content"], message, RESPONSES))
+        return [*said, *calls]
 
 
-def gemini(new: Sequence[Message]) -> Iterator[Item]:
-    """The same with Gemini's signatures, without which it refuses the calls that its thoughts led to."""
-    for message, item in zip(new, openai(new), strict=True):
-        for call, signed in zip(
-            item.get("tool_calls", ()), message.get("kept", {}).get("gemini", ()), strict=False
-        ):
-            call |= {"extra_content": signed} if signed else {}
-        yield item
+responses = Responses()
 
 
-def responses(new: Sequence[Message]) -> Iterator[Item]:
-    """OpenAI's Responses: each call and result is an item; a reply with thoughts goes back as it came."""
-    for message in new:
-        if kept := message.get("kept", {}).get("responses"):
-            yield from kept
-        else:
-            yield from _items(message)
-
-
-def responses_without_thoughts(new: Sequence[Message]) -> Iterator[Item]:
-    """The same for a server that does not accept the thoughts of this conversation."""
-    for message in new:
-        yield from _items(message)
-
-
-def responses_text(new: Sequence[Message]) -> Iterator[Item]:
+def responses_text() -> Writer:
     """The same as text, for its requests without tools."""
-    for item in _as_text(new, _RESPONSES):
-        yield from _said_in_responses(item["role"], item["content"])
+    history = History(put=_words_of_user)
+    return lambda new: (
+        item
+        for message in history.grow(new)
+        for item in _said_in_responses(message["role"], _with_images(message["content"], message, RESPONSES))
+    )
 
 
-def _items(message: Message) -> Iterator[Item]:
-    if "call_id" in message:
-        yield {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
-    else:
-        yield from _said_in_responses(message["role"], _with_images(message["content"], message, _RESPONSES))
-    for call in message.get("calls", ()):
-        yield {
-            "type": "function_call",
-            "call_id": call["id"],
-            "name": call["name"],
-            "arguments": call["arguments"],
-        }
+def _response_call(call: NativeCall) -> Item:
+    return {
+        "type": "function_call",
+        "call_id": call["id"],
+        "name": call["name"],
+        "arguments": call["arguments"],
+    }
 
 
 def _said_in_responses(role: str, content: str | list[Item]) -> Iterator[Item]:
@@ -121,51 +147,88 @@ def _said_in_responses(role: str, content: str | list[Item]) -> Iterator[Item]:
         said = {"type": "output_text", "text": content}
         yield {"type": "message", "role": role, "content": [said]}
     else:
-        yield {"role": "user" if role == "tool" else role, "content": content}
+        yield {"role": role, "content": content}
 
 
-def openai_short_ids(new: Sequence[Message]) -> Iterator[Item]:
-    """The same for Mistral, which takes no call ids but its own kind: those of another model are hashed."""
-    for item in openai(new):
-        if "tool_call_id" in item:
-            item["tool_call_id"] = _short(item["tool_call_id"])
-        for call in item.get("tool_calls", ()):
-            call["id"] = _short(call["id"])
-        yield item
-
-
-def _short(id: str) -> str:
-    """Nine letters and digits, the same for the same id."""
-    return id if _SHORT.fullmatch(id) else hashlib.sha256(id.encode()).hexdigest()[:9]
-
-
-def anthropic(new: Sequence[Message]) -> Iterator[Item]:
+@dataclass(frozen=True)
+class Anthropic:
     """Anthropic's messages: the results of one turn, and the user's text with them, become one user message.
 
-    System messages are left out: they are a field of the request.
-    """
-    user: list[Item] = []
-    for message in new:
-        if message["role"] == "system":
-            continue
-        if message["role"] != "assistant":
-            user += _said_by_user(message)
-            continue
+    System messages are left out: they are a field of the request."""
+
+    owner: str = ""
+
+    def __call__(self) -> Writer:
+        history = History(WORD_ID, put=_of_user)
+        return lambda new: self._write(history.grow(_without_system(new)))
+
+    def _write(self, messages: Iterable[Message]) -> Iterator[Item]:
+        user: list[Item] = []
+        for message in messages:
+            if message["role"] != "assistant":
+                user += _said_by_user(message)
+                continue
+            if user:
+                yield {"role": "user", "content": user}
+                user = []
+            yield {"role": "assistant", "content": self._blocks(message)}
         if user:
             yield {"role": "user", "content": user}
-            user = []
-        if blocks := message.get("kept", {}).get("anthropic") or [*_text(message), *_uses(message)]:
-            yield {"role": "assistant", "content": blocks}
-    if user:
-        yield {"role": "user", "content": user}
+
+    def _blocks(self, message: Message) -> list[Item]:
+        uses = [_use(sound_call(call)) for call in message.get("calls", ())]
+        if not (kept := kept_for(self.owner, message)):
+            return [*_text(message), *uses]
+        blocks = list(with_calls(kept, "tool_use", uses))
+        ends = blocks and blocks[-1].get("type") in ("thinking", "redacted_thinking")
+        return (
+            [*blocks, {"type": "text", "text": BLANK}] if ends else blocks
+        )  # a thought is no end of a reply
 
 
-def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
+anthropic = Anthropic()
+
+
+def anthropic_text() -> Writer:
     """The same as text, for requests without tools, in which Anthropic refuses tool blocks."""
-    for item in _as_text(new, _ANTHROPIC):
-        content = item["content"]
-        if item["role"] != "system" and (content if isinstance(content, list) else content.strip()):
-            yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
+    history = History(put=_words_of_user)
+    return lambda new: (_plain(message, ANTHROPIC) for message in history.grow(_without_system(new)))
+
+
+def _without_system(new: Sequence[Message]) -> Iterator[Message]:
+    return (message for message in new if message["role"] != "system")
+
+
+def kept_for(owner: str, message: Message) -> Any:
+    """What this owner wants back with a message; nothing of any other."""
+    kept = message.get("kept")
+    return kept.get(owner) if kept else None
+
+
+# How a message is put
+
+
+def _of_user(message: Message) -> Message:
+    """Results of calls in text are the user's where tools have ids."""
+    return {**message, "role": "user"} if message["role"] == "tool" and "call_id" not in message else message
+
+
+def _words(message: Message) -> Message:
+    """The message in words alone."""
+    if "calls" not in message and "call_id" not in message and "kept" not in message:
+        return message
+    said = Message(role=message["role"], content=_with_forms(message))
+    if images := message.get("images"):
+        said["images"] = images
+    return said
+
+
+def _words_of_user(message: Message) -> Message:
+    return _of_user(_words(message))
+
+
+def _plain(message: Message, parts: Parts) -> Item:
+    return {"role": message["role"], "content": _with_images(message["content"], message, parts)}
 
 
 def _chat_image(image: Image) -> Item:
@@ -186,9 +249,9 @@ def _url(image: Image) -> str:
 
 # The type of a part of text beside images, and how an image is written.
 Parts = tuple[str, Callable[[Image], Item]]
-_CHAT: Parts = ("text", _chat_image)
-_RESPONSES: Parts = ("input_text", _responses_image)
-_ANTHROPIC: Parts = ("text", _anthropic_image)
+CHAT: Parts = ("text", _chat_image)
+RESPONSES: Parts = ("input_text", _responses_image)
+ANTHROPIC: Parts = ("text", _anthropic_image)
 
 
 def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
@@ -202,20 +265,22 @@ def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
 
 
 @cache
-def without_images(writes: Wire) -> Wire:
+def without_images(wire: Wire) -> Wire:
     """The same wire for a model that reads text only: of an image it is told the size."""
 
-    def write(new: Sequence[Message]) -> Iterable[Item]:
-        return writes([_blind(message) for message in new])
+    def begin() -> Writer:
+        write = wire()
+        return lambda new: write([_blind(message) for message in new])
 
-    return write
+    return begin
 
 
 def _blind(message: Message) -> Message:
     if "images" not in message:
         return message
     told = [f"(an image, {one['size']}, which you cannot see)" for one in message["images"]]
-    seen: Message = {"role": message["role"], "content": "\n".join([message["content"], *told])}
+    seen: Message = {**message, "content": "\n".join([message["content"], *told])}
+    del seen["images"]
     return seen
 
 
@@ -234,7 +299,7 @@ def _form(call: NativeCall) -> str:
 def _said_by_user(message: Message) -> list[Item]:
     if "call_id" in message:
         return [{"type": "tool_result", "tool_use_id": message["call_id"], "content": message["content"]}]
-    said = _with_images(message["content"], message, _ANTHROPIC)
+    said = _with_images(message["content"], message, ANTHROPIC)
     return said if isinstance(said, list) else _text(message)
 
 
@@ -243,17 +308,5 @@ def _text(message: Message) -> list[Item]:
     return [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
 
 
-def _uses(message: Message) -> list[Item]:
-    return [
-        {"type": "tool_use", "id": call["id"], "name": call["name"], "input": as_object(call["arguments"])}
-        for call in message.get("calls", ())
-    ]
-
-
-def as_object(arguments: str) -> dict[str, Any]:
-    """The arguments as a JSON object; empty if they are not one."""
-    try:
-        read = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
+def _use(call: NativeCall) -> Item:
+    return {"type": "tool_use", "id": call["id"], "name": call["name"], "input": as_object(call["arguments"])}

@@ -129,9 +129,10 @@ class Sleeps(list[float]):
 
 
 def said(*contents: str) -> Messages:
+    """A conversation in which a person and the model took turns."""
     messages = Messages()
-    for content in contents:
-        messages.append("user", content)
+    for place, content in enumerate(contents):
+        messages.append("assistant" if place % 2 else "user", content)
     return messages
 
 

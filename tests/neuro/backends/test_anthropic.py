@@ -195,7 +195,7 @@ async def test_the_results_of_one_turn_are_one_message_and_the_past_stays_as_it_
     messages.append("tool", "unreadable", "c2")
     messages.append("user", "Go on.")
     await backend.complete(messages, tools=TOOLS)
-    messages.append("assistant", " ")  # an empty reply is no message there
+    messages.append("assistant", " ")  # Anthropic refuses a message without words
     messages.append("user", "Well?")
     await backend.complete(messages, tools=TOOLS)
 
@@ -204,9 +204,10 @@ async def test_the_results_of_one_turn_are_one_message_and_the_past_stays_as_it_
 
     assert history(1).startswith(history(0) + b",")
     assert history(2).startswith(history(1) + b",")
+    unread = use("c2", "rest", unreadable_arguments="{")
     assert server.asked()["messages"] == [
         {"role": "user", "content": [text("hi")]},
-        {"role": "assistant", "content": [text("I look."), use("c1", "look", path="a"), use("c2", "rest")]},
+        {"role": "assistant", "content": [text("I look."), use("c1", "look", path="a"), unread]},
         {
             "role": "user",
             "content": [
@@ -215,12 +216,13 @@ async def test_the_results_of_one_turn_are_one_message_and_the_past_stays_as_it_
                 text("Go on."),
             ],
         },
+        {"role": "assistant", "content": [text("[empty]")]},
         {"role": "user", "content": [text("Well?")]},
     ]
     await backend.complete(messages)  # and for a request without tools, all of it is text
     assert server.asked()["messages"][1:3] == [
         {"role": "assistant", "content": 'I look.\n(look :path "a")\n(rest {)'},
-        {"role": "user", "content": "eins\n\nunreadable"},
+        {"role": "user", "content": "eins\n\nunreadable\n\nGo on."},
     ]
     await backend.aclose()
 

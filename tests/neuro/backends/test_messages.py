@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from quoth.neuro.backends import messages as messages_module
 from quoth.neuro.backends import wire
+from quoth.neuro.backends.history import SHORT_ID, UNREADABLE, Roles, as_object
 from quoth.neuro.backends.messages import Messages, NativeCall, Wire, as_kept
 
 WIRES: dict[str, Wire] = {
@@ -18,9 +19,10 @@ WIRES: dict[str, Wire] = {
     "text": wire.text,
     "text as user": wire.text_as_user,
     "openai": wire.openai,
+    "mistral": wire.Chat(ids=SHORT_ID, roles=Roles(strict=True)),
+    "without system": wire.Chat(roles=Roles(system=False)),
     "responses": wire.responses,
     "responses text": wire.responses_text,
-    "responses without thoughts": wire.responses_without_thoughts,
     "anthropic": wire.anthropic,
     "anthropic text": wire.anthropic_text,
 }
@@ -85,9 +87,12 @@ def test_each_request_is_a_prefix_of_the_next_byte_for_byte(name: str, turns: li
 def test_the_past_is_written_once_for_each_kind_of_server() -> None:
     seen: list[int] = []
 
-    def counting(new: Any) -> Any:
+    def count(new: Any) -> Any:
         seen.append(len(new))
         return new
+
+    def counting() -> Any:
+        return count
 
     messages = Messages()
     for _ in range(3):
@@ -106,7 +111,7 @@ def test_the_pieces_are_the_whole_and_old_ones_are_never_copied(
     assert messages.written(as_kept) == b"[]"
     before: list[bytes] = []
     for number in range(30):
-        messages.append("user", f"é {number} " * (number % 4))
+        messages.add({"role": "user", "content": f"é {number} " * (number % 4)})
         now = messages.pieces(as_kept)
         assert json.loads(b"".join(now)) == list(messages)
         assert len(now[-1]) < size + 100
@@ -151,6 +156,14 @@ def test_a_model_without_native_calls_reads_them_as_forms_and_their_results_as_o
     ]
 
 
-@pytest.mark.parametrize("arguments", ["", "{", "[1]", "null", "[" * 100_000])
-def test_arguments_nobody_can_read_are_no_input(arguments: str) -> None:
-    assert wire.as_object(arguments) == {}
+@pytest.mark.parametrize("arguments", ["{", "[1]", "3", '{"a": NaN}', "[" * 100_000])
+def test_arguments_nobody_can_read_say_so(arguments: str) -> None:
+    assert as_object(arguments) == {UNREADABLE: arguments}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [("", {}), (" ", {}), ("null", {}), ('"{\\"a\\": 1}"', {"a": 1}), ('{"a": "\\ud800"}', {"a": "?"})],
+)
+def test_arguments_that_can_be_read_are_an_object(arguments: str, read: dict[str, Any]) -> None:
+    assert as_object(arguments) == read

@@ -206,14 +206,17 @@ async def test_the_history_is_sent_as_a_prefix_and_tool_results_as_user(server: 
     backend = backend_for(server)
     messages = said("é")
     await backend.complete(messages)
+    messages.append("assistant", "Look.")
     messages.append("tool", "42")
+    messages.append("user", "Well?")
     await backend.complete(messages)
 
     def history(index: int) -> bytes:
         return server.requests[index][2].partition(b'"messages":')[2].removesuffix(b"]}")
 
     assert history(0) == '[{"role":"user","content":"é"}'.encode()
-    assert history(1) == history(0) + b',{"role":"user","content":"42"}'
+    reply, told = b'{"role":"assistant","content":"Look."}', rb'{"role":"user","content":"42\n\nWell?"}'
+    assert history(1) == b",".join([history(0), reply, told])
     await backend.aclose()
 
 
@@ -535,11 +538,12 @@ async def test_calls_and_results_go_back_by_id_and_as_forms_where_no_tools_are(s
     messages.append("tool", "eins", "c1")
     messages.append("tool", "unreadable", "c2")
     await backend.complete(messages, tools=TOOLS)
+    unread = '{"unreadable_arguments":"{"}'  # what is not JSON would be refused, for ever
     assert server.asked()["messages"][1:] == [
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [tool_call("c1", "look", '{"path":"a"}'), tool_call("c2", "rest", "{")],
+            "tool_calls": [tool_call("c1", "look", '{"path":"a"}'), tool_call("c2", "rest", unread)],
         },
         {"role": "tool", "tool_call_id": "c1", "content": "eins"},
         {"role": "tool", "tool_call_id": "c2", "content": "unreadable"},

@@ -146,7 +146,7 @@ async def test_the_signatures_of_geminis_calls_go_back_with_them(streamed: bool)
         first = await backend.complete(messages, **asked)
         messages.append("assistant", first.text, calls=first.calls, kept=first.kept)
         await backend.complete(messages, **asked)
-        sent = server.asked()["messages"][-1]["tool_calls"]
+        sent = server.asked()["messages"][1]["tool_calls"]
         assert [call.get("extra_content") for call in sent] == [signed, None]
         other = choose_backend("openai:x", Settings(server.base_url), environ={})
         await other.complete(messages, **asked)

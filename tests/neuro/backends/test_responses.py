@@ -165,13 +165,14 @@ async def test_a_reply_without_thoughts_goes_back_by_its_words_and_calls(server:
     messages = said("hi")
     messages.append("assistant", "I look.", calls=[CALLED])
     messages.append("tool", "eins", "c1")
-    messages.append("assistant", " ")  # an empty reply is no item there
+    messages.append("assistant", " ")  # an empty reply says so
     messages.append("tool", "of a call in text")
     await backend.complete(messages, tools=TOOLS)
     assert server.asked()["input"][1:] == [
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
         {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"path":"a"}'},
         {"type": "function_call_output", "call_id": "c1", "output": "eins"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "[empty]"}]},
         {"role": "user", "content": "of a call in text"},
     ]
     await backend.complete(messages)  # and for a request without tools, all of it is text
@@ -251,7 +252,7 @@ async def test_thoughts_that_the_server_cannot_read_are_left_out(server: Server)
     ]
     backend = backend_for(server)
     messages = said("hi")
-    messages.append("assistant", "", calls=[CALLED], kept={"responses": [THOUGHT, call()]})
+    messages.append("assistant", "", calls=[CALLED], kept={backend.owner: [THOUGHT, call()]})
     messages.append("tool", "eins", "c1")
     assert (await backend.complete(messages, tools=TOOLS)).text == "hello"
     kinds = [[item.get("type") for item in server.asked(place)["input"]] for place in (0, 1)]

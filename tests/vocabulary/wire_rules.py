@@ -1,0 +1,164 @@
+"""The rules by which five providers refuse a history, as data, and a loopback server that refuses by them.
+
+They are those of the providers' documentation and of the refusals that their users report: OpenAI's chat
+completions and Responses, Anthropic's messages, Mistral, and Gemini at its OpenAI-compatible address.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What one provider takes. ``turns`` names for each role those that may follow it (``""`` begins);
+    ``signed``: the first call of each turn has a signature."""
+
+    name: str
+    ids: str
+    names: str
+    turns: dict[str, set[str]]
+    read: Callable[[Any], Iterator[Entry]]
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message, a call or a result of a history, as every provider has them."""
+
+    role: str  # system, user, assistant, tool
+    text: str = ""
+    calls: tuple[Item, ...] = ()  # id, name, arguments (an object, or what is none), signed
+    answers: tuple[str, ...] = ()  # the ids of calls
+
+
+def chat(messages: list[Item]) -> Iterator[Entry]:
+    for message in messages:
+        content = message["content"]
+        calls = [
+            {
+                "id": call["id"],
+                "name": call["function"]["name"],
+                "arguments": _value(call["function"]["arguments"]),
+                "signed": call.get("extra_content"),
+            }
+            for call in message.get("tool_calls", ())
+        ]
+        answers = (message["tool_call_id"],) if message["role"] == "tool" else ()
+        yield Entry(message["role"], _text(content), tuple(calls), answers)
+
+
+def anthropic(messages: list[Item]) -> Iterator[Entry]:
+    for message in messages:
+        content = message["content"]
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        assert blocks, "content is empty"
+        assert all(block["text"].strip() for block in blocks if block["type"] == "text"), "a blank block"
+        assert "thinking" not in str(blocks[-1]["type"]), "a reply ends with a thought"
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        kinds = [block["type"] == "tool_result" for block in blocks]
+        assert kinds == sorted(kinds, reverse=True), "a result behind other blocks"
+        if results:
+            yield Entry("tool", "results", answers=tuple(results))
+            blocks = [block for block in blocks if block["type"] != "tool_result"]
+        uses = [
+            {"id": block["id"], "name": block["name"], "arguments": block["input"]}
+            for block in blocks
+            if block["type"] == "tool_use"
+        ]
+        if blocks:
+            yield Entry(message["role"], _text(blocks) or "…", tuple(uses))
+
+
+def responses(items: list[Item]) -> Iterator[Entry]:
+    said, calls = "", list[Item]()  # of the reply that is being read
+    for item in [*items, {"type": "end"}]:
+        kind = item.get("type", "message")
+        if kind == "function_call":
+            calls.append(
+                {"id": item["call_id"], "name": item["name"], "arguments": _value(item["arguments"])}
+            )
+        elif kind == "message" and item["role"] == "assistant":
+            assert not calls, "words between a call and its result"
+            said += _text(item["content"])
+        elif kind != "reasoning":
+            if said or calls:
+                yield Entry("assistant", said, tuple(calls))
+            said, calls = "", []
+            if kind == "function_call_output":
+                yield Entry("tool", item["output"], answers=(item["call_id"],))
+            elif kind == "message":
+                yield Entry(item["role"], _text(item["content"]))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(part.get("text") or f"({part['type']})" for part in content)
+    return content or ""
+
+
+def _value(arguments: str) -> Any:
+    return json.loads(arguments, parse_constant=lambda name: name)
+
+
+FREE = {
+    "": {"system", "user"},
+    "system": {"user"},
+    "user": {"assistant"},
+    "assistant": {"user", "tool"},
+    "tool": {"tool", "assistant", "user"},
+}
+ORDERED = FREE | {"tool": {"tool", "assistant"}}
+WORD = "[a-zA-Z0-9_-]{1,64}"
+
+RULES = {
+    rules.name: rules
+    for rules in (
+        Rules("openai", ".{1,40}", WORD, FREE, chat),
+        Rules("anthropic", WORD, WORD, FREE, anthropic),
+        Rules("responses", ".{1,64}", WORD, FREE, responses),
+        Rules("mistral", "[a-zA-Z0-9]{9}", WORD, ORDERED, chat),
+        Rules("no system", ".{1,40}", WORD, FREE | {"": {"user"}}, chat),
+        Rules("gemini", ".{1,64}", "[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", FREE, chat, signed=True),
+    )
+}
+
+
+def fault(history: Any, rules: Rules) -> str:
+    """Why a provider refuses a history; empty where it takes it."""
+    try:
+        entries = list(rules.read(history))
+        _check(entries, rules)
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _check(entries: list[Entry], rules: Rules) -> None:
+    last, open, used = "", set[str](), set[str]()
+    for place, entry in enumerate(entries):
+        assert entry.role in rules.turns[last], f"{place}: unexpected role {entry.role} after role {last}"
+        assert entry.text.strip() or entry.calls, f"{place}: {entry.role} has no content"
+        for id in entry.answers:
+            assert id in open, f"{place}: no call has the id {id}"
+            open.remove(id)
+        assert entry.role == "tool" or not open, f"{place}: no results of {open}"
+        for call in entry.calls:
+            assert re.fullmatch(rules.ids, call["id"]), f"{place}: the id {call['id']}"
+            assert call["id"] not in used, f"{place}: the id {call['id']} is not unique"
+            assert re.fullmatch(rules.names, call["name"]), f"{place}: the name {call['name']!r}"
+            assert isinstance(call["arguments"], dict), f"{place}: arguments {call['arguments']!r}"
+            assert '"NaN"' not in json.dumps(call["arguments"]), f"{place}: a number that JSON lacks"
+            open.add(call["id"])
+            used.add(call["id"])
+        if entry.calls and rules.signed:
+            assert entry.calls[0]["signed"], f"{place}: a call is missing a thought_signature"
+        last = entry.role
+    assert not open, f"no results of {open}"
+    assert last != "assistant", "expected last role user or tool"
