@@ -1,4 +1,5 @@
-"""What tests of flights share: a plan on its field, and a look at what a flight leaves running."""
+"""What tests of flights share: a plan on its field, and a look at what a flight leaves running. And what all
+tests of conversations do: each request of theirs is one that every provider takes."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from field import Field
+from histories import refusals
 from words import sandboxes, threads, wait_until
 
 
@@ -21,3 +23,11 @@ def nothing_is_left_running() -> Iterator[None]:
 @pytest.fixture
 def field(tmp_path: Path) -> Field:
     return Field(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def every_provider_takes_it() -> Iterator[None]:
+    """No provider would refuse what a scripted model was sent."""
+    with refusals() as found:
+        yield
+    assert not found, found
