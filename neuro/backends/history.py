@@ -203,12 +203,12 @@ def _refuse(name: str) -> Any:
 
 
 def with_calls(blocks: Sequence[Any], kind: str, calls: Sequence[Any]) -> Iterator[Any]:
-    """A provider's own blocks of a reply, unchanged but for those of a ``kind``, which are the ``calls``:
-    each keeps the fields that quoth does not know. Calls without a block come last."""
+    """A provider's own blocks of a reply, unchanged but for those of a ``kind`` that say something else than
+    the ``calls``, in order. Calls without a block come last."""
     rest = iter(calls)
     for block in blocks:
         if not (isinstance(block, dict) and block.get("type") == kind):
             yield block
         elif (call := next(rest, None)) is not None:
-            yield {**block, **call}
+            yield block if call.items() <= block.items() else call
     yield from rest

@@ -25,7 +25,7 @@ _SYSTEM = r"\b(?:system|developer)['\"`]?[ _](?:role|message|prompt|instruction)
 _REFUSED = r"(?:not |un)(?:be )?(?:support|allow|enabl|accept|permit)"
 _NO_SYSTEM = re.compile(
     rf"{_SYSTEM}[^.\n]{{0,40}}{_REFUSED}|{_REFUSED}\w*[^.\n]{{0,40}}{_SYSTEM}"
-    r"|roles?\b[^.\n]{0,20}['\"`]system['\"`]|['\"`]system['\"`] is not ",
+    r"|roles?\b[^.\n]{0,20}['\"`]system['\"`]|['\"`]system['\"`] is not |unexpected role system\b",
     re.IGNORECASE,
 )
 _ONLY = re.compile(r"\bonly (?:supports? )?['\"`]?user\b[^.\n]{0,40}\broles?\b", re.IGNORECASE)

@@ -113,7 +113,9 @@ class Responses:
             ]
         calls = [_response_call(sound_call(call)) for call in message.get("calls", ())]
         if kept := kept_for(self.owner, message):
-            return with_calls(kept, "function_call", calls)
+            items = [item for item in with_calls(kept, "function_call", calls) if not _says_nothing(item)]
+            ends = bool(items) and items[-1].get("type") != "reasoning"  # a thought is not the end of a reply
+            return items if ends else [*items, *_said_in_responses("assistant", BLANK)]
         said = _said_in_responses(message["role"], _with_images(message["content"], message, RESPONSES))
         return [*said, *calls]
 
@@ -129,6 +131,12 @@ def responses_text() -> Writer:
         for message in history.grow(new)
         for item in _said_in_responses(message["role"], _with_images(message["content"], message, RESPONSES))
     )
+
+
+def _says_nothing(item: Item) -> bool:
+    content = item.get("content") if item.get("type") == "message" else None
+    parts = content if isinstance(content, list) else []
+    return bool(parts) and not any(str(part.get("text", part)).strip() for part in parts)
 
 
 def _response_call(call: NativeCall) -> Item:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from loopback import Answer, status
 
 Item = dict[str, Any]
 
@@ -162,3 +164,88 @@ def _check(entries: list[Entry], rules: Rules) -> None:
         last = entry.role
     assert not open, f"no results of {open}"
     assert last != "assistant", "expected last role user or tool"
+
+
+# The loopback server
+
+
+class Strict:
+    """The answers of a server that takes a request only by the rules of the provider ``name``: each gets the
+    next of the ``replies``. A reply has ``text``, ``calls`` (name, arguments and perhaps an id), ``thought``
+    and ``cut``; an Answer is given as it is."""
+
+    def __init__(self, name: str, replies: Sequence[Item | Answer]) -> None:
+        self._name, self._rest = name, list(replies)
+        self.refusals: list[str] = []
+
+    def __call__(self, handler: Any) -> None:
+        asked = json.loads(handler.server.requests[-1][2])
+        if why := fault(asked.get("messages", asked.get("input")), RULES[self._name]):
+            self.refusals.append(why)
+            status(400, {"error": {"message": why}})(handler)
+            return
+        reply = self._rest.pop(0)
+        (reply if callable(reply) else status(200, SPOKEN[self._name](reply)))(handler)
+
+
+def _calls(reply: Item) -> Iterator[tuple[str, str, str]]:
+    for place, call in enumerate(reply.get("calls", ())):
+        name, arguments, *id = call
+        yield id[0] if id else f"call_{place}", name, arguments
+
+
+def _chat_reply(reply: Item) -> Item:
+    message: Item = {"role": "assistant", "content": reply.get("text", "")}
+    message["tool_calls"] = [
+        {
+            "id": id,
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+            "extra_content": {"google": {"thought_signature": reply.get("thought")}},
+        }
+        for id, name, arguments in _calls(reply)
+    ]
+    if thought := reply.get("thought"):
+        message["reasoning_content"] = thought
+        message["reasoning_details"] = [{"type": "reasoning.encrypted", "data": thought}]
+    return {"choices": [{"message": message, "finish_reason": "length" if reply.get("cut") else "stop"}]}
+
+
+def _anthropic_reply(reply: Item) -> Item:
+    blocks: list[Item] = []
+    if thought := reply.get("thought"):
+        blocks.append({"type": "thinking", "thinking": thought, "signature": "s"})
+    blocks.append({"type": "text", "text": reply.get("text", "")})
+    for id, name, arguments in _calls(reply):
+        try:
+            value = json.loads(arguments)
+        except ValueError:
+            value = {}
+        blocks.append({"type": "tool_use", "id": id, "name": name, "input": value})
+    return {"content": blocks, "stop_reason": "max_tokens" if reply.get("cut") else "end_turn"}
+
+
+def _responses_reply(reply: Item) -> Item:
+    items: list[Item] = []
+    if thought := reply.get("thought"):
+        items.append({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": thought})
+    if text := reply.get("text"):
+        items.append(
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+        )
+    for id, name, arguments in _calls(reply):
+        items.append(
+            {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": name, "arguments": arguments}
+        )
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    return {"output": items, **(cut if reply.get("cut") else {"status": "completed"})}
+
+
+SPOKEN: dict[str, Callable[[Item], Item]] = {
+    "openai": _chat_reply,
+    "anthropic": _anthropic_reply,
+    "responses": _responses_reply,
+    "mistral": _chat_reply,
+    "gemini": _chat_reply,
+    "no system": _chat_reply,
+}

@@ -1,0 +1,161 @@
+"""Conversations with a server that refuses as five providers do: it takes every request, also after
+faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Server, failure, loopback
+from wire_rules import Strict
+
+from quoth import Agent, ModelOptions, RunEvent, RunLimits
+from quoth.tools.consent.requests import Decision
+
+SPECS = {
+    "openai": "openai:gpt-5-mini",
+    "anthropic": "anthropic:claude-haiku-5-5",
+    "responses": "openai-responses:gpt-5-mini",
+    "mistral": "mistral:mistral-small-latest",
+    "gemini": "gemini:gemini-3.5-flash",
+    "no system": "openai:gemma-2",
+}
+READ = ("read-file", '{"path":"notes.txt"}')
+LONG = ("read-file", '{"path":"long.txt"}')
+DONE = {"text": "It says 3 pears."}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "notes.txt").write_text("3 pears\n")
+    (tmp_path / "long.txt").write_text("word " * 4000)
+    return tmp_path
+
+
+def agent_at(server: Server, name: str, place: Path, session: str = "s", **more: Any) -> Agent:
+    model = ModelOptions(SPECS[name], base_url=server.base_url, api_key="sk-1", dialect="native")
+    return Agent(workspace=place, model=model, session=session, user="ann", **more)
+
+
+def faulty_calls(agent: Callable[..., Agent]) -> None:
+    """Names, ids and arguments that no provider takes, thoughts, and a reply without a word."""
+    with agent() as one:
+        assert one.say("Look.").text == "It says 3 pears."
+        assert one.say("Again.").text == "It says 3 pears."
+
+
+FAULTY = [
+    {
+        "thought": "Hm.",
+        "calls": [("read_file<|channel|>x", "{}", "call_0"), ("read-file", '{"path": not', "call_0")],
+    },
+    {"text": " ", "thought": "So."},
+    {"calls": [(*READ, "call_0"), ("", "[1]", "a b"), ("list-files", "", "x" * 70)]},
+    DONE,
+    {"thought": "Hm.", "calls": [(*READ, "call_0")]},
+    DONE,
+]
+
+
+def cut_replies(agent: Callable[..., Agent]) -> None:
+    """The end of a reply was cut off: behind its results stands that it was."""
+    with agent() as one:
+        assert one.run("Look.").text == "It says 3 pears."
+
+
+CUT = [{"calls": [READ], "cut": True}, {"text": "It s", "cut": True}, DONE]
+
+
+def unanswered(agent: Callable[..., Agent]) -> None:
+    """Requests that fail, and a person who speaks again, also in another process."""
+    with agent() as one:
+        assert one.say("Look.").status == "failed"
+        assert one.say("Look again.").status == "failed"
+    with agent() as one:
+        assert one.say("And now?").text == "It says 3 pears."
+
+
+REFUSED = failure(418, "I am a teapot.")
+UNANSWERED = [{"calls": [READ]}, REFUSED, REFUSED, {"calls": [READ]}, DONE]
+
+
+def ended_by_a_tool(agent: Callable[..., Agent]) -> None:
+    """A call ends the run, and the next message comes upon its result."""
+    with agent() as one:
+        assert one.say("Look.").text == "All is done."
+        assert one.say("Thanks.").text == "It says 3 pears."
+
+
+ENDED = [{"calls": [("send-message", '{"message":"All is done."}'), READ]}, DONE]
+
+
+def shortened(agent: Callable[..., Agent]) -> None:
+    """The conversation is longer than the window, again and again."""
+    with agent() as one:
+        reply = one.run("Look at long.txt.")
+    assert (reply.text, reply.error) == ("It says 3 pears.", "")
+
+
+SHORTENED = [{"text": "Part.", "thought": "Hm.", "calls": [LONG]}, *[{"calls": [LONG]}] * 5, *[DONE] * 3]
+
+
+def interrupted(agent: Callable[..., Agent]) -> None:
+    """A person interrupts the first of two calls, and goes on, also in another process."""
+
+    def stop(event: RunEvent) -> None:
+        if event.kind == "call":
+            one.interrupt()
+
+    with agent(on_event=stop) as one:
+        assert one.say("Look.").status == "interrupted"
+    with agent() as one:
+        assert one.say("Look again.").text == "It says 3 pears."
+
+
+INTERRUPTED = [{"calls": [READ, ("list-files", "{}")]}, {"calls": [READ]}, DONE]
+
+
+def denied(agent: Callable[..., Agent]) -> None:
+    """A call waits for a person, who denies it in another process."""
+    with agent() as one:
+        assert one.say("Write.").status == "pending"
+        (request,) = one.broker.requests()
+        one.broker.decide(request.id, Decision("deny", "ann", why="Not now."))
+    with agent() as one:
+        (reply,) = one.resume()
+        assert reply.text == "It says 3 pears."
+        assert one.say("Thanks.").text == "It says 3 pears."
+
+
+DENIED = [{"calls": [READ, ("write-file", '{"path":"x","content":"y"}')]}, DONE, DONE]
+
+STORIES: dict[str, tuple[Callable[..., None], list[Any], dict[str, Any]]] = {
+    "faulty calls": (faulty_calls, FAULTY, {}),
+    "cut replies": (cut_replies, CUT, {}),
+    "unanswered": (unanswered, UNANSWERED, {}),
+    "ended by a tool": (ended_by_a_tool, ENDED, {}),
+    "interrupted": (interrupted, INTERRUPTED, {}),
+    "denied": (denied, DENIED, {}),
+    "shortened": (shortened, SHORTENED, {"limits": RunLimits(context=9_000, repeats=9)}),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("name", SPECS)
+def test_a_strict_server_takes_every_request(name: str, story: str, place: Path) -> None:
+    tell, replies, options = STORIES[story]
+    server_says = Strict(name, replies)
+    opened: list[Agent] = []
+
+    def agent(**more: Any) -> Agent:
+        opened.append(agent_at(server, name, place, **options, **more))
+        return opened[-1]
+
+    with loopback(server_says) as server:
+        tell(agent)
+    if name == "no system":  # known by its words, once in each process
+        assert server_says.refusals == ["AssertionError: 0: unexpected role system after role "] * len(opened)
+    else:
+        assert server_says.refusals == []
