@@ -86,7 +86,10 @@ def message_tokens(message: Message) -> int:
         8 + tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in message.get("calls", ())
     )
     said += IMAGE_TOKENS * len(message.get("images", ()))
-    return 4 + max(said, tokens_in(to_json(message["kept"])) if "kept" in message else 0)
+    for kept in message.get("kept", {}).values():  # a list stands in place of the message, fields beside it
+        beside = said if isinstance(kept, dict) else 0
+        said = max(said, beside + tokens_in(to_json(kept)))
+    return 4 + said
 
 
 class Gauge:

@@ -4,6 +4,7 @@ faults."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,12 @@ STORIES: dict[str, tuple[Callable[..., None], list[Any], dict[str, Any]]] = {
 }
 
 
+def history(body: bytes) -> bytes:
+    """The conversation in a request, without its last bracket."""
+    (field,) = [name for name in (b'"messages":[', b'"input":[') if name in body]
+    return body.partition(field)[2].removesuffix(b"]}")
+
+
 @pytest.mark.parametrize("story", STORIES)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_strict_server_takes_every_request(name: str, story: str, place: Path) -> None:
@@ -155,6 +162,9 @@ def test_a_strict_server_takes_every_request(name: str, story: str, place: Path)
 
     with loopback(server_says) as server:
         tell(agent)
+    if story != "shortened" and name != "no system":  # else another prefix begins
+        sent = [history(body) for _, _, body in server.requests]
+        assert all(later.startswith(one) for one, later in pairwise(sent)), "also from another process"
     if name == "no system":  # known by its words, once in each process
         assert server_says.refusals == ["AssertionError: 0: unexpected role system after role "] * len(opened)
     else:
