@@ -20,7 +20,7 @@ Item = dict[str, Any]
 @dataclass(frozen=True)
 class Rules:
     """What one provider takes. ``turns`` names for each role those that may follow it (``""`` begins);
-    ``signed``: the first call of each turn has a signature."""
+    ``signed``: the first call of each turn has a signature. ``says`` is how it words a refusal."""
 
     name: str
     ids: str
@@ -28,6 +28,7 @@ class Rules:
     turns: dict[str, set[str]]
     read: Callable[[Any], Iterator[Entry]]
     signed: bool = False
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ FREE = {
     "tool": {"tool", "assistant", "user"},
 }
 ORDERED = FREE | {"tool": {"tool", "assistant"}}
+TWO = {"": {"user"}, "user": {"assistant"}, "assistant": {"user"}}
+ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
 WORD = "[a-zA-Z0-9_-]{1,64}"
 
 RULES = {
@@ -126,7 +129,10 @@ RULES = {
         Rules("anthropic", WORD, WORD, FREE, anthropic),
         Rules("responses", ".{1,64}", WORD, FREE, responses),
         Rules("mistral", "[a-zA-Z0-9]{9}", WORD, ORDERED, chat),
-        Rules("no system", ".{1,40}", WORD, FREE | {"": {"user"}}, chat),
+        # Templates of models, behind servers that take anything.
+        Rules("no system", ".*", ".*", FREE | {"": {"user"}}, chat, says="System role not supported"),
+        Rules("ordered", ".*", ".*", ORDERED, chat, says=ALTERNATE),
+        Rules("two roles", ".*", ".*", TWO, chat, says=ALTERNATE),
         Rules("gemini", ".{1,64}", "[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", FREE, chat, signed=True),
     )
 }
@@ -182,7 +188,8 @@ class Strict:
         asked = json.loads(handler.server.requests[-1][2])
         if why := fault(asked.get("messages", asked.get("input")), RULES[self._name]):
             self.refusals.append(why)
-            status(400, {"error": {"message": why}})(handler)
+            said = RULES[self._name].says or why
+            status(400, {"error": {"message": said}})(handler)
             return
         reply = self._rest.pop(0)
         (reply if callable(reply) else status(200, SPOKEN[self._name](reply)))(handler)
@@ -248,4 +255,6 @@ SPOKEN: dict[str, Callable[[Item], Item]] = {
     "mistral": _chat_reply,
     "gemini": _chat_reply,
     "no system": _chat_reply,
+    "ordered": _chat_reply,
+    "two roles": _chat_reply,
 }
