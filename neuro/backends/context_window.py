@@ -46,7 +46,8 @@ FAMILIES: tuple[tuple[str, Window], ...] = (
     (rf"{_ANY}gpt-oss", Window(131_072)),
     (rf"{_ANY}gemini-", Window(1_000_000)),
     (rf"{_ANY}deepseek-(v[4-9]|flash)", Window(1_000_000)),
-    (r"(deepseek|groq|mistral):", Window(131_072, known=False)),  # most of theirs
+    (rf"{_ANY}kimi-k", Window(262_144)),
+    (r"(deepseek|groq|mistral|zai):", Window(131_072, known=False)),  # most of theirs
 )
 
 

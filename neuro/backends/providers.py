@@ -127,6 +127,25 @@ ROWS = (
         options={"must_think": True},  # without their thoughts it refuses the calls that it made
     ),
     _hosted(
+        "moonshot",
+        "Kimi, by Moonshot AI",
+        "kimi-k3",
+        "https://api.moonshot.ai/v1",
+        "MOONSHOT_API_KEY",
+        price="moonshotai",
+        dialect="native",
+        # As DeepSeek; and it samples as it likes.
+        options={"must_think": True, "extra": {"temperature": None}},
+    ),
+    _hosted(
+        "zai",
+        "GLM, by Z.ai",
+        "glm-5.1",
+        "https://api.z.ai/api/paas/v4",
+        "ZAI_API_KEY",
+        dialect="native",
+    ),
+    _hosted(
         "gemini",
         "Gemini, at its OpenAI-compatible address",
         "gemini-3.5-flash",

@@ -26,6 +26,8 @@ MAKERS = {
     "claude-": "anthropic",
     "gemini-": "gemini",
     "deepseek-": "deepseek",
+    "kimi-": "moonshot",
+    "glm-": "zai",
 }
 
 

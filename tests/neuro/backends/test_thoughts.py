@@ -11,12 +11,13 @@ from loopback import Answer, Server, failure, loopback, sse, status
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.messages import Message, Messages
+from quoth.neuro.backends.providers import ROWS
 from quoth.neuro.backends.select import choose_backend
 from quoth.neuro.backends.settings import Settings
 from quoth.neuro.backends.thoughts import owner_of
 from quoth.tools.storage.lean_httpx import httpx
 
-KEYS = dict.fromkeys(("DEEPSEEK_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY"), "sk-1")
+KEYS = {row.key: "sk-1" for row in ROWS if row.key}
 LOOK = {"index": 0, "id": "abcdefghi", "function": {"name": "look", "arguments": "{}"}}
 ENCRYPTED = {"type": "reasoning.encrypted", "data": "AAAA", "id": "c1", "index": 1}
 
@@ -54,6 +55,8 @@ CASES: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
         {"reasoning_content": "I have to look."},
     ),
     ("deepseek:deepseek-v4-flash", [{"tool_calls": [LOOK]}], {"reasoning_content": ""}),
+    ("moonshot:kimi-k3", [{"tool_calls": [LOOK]}], {"reasoning_content": ""}),
+    ("zai:glm-5.1", [{"reasoning_content": "Hm."}, {"tool_calls": [LOOK]}], {"reasoning_content": "Hm."}),
     ("vllm:qwen3", [{"reasoning": "Hm."}, {"tool_calls": [LOOK]}], {"reasoning": "Hm."}),
     ("vllm:qwen3", [{"tool_calls": [LOOK]}], {}),
     (
