@@ -359,10 +359,9 @@ class HttpBackend(Server):
         if parts == request.parts:
             return False
         request.parts = parts
-        self._note = (
-            f"{self._note} {self._shown} refused the form of the conversation: {self._quote(said)} It is sent in "
-            "another form from now on."
-        ).strip()
+        self._add_note(
+            f"refused the form of the conversation: {self._quote(said)} It has another from now on."
+        )
         return True
 
     def _drop(self, option: str, request: Request) -> bool:
@@ -377,21 +376,20 @@ class HttpBackend(Server):
             return False
         sent = [name for name in OPTIONS if name in request.sent and request.sent[name] is not None]
         if option := refused_name(error, sent):
-            self._tell(option)
+            self._add_note(f"does not accept {option}; it is left out from now on.")
             return self._drop(option, request)
         tools = b"".join(request.parts.get("tools", ()))
         key = refused_name(error, [key for key in KEYS if b'"%b"' % key.encode() in tools])
         if not key or key in self._refused_keys:
             return False
         self._refused_keys |= {key}
-        self._tell(f"{key} in the schemas of tools")
+        self._add_note(f"does not accept {key} in the schemas of tools; it is left out from now on.")
         request.parts = request.rewrite()
         return True
 
-    def _tell(self, option: str) -> None:
-        """Let the next completion tell the user what is left out."""
-        told = f"{self._shown} does not accept {option}; it is left out from now on."
-        self._note = f"{self._note} {told}".strip()
+    def _add_note(self, what: str) -> None:
+        """Let the next completion tell the user what the server refused."""
+        self._note = f"{self._note} {self._shown} {what}".strip()
 
     def _loosen(self, error: dict[str, Any], request: Request) -> bool:
         """Ask without the schema of the answer, or without the images of results, from now on, if the server

@@ -104,8 +104,8 @@ class OpenAIBackend(HttpBackend):
         return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``; templates refuse roles,
-        and some servers thoughts."""
+        """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``; templates refuse
+        roles, and some servers thoughts."""
         if self._adapt_history(error, request):
             return True
         coded = error.get("code") == "unsupported_parameter" and error.get("param") == "max_tokens"
