@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -158,21 +159,22 @@ def _paragraphs(*texts: str) -> str:
 # The calls themselves
 
 
-def sound_call(call: NativeCall) -> NativeCall:
+def accepted_call(call: NativeCall) -> NativeCall:
     """The call with a name and arguments that any provider takes; one that is sound is the very same."""
-    name, arguments = sound_name(call["name"]), sound_arguments(call["arguments"])
+    name, arguments = accepted_name(call["name"]), accepted_arguments(call["arguments"])
     return NativeCall(id=call["id"], name=name, arguments=arguments)
 
 
-def sound_name(name: str) -> str:
-    """The name of a tool with other characters than are allowed replaced."""
+def accepted_name(name: str) -> str:
+    """The name of a tool without a template's marks behind it, and with no other characters than are
+    allowed."""
     if NAME.fullmatch(name):
         return name
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", name.partition("<|")[0] or name).strip("_")
     return (name if NAME.match(name) else f"_{name}" if name else UNNAMED)[:64]
 
 
-def sound_arguments(arguments: str) -> str:
+def accepted_arguments(arguments: str) -> str:
     """The arguments as they are where they are a JSON object; else an object that says so."""
     found = _read(arguments)
     if isinstance(found, str):  # written twice
@@ -186,20 +188,26 @@ def sound_arguments(arguments: str) -> str:
 
 def as_object(arguments: str) -> dict[str, Any]:
     """The arguments as a JSON object."""
-    found: dict[str, Any] = json.loads(sound_arguments(arguments))
+    found: dict[str, Any] = json.loads(accepted_arguments(arguments))
     return found
 
 
 def _read(text: str) -> Any:
-    """The value of a JSON text; None where it is none. Numbers that JSON lacks are no JSON."""
+    """The value of a JSON text; None where it is not JSON, or has numbers that JSON lacks."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def with_calls(blocks: Sequence[Any], kind: str, calls: Sequence[Any]) -> Iterator[Any]:

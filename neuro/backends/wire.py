@@ -17,8 +17,8 @@ from quoth.neuro.backends.history import (
     BLANK,
     WORD_ID,
     History,
+    accepted_call,
     as_object,
-    sound_call,
     with_calls,
 )
 from quoth.neuro.backends.messages import Image, Message, NativeCall, Wire, Writer
@@ -68,7 +68,7 @@ class Chat:
         item, thoughts = _plain(message, CHAT), kept_for(self.owner, message)
         if calls := message.get("calls"):
             item["content"] = message["content"] or None
-            item["tool_calls"] = [_chat_call(sound_call(call)) for call in calls]
+            item["tool_calls"] = [_chat_call(accepted_call(call)) for call in calls]
             if self.thinks:
                 item[self.thinks] = ""
             if self.signs:
@@ -111,7 +111,7 @@ class Responses:
             return [
                 {"type": "function_call_output", "call_id": message["call_id"], "output": message["content"]}
             ]
-        calls = [_response_call(sound_call(call)) for call in message.get("calls", ())]
+        calls = [_response_call(accepted_call(call)) for call in message.get("calls", ())]
         if kept := kept_for(self.owner, message):
             items = [item for item in with_calls(kept, "function_call", calls) if not _says_nothing(item)]
             ends = bool(items) and items[-1].get("type") != "reasoning"  # a thought is not the end of a reply
@@ -184,7 +184,7 @@ class Anthropic:
             yield {"role": "user", "content": user}
 
     def _blocks(self, message: Message) -> list[Item]:
-        uses = [_use(sound_call(call)) for call in message.get("calls", ())]
+        uses = [_use(accepted_call(call)) for call in message.get("calls", ())]
         if not (kept := kept_for(self.owner, message)):
             return [*_text(message), *uses]
         blocks = list(with_calls(kept, "tool_use", uses))

@@ -44,7 +44,19 @@ TEXTS: dict[str, tuple[Wire, str]] = {
 ids = st.sampled_from(["c1", "c1", "c2", "", "call 0", "functions.look:0", "x" * 90, "abcdefghi", "é"])
 names = st.sampled_from(["look", "", "read_file<|channel|>commentary", 'a" b="c', "9lives", "x" * 80, "é.b"])
 arguments = st.sampled_from(
-    ['{"path":"a"}', "", "null", "{", '{"a":NaN}', "[1]", '"{\\"a\\":1}"', '{"a":"\\ud800"}', "{}}", "3"]
+    [
+        '{"path":"a"}',
+        "",
+        "null",
+        "{",
+        '{"a":NaN}',
+        '{"a":1e999}',
+        "[1]",
+        '"{\\"a\\":1}"',
+        '{"a":"\\ud800"}',
+        "{}}",
+        "3",
+    ]
 )
 words = st.sampled_from(["", " ", "I look", "é\n"])
 calls = st.lists(st.builds(NativeCall, id=ids, name=names, arguments=arguments), max_size=3)

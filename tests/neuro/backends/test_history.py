@@ -9,7 +9,7 @@ from histories import Story, events
 from hypothesis import given, settings
 from wire_rules import RULES, fault
 
-from quoth.neuro.backends.history import sound_name
+from quoth.neuro.backends.history import accepted_name
 from quoth.neuro.backends.roles import Roles, refuses_results, roles_to_try
 
 
@@ -49,6 +49,7 @@ def test_no_provider_takes_what_is_against_its_rules() -> None:
         ([user, calling(function={"name": "a b"}), result], "the name"),
         ([user, calling(function={"arguments": "{"}), result], "JSONDecodeError"),
         ([user, calling(function={"arguments": "[]"}), result], "arguments"),
+        ([user, calling(function={"arguments": '{"a":NaN}'}), result], "not JSON compliant"),
         ([user, {"role": "assistant", "content": " "}, user], "no content"),
     ]:
         assert words in fault(history, RULES["openai"])
@@ -64,13 +65,14 @@ def test_no_provider_takes_what_is_against_its_rules() -> None:
         ("read-file", "read-file"),
         ("", "unnamed"),
         ("<|>", "unnamed"),
+        ("read_file<|channel|>commentary", "read_file"),
         ('read_file" path="notes.txt', "read_file_path_notes_txt"),
         ("9lives", "_9lives"),
         ("x" * 80, "x" * 64),
     ],
 )
 def test_the_name_of_a_tool_goes_back_as_every_provider_allows(name: str, sent: str) -> None:
-    assert sound_name(name) == sent
+    assert accepted_name(name) == sent
 
 
 # What servers and templates say, in words of our own, and what is tried then.
