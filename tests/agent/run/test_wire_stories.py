@@ -164,6 +164,10 @@ def test_a_strict_server_takes_every_request(name: str, story: str, place: Path)
 
     with loopback(server_says) as server:
         tell(agent)
+        if name == "openai":
+            with agent() as one:
+                replay = one.replay()
+            assert replay.same, replay.diff
     if name in PROVIDERS:
         assert server_says.refusals == []
     else:  # known by its words, once in each process
