@@ -359,9 +359,8 @@ class HttpBackend(Server):
         if parts == request.parts:
             return False
         request.parts = parts
-        self._add_note(
-            f"refused the form of the conversation: {self._quote(said)} It has another from now on."
-        )
+        words = f'"{self._quote(said)}"'
+        self._add_note(f"did not accept the conversation ({words}); it is sent in another form from now on.")
         return True
 
     def _drop(self, option: str, request: Request) -> bool:

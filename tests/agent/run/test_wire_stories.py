@@ -193,7 +193,10 @@ def test_a_template_of_two_roles_is_spoken_to_in_text(place: Path) -> None:
     assert len(strict.refusals) == refused == 2, "the system role, and later the results"
     assert [message["role"] for message in server.asked()["messages"]] == ["user", "assistant"] * 2 + ["user"]
     notes = [event.data for event in heard if event.kind == "note"]
-    assert any("must alternate" in note and note.endswith("It has another from now on.") for note in notes)
+    assert any(
+        "must alternate" in note and note.endswith("it is sent in another form from now on.")
+        for note in notes
+    )
 
 
 def test_alternation_is_learnt_once(place: Path) -> None:
