@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from quoth.neuro.backends.base import (
     Usage,
 )
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.roles import ALL_ROLES, Roles, roles_to_try
 from quoth.neuro.backends.weights import KNOWN, explicit_weights, find_weights
 from quoth.tools.installing import install_extra
 
@@ -59,6 +61,17 @@ def _stop_all() -> None:
         backend.let_go(1.0)
 
 
+# What is tried where the template of a file of one's own refuses the roles of a conversation.
+STRICTER: dict[wire.Text, wire.Text] = {
+    wire.text: wire.text_as_user,
+    wire.text_as_user: wire.Text(as_user=True, roles=Roles(system=False)),
+}
+
+
+class RolesRefusedError(ModelError):
+    """The template of the model does not take the roles of the conversation."""
+
+
 class LocalBackend:
     """One GGUF model. The first ``complete`` loads it; requests run one at a time."""
 
@@ -82,6 +95,7 @@ class LocalBackend:
         self._progress = progress
         self._temperature = temperature
         self._timeout = timeout
+        self._wire = wire.text
         self._server: Any = None
         # Held by the worker threads, not by an event loop: loops come and go, the model stays.
         self._turn = threading.Lock()
@@ -112,7 +126,21 @@ class LocalBackend:
             request["grammar"] = grammar
         elif options.schema is not None:
             request["json_schema"] = options.schema
-        body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.written(wire.text) + b"}"
+        note = ""
+        while True:
+            try:
+                completion = await self._answer(request, messages, on_text)
+                return replace(completion, note=note) if note else completion
+            except RolesRefusedError as refusal:
+                if self._wire not in STRICTER:
+                    raise
+                self._wire = STRICTER[self._wire]
+                note = f"{refusal} The conversation is sent in another form from now on."
+
+    async def _answer(
+        self, request: dict[str, Any], messages: Messages, on_text: Callable[[str], None] | None
+    ) -> Completion:
+        body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.written(self._wire) + b"}"
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[str | Completion | Exception] = asyncio.Queue()
         stop = threading.Event()
@@ -186,7 +214,10 @@ class LocalBackend:
                 last["finish"] = choice["finish_reason"]
             return stop.is_set()  # true ends the generation
 
-        self._server.handle_chat_completions(body, hear)
+        try:
+            self._server.handle_chat_completions(body, hear)
+        except ValueError as fault:  # the template of the model does not take these messages
+            raise self._refusal({"message": str(fault).strip().rpartition("\n")[2]}) from fault
         if error := last.get("error"):
             raise self._refusal(error)
         if not last.get("finish") and not stop.is_set():
@@ -210,7 +241,8 @@ class LocalBackend:
         message = str(error.get("message", "it did not say why"))
         if "grammar" in message:
             return ModelError(f"The model {self.name} cannot use the grammar it was given ({message}).")
-        return ModelError(f"The model {self.name} refused the request: {message}")
+        kind = RolesRefusedError if roles_to_try(message, ALL_ROLES) else ModelError
+        return kind(f"The model {self.name} refused the request: {message}")
 
     def _load(self, stop: threading.Event) -> Any:
         def progress(done: int, total: int) -> None:

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,42 @@ async def test_a_grammar_that_does_not_parse_is_a_sentence(backend: LocalBackend
         "The model local-small cannot use the grammar it was given "
         "(Failed to initialize samplers: failed to parse grammar)."
     )
+
+
+# As Gemma's: two roles, which take turns.
+STRICT = """{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}
+{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}
+<|im_start|>{{ m['role'] }}
+{{ m['content'] }}<|im_end|>
+{% endfor %}<|im_start|>assistant
+"""
+
+
+async def test_a_template_whose_roles_take_turns_is_told_results_by_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import xllamacpp
+
+    real = xllamacpp.Server
+
+    def strict(params: Any) -> Any:
+        params.chat_template = STRICT
+        return real(params)
+
+    monkeypatch.setattr(xllamacpp, "Server", strict)
+    backend = LocalBackend("local-small", n_ctx=2048, threads=1)
+    messages = said(
+        ("system", "Be brief."),
+        ("user", "Look."),
+        ("assistant", "(look)"),
+        ("tool", "12 apples"),
+        ("user", "How many?"),
+    )
+    completion = await backend.complete(messages, max_tokens=10)
+    assert "12" in completion.text
+    assert "must alternate" in completion.note
+    assert (await backend.complete(messages, max_tokens=10)).note == "", "it is known now"
+    await backend.aclose()
 
 
 async def test_a_conversation_longer_than_the_context_is_a_sentence(backend: LocalBackend) -> None:

@@ -43,6 +43,8 @@ async def asked(server: Server, spec: str, messages: Messages, *, streams: bool 
     messages.append("assistant", completion.text, calls=completion.calls, kept=completion.kept)
     for call in completion.calls:
         messages.append("tool", "eins", call["id"])
+    if not completion.calls:
+        messages.append("user", "Well?")
     await backend.aclose()
     return completion
 
@@ -55,6 +57,11 @@ CASES: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
         {"reasoning_content": "I have to look."},
     ),
     ("deepseek:deepseek-v4-flash", [{"tool_calls": [LOOK]}], {"reasoning_content": ""}),
+    (  # of a turn with calls, those of its answer too
+        "deepseek:deepseek-v4-flash",
+        [{"reasoning_content": "So it is 3."}, {"content": "It is 3."}],
+        {"reasoning_content": "So it is 3."},
+    ),
     ("moonshot:kimi-k3", [{"tool_calls": [LOOK]}], {"reasoning_content": ""}),
     ("zai:glm-5.1", [{"reasoning_content": "Hm."}, {"tool_calls": [LOOK]}], {"reasoning_content": "Hm."}),
     ("vllm:qwen3", [{"reasoning": "Hm."}, {"tool_calls": [LOOK]}], {"reasoning": "Hm."}),
