@@ -87,8 +87,11 @@ class AnthropicBackend(HttpBackend):
         said = str(error.get("message"))
         if not refuses_thoughts(said):
             return False
-        self._wire = wire.anthropic
-        return self._rewrite(request, said)
+        before, self._wire = self._wire, wire.anthropic
+        if not self._rewrite(request, said):
+            self._wire = before  # it sends none
+            return False
+        return True
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         blocks = reply.get("content")

@@ -120,11 +120,13 @@ class OpenAIBackend(HttpBackend):
         """Write the conversation in another way, from now on, if the server refuses its roles or thoughts."""
         said = str(error.get("message"))
         changes = [{"roles": roles} for roles in roles_to_try(said, self._chat.roles)]
+        before = self._chat, self._text
         for change in [*changes, *thoughts_to_try(said, self._thoughts)]:
-            self._chat = replace(self._chat, **change)
-            self._text = replace(self._text, roles=self._chat.roles)
+            self._chat = replace(before[0], **change)
+            self._text = replace(before[1], roles=self._chat.roles)
             if self._rewrite(request, said):
                 return True
+        self._chat, self._text = before  # it was about something else
         return False
 
     def _whole(self, reply: dict[str, Any]) -> Answer:

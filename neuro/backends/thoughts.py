@@ -30,7 +30,7 @@ def owner_of(name: str, url: httpx.URL) -> str:
 
 
 _MISSING = r"missing|must be (?:passed|provided|included|sent)|is required|passed back"
-_NO_FIELD = re.compile(r"\b(?:reasoning_content|reasoning_details|reasoning)\b")
+_NO_FIELD = re.compile(r"\breasoning_(?:content|details)\b|['\"`]reasoning['\"`]")
 _LACKS_FIELD = re.compile(rf"reasoning_content\b.*(?:{_MISSING})", re.IGNORECASE | re.DOTALL)
 _LACKS_SIGNATURE = re.compile(rf"(?:{_MISSING}).{{0,20}}thought_?signature", re.IGNORECASE)
 _BAD_SIGNATURE = re.compile(r"(?:invalid|corrupted)\W{1,3}(?:thought.?)?signature", re.IGNORECASE)

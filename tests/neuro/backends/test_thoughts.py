@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from loopback import Answer, Server, failure, loopback, sse, status
 
-from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.base import Completion, ModelError
 from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.backends.providers import ROWS
@@ -175,6 +175,25 @@ async def test_a_server_that_takes_no_thoughts_is_asked_without_them(words: str)
         assert (await asked(server, "openai:x", messages)).text == "Done."
         assert b"Hm." in server.requests[-2][2]
         assert b"Hm." not in server.requests[-1][2]
+
+
+async def test_words_about_something_else_leave_the_thoughts_as_they_are() -> None:
+    """Nothing of the conversation would change by it."""
+    messages = Messages.of([Message(role="user", content="Look.")])
+    with loopback(failure(400, "the value of 'reasoning' is not one of low, high")) as server:
+        backend = choose_backend("deepseek:x", Settings(server.base_url), environ=KEYS)
+        with pytest.raises(ModelError):
+            await backend.complete(messages, tools=b"[]")
+        server.answers = [
+            whole(content=None, tool_calls=[LOOK], reasoning_content="Hm."),
+            whole(content="Done."),
+        ]
+        first = await backend.complete(messages, tools=b"[]")
+        messages.append("assistant", first.text, calls=first.calls, kept=first.kept)
+        messages.append("tool", "eins", first.calls[0]["id"])
+        await backend.complete(messages, tools=b"[]")
+        assert server.asked()["messages"][1]["reasoning_content"] == "Hm."
+        await backend.aclose()
 
 
 async def test_anthropic_is_asked_without_thoughts_that_it_cannot_use() -> None:
