@@ -228,7 +228,7 @@ thousand turns use no more stack than ten."
         sure (if (is own None)  run.context.confidence  own)
         cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
         turn (Turn :old (known reading.calls run) :text reading.text :cut cut
-                   :display reading.display
+                   :display reading.display :reasoning reading.reasoning
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
     (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))
@@ -286,23 +286,23 @@ thousand turns use no more stack than ten."
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
     (made-up? turn.text run)  (complain "That is not in your memory. Look first, with a call." run)
-    (and turn.text run.output)  (with-output turn.text run)
-    turn.text  (.end run "done" (if run.chats  turn.display  turn.text))
+    (and turn.text run.output)  (with-output turn run)
+    turn.text  (.end run "done" (if run.chats  turn.display  turn.text) :reasoning turn.reasoning)
     True  (complain (empty-reply run) run)))
 
-(defn with-output [text run]
+(defn with-output [turn run]
   "The Reply with the output of a run, or the complaint about an answer that holds none. Who has answered may
   call no more: from then on its server sees to it that the answer follows the schema."
   (setv call (new-call (CallForm "") #** (marks 0 run "output"))
         ; What was recorded counts: another process may not know all that the type checks.
         told (when run.past (.get run.past.faults (key-in call)))
-        [value fault] (if told  #(None told)  (.read run.output text)))
+        [value fault] (if told  #(None told)  (.read run.output turn.text)))
   (if fault
       (do
-        (.unreadable run.door call run.context text fault)
+        (.unreadable run.door call run.context turn.text fault)
         (setv run.must-answer (or (!= fault NO-JSON) (> run.faults 0)))
         (complain f"{fault} {run.output.wish}" run))
-      (.end run "done" text None value)))
+      (.end run "done" turn.text None value :reasoning turn.reasoning)))
 
 (defn unique [records run]
   "One record for each different call of a turn: the same call twice in one reply is no repetition."

@@ -74,7 +74,8 @@ class Reply:
     is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
     its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
     is left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
-    the user's day under ``today``. ``plan`` is what a run in plan mode has written."""
+    the user's day under ``today``. ``plan`` is what a run in plan mode has written. ``reasoning`` is what the
+    model thought before its answer, if it marked that as a thought."""
 
     session: str
     status: RunStatus
@@ -90,6 +91,7 @@ class Reply:
     left: Mapping[str, Any] = field(default_factory=dict)
     output: Any = None
     plan: WrittenPlan | None = None
+    reasoning: str = ""
 
     @property
     def ok(self) -> bool:

@@ -128,6 +128,7 @@ class Turn:
     text: str = ""
     display: str = ""
     cut: str = ""  # how its reply was cut off, if it was
+    reasoning: str = ""  # what the model thought before it
 
 
 @dataclass(eq=False, repr=False)
@@ -308,7 +309,15 @@ class Run:
             self.log.broken = str(error)
         return self.end("failed", str(error))
 
-    def end(self, status: RunStatus, text: str, unsent: str | None = None, output: Any = None) -> Reply:
+    def end(
+        self,
+        status: RunStatus,
+        text: str,
+        unsent: str | None = None,
+        output: Any = None,
+        *,
+        reasoning: str = "",
+    ) -> Reply:
         plan, finished = None, self.log is None or not self.log.broken
         if self.planning is not None and finished:
             try:
@@ -333,6 +342,7 @@ class Run:
             **self._spent(),
             output=output,
             plan=plan,
+            reasoning=reasoning,
         )
         if self.log is not None and finished:
             try:

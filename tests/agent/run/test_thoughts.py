@@ -22,6 +22,7 @@ THOUGHT = f"<think>\nI could\n{DRAFT}\nbut no.\n</think>\n"
 def test_a_drafted_call_is_not_made_and_the_answer_is_what_follows_it(tmp_path: Path) -> None:
     told = story(tmp_path, f"{THOUGHT}It stays as it is.")
     assert (told.reply.status, told.reply.text, told.reply.calls) == ("done", "It stays as it is.", ())
+    assert told.reply.reasoning == f"I could\n{DRAFT}\nbut no."
     assert list(tmp_path.iterdir()) == []
 
 
