@@ -38,7 +38,7 @@ FAMILIES = (
     ),
     Family(
         "MiniMax",
-        mark=rf"<{_SPACE}(?:function_calls|tool_calls?)>\s*+(?=<{_SPACE}invoke\b)|(?=<{_SPACE}(?:invoke|function)\s+name=)"
+        mark=rf"<{_SPACE}(?:function_calls|tool_calls?)>\s*+(?=<{_SPACE}invoke\b)|(?=<{_SPACE}invoke\s+name=)|(?=<function\s+name=\"[^\"\n]+\">\s*<param)"
         r"|<minimax:tool_call>|<function_calls>",
         read=read,
         ends=(r"</(?:antml|minimax):(?:function_calls|tool_call)>", r"\[e~\["),

@@ -24,7 +24,7 @@ FAMILIES = (
     ),
     Family(
         "Mistral's lists",
-        mark=r"\[TOOL_CALLS\]|(?=\[(?:ARGS|CALL_ID)\])",
+        mark=r"\[TOOL_CALLS\]|(?<=[\w-])(?=\[(?:ARGS|CALL_ID)\]\s*[{\w])",
         results=(r"\[TOOL_RESULTS\]", r"\[INST\]"),
         ends=(r"\[/TOOL_CALLS\]", r"\[/INST\](?=\s*\Z)"),
         shape='[TOOL_CALLS][{"name": "…", "arguments": {…}}]',

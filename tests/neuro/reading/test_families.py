@@ -154,6 +154,14 @@ def test_prose_may_speak_of_marks() -> None:
         'Write "<tool_call>" before it.',
         "It ends in `<|im_end|>`.",
         "Use `<function=name>` here.",
+        "Usage: prog [OPTIONS] [ARGS]",
+        "prog[ARGS]",
+        "Call: me {later}.",
+        'The element <function name="f"> has a body.',
+        "I call functools.reduce(f, [1]).",
+        "Press Ctrl-C <- there.",
+        "a < b and b > c, a<b>c",
+        ">>> read_file\n{}",
     ):
         reading = read_reply(text, KNOWN)
         assert (reading.text, reading.errors) == (text, [])
