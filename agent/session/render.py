@@ -125,11 +125,11 @@ def words_of(reply: Mapping[str, Any]) -> str:
 
 def thoughts_of(reply: Mapping[str, Any]) -> str:
     """What the model thought before a reply: in marks, or beside it as its provider sent it."""
+    from quoth.neuro.backends.thoughts import reasoning_in  # here: few look at them
+
     text = str(reply.get("text", ""))
-    beside = [one for one in reply.get("kept", {}).values() if isinstance(one, Mapping)]
-    told = [one[name] for one in beside for name in ("reasoning_content", "reasoning") if name in one]
     marked = _read(text).reasoning if may_think(text) else ""
-    return "\n\n".join(filter(None, [*(one for one in told if isinstance(one, str)), marked]))
+    return "\n\n".join(filter(None, [reasoning_in(reply.get("kept")), marked]))
 
 
 def _read(text: str) -> Reading:

@@ -6,6 +6,7 @@ Knows the fields of a chat message; it must not know how a request is written, a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from quoth.neuro.backends.providers import PROVIDERS
@@ -50,6 +51,18 @@ def thoughts_to_try(said: str, field: str) -> list[dict[str, Any]]:
 def refuses_thoughts(said: str) -> bool:
     """Whether Anthropic's server refuses the thoughts of another, or of another model."""
     return bool(_BAD_SIGNATURE.search(said) and "thinking" in said)
+
+
+def reasoning_in(kept: Mapping[str, Any] | None) -> str:
+    """The words of the thoughts that came beside a reply, whoever's they are; empty where they are sealed."""
+    pieces: list[Any] = []
+    for owned in (kept or {}).values():
+        parts = [owned, *owned.get(DETAILS, ())] if isinstance(owned, Mapping) else owned
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, Mapping):
+                pieces += [part.get(name) for name in (*TEXTS, "thinking")]
+                pieces += [part.get(name) for kind, name in _GROWING.items() if part.get("type") == kind]
+    return "\n\n".join(piece for piece in pieces if isinstance(piece, str) and piece)
 
 
 class Thoughts:

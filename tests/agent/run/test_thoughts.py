@@ -10,7 +10,7 @@ from words import TalkingFunction, scripted, story, table_of, tool
 
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
-from quoth.agent.session.render import as_text
+from quoth.agent.session.render import as_text, thoughts_of
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.prompt.dialects import DIALECTS
@@ -107,3 +107,25 @@ def test_a_listener_hears_the_reasoning_of_a_reply(tmp_path: Path) -> None:
         agent.run("Change nothing.")
     (thought,) = [event["data"] for event in heard if event["event"] == "thought"]
     assert thought == {"text": "It stays.", "finish": "stop", "reasoning": f"I could\n{DRAFT}\nbut no."}
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"deepseek": {"reasoning_content": "I look."}},
+        {"openrouter:x": {"reasoning_details": [{"type": "reasoning.text", "text": "I look.", "index": 0}]}},
+        {
+            "anthropic": [
+                {"type": "thinking", "thinking": "I look.", "signature": "s"},
+                {"type": "text", "text": "x"},
+            ]
+        },
+    ],
+)
+def test_thoughts_that_came_beside_a_reply_are_its_reasoning(kept: dict[str, object]) -> None:
+    completion = Completion("<think>So.</think>It stays.", kept=kept)
+    reading = DIALECTS["native"].read(completion, table_of())
+    assert (reading.text, reading.reasoning) == ("It stays.", "I look.\n\nSo.")
+    assert thoughts_of({"text": completion.text, "kept": kept}) == "I look.\n\nSo."
+    sealed = Completion("x", kept={"o": [{"type": "reasoning", "data": 1}]})
+    assert DIALECTS["native"].read(sealed, table_of()).reasoning == ""
