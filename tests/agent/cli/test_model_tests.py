@@ -153,7 +153,8 @@ def test_the_best_dialect_has_most_right_then_writes_least() -> None:
 
 
 def test_the_small_embedded_model_is_tried(tmp_path: Path) -> None:
-    said = quoth("models", "test", "local-small", "--dialect", "call-form", "--json", cwd=tmp_path)
+    words = ("models", "test", "local-small", "--dialect", "call-form", "--json")
+    said = quoth(*words, cwd=tmp_path, seconds=280)
     assert said.code == 0, said.err
     (only,) = json.loads(said.out)["dialects"]
     assert [one["task"] for one in only["tasks"]] == [task.name for task in TASKS]
