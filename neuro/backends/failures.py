@@ -291,13 +291,13 @@ def _words_of(page: str) -> str:
 
 def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
     """Whether a server refuses native tools as such, and not one of them or a message."""
+    if status >= 500:  # llama.cpp calls it a server_error, which else is one that passes
+        return _NO_TOOLS.search(said) is not None
     if meaning_of(error) is not None or str(error.get("param")).startswith("messages"):
         return False
     if refuses_results(said):  # the template of its model has no place for them
         return True
-    if status in (400, 404, 422):
-        return _TOOLS_REFUSED.search(said) is not None
-    return status >= 500 and _NO_TOOLS.search(said) is not None
+    return status in (400, 404, 422) and _TOOLS_REFUSED.search(said) is not None
 
 
 def parsed(raw: bytes | str) -> Any:

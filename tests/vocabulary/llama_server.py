@@ -44,13 +44,13 @@ Answer in plain words now.<|im_end|>
 
 
 @contextmanager
-def llama_server(key: str) -> Iterator[str]:
-    """The base URL of a server that wants this key."""
+def llama_server(key: str, *, reads_calls: bool = True) -> Iterator[str]:
+    """The base URL of a server that wants this key. One that does not read calls takes no tools either."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(find_weights("local-small"))
-    params.chat_template, params.use_jinja = TEMPLATE, True
+    params.chat_template, params.use_jinja = (TEMPLATE, True) if reads_calls else ("", False)
     params.n_ctx, params.n_parallel, params.cpuparams.n_threads = 2048, 1, 1
     params.sampling.temp = 0.0
     params.embedding = True

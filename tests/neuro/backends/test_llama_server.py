@@ -13,7 +13,7 @@ from loopback import KEY, said
 from words import form, table_of, tool
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import ContextFullError, ModelError, RequestOptions
+from quoth.neuro.backends.base import ContextFullError, ModelError, RequestOptions, ToolsRefusedError
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.responses import ResponsesBackend
 from quoth.neuro.embed.endpoint import Endpoint
@@ -52,6 +52,16 @@ async def test_a_call_is_made_and_its_result_is_answered(make: Callable[..., Any
         assert usage.reasoning_tokens == 0
     assert answered.usage.input_tokens > answered.usage.cached_tokens > 40
     await backend.aclose()
+
+
+async def test_a_server_without_its_parser_is_asked_in_text() -> None:
+    with llama_server(KEY, reads_calls=False) as address:
+        backend = OpenAIBackend("small", address, KEY, extra={"temperature": 0})
+        with pytest.raises(ToolsRefusedError, match="requires --jinja flag"):
+            await backend.complete(said("hi"), tools=NATIVE.tools(TABLE, backend.tool_view))
+        assert not backend.tool_view, "quoth goes on in text"
+        assert (await backend.complete(said("hi"), max_tokens=9)).text
+        await backend.aclose()
 
 
 @each_backend

@@ -571,7 +571,8 @@ REFUSALS: list[tuple[int, str]] = [
 
 @pytest.mark.parametrize(("code", "words"), REFUSALS)
 async def test_a_server_that_takes_no_tools_is_told_apart(server: Server, code: int, words: str) -> None:
-    server.answers = [failure(code, words)]
+    kind = {"type": "server_error"} if code == 500 else {}  # as llama.cpp says
+    server.answers = [failure(code, words, **kind)]
     backend = backend_for(server)
     with pytest.raises(ToolsRefusedError) as raised:
         await backend.complete(said("hi"), tools=TOOLS)
