@@ -35,6 +35,15 @@ def install_command(package: str, *options: str) -> str:
     return shlex.join([*pip, "install", *options, package])
 
 
+def own_command() -> str:
+    """What to type for this quoth in this shell: ``quoth`` where the path finds it, else as it was typed."""
+    script = Path(sys.argv[0])
+    if script.name != "quoth" or not script.is_file():
+        return "quoth"
+    found = shutil.which("quoth")
+    return "quoth" if found and script.samefile(found) else shlex.quote(sys.argv[0])
+
+
 def _tool_environment(prefix: Path) -> str:
     """Whose environment this is: ``uv`` for …/uv/tools/quoth, ``pipx`` for …/pipx/venvs/quoth."""
     above = prefix.parts[-3:-1]

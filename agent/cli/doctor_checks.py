@@ -231,7 +231,11 @@ def _sandbox(options: Options) -> Iterator[Finding]:
 
 def _extras(options: Options) -> Iterator[Finding]:
     """Which extras are whole; none has to be, but for what the model needs."""
+    from quoth.neuro.backends.weights import KNOWN, is_installed
+
     missing = {name: [one for one in packages if not _is_there(one)] for name, packages in _wanted().items()}
+    for name in filter(is_installed, KNOWN):  # got by ``quoth models get``, without the packages of its parts
+        missing[name] = []
     if here := [name for name, lacking in missing.items() if not lacking]:
         yield Finding("extras", "ok", f"installed: {', '.join(here)}")
     for name, lacking in missing.items():
@@ -243,6 +247,7 @@ def _extras(options: Options) -> Iterator[Finding]:
 
 # What each extra is for.
 EXTRAS = {
+    "llama": "embedded models, without their weights",
     "local": "the embedded model of 1.1 GB",
     "local-small": "the embedded model of 0.5 GB",
     "vectors": "search by meaning",

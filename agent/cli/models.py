@@ -1,4 +1,5 @@
-"""The command ``quoth models``: which models there are, what is missing, how well one works, and keys.
+"""The command ``quoth models``: which models there are, what is missing, how well one works, embedded models
+to fetch, and keys.
 
 Knows how a key is typed; where keys are kept is known in neuro/backends/keys.py.
 """
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
+from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line
 from quoth.agent.terminal.person import require_person
 from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
@@ -19,7 +21,7 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from quoth.agent.config.config import Config
 
-ACTIONS = ("test", "login", "logout")
+ACTIONS = ("get", "test", "login", "logout")
 LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong place
 
 
@@ -30,7 +32,8 @@ class ModelsOptions(Options):
     works_in_workspace = False
     what: str | None = argument(
         "ACTION",
-        "test asks a model eleven tasks; login stores the key of a provider, logout removes it",
+        "get fetches an embedded model; test asks a model eleven tasks; login stores the key of a provider, "
+        "logout removes it",
         nargs="?",
     )
     provider: str | None = argument("SPEC", "the model, or the provider whose key it is", nargs="?")
@@ -52,12 +55,14 @@ def models(options: ModelsOptions) -> int:
     if options.what is None:
         return _list(options, config)
     if options.what not in ACTIONS:
-        hint = did_you_mean(options.what, ACTIONS) or " They are test, login and logout."
+        hint = did_you_mean(options.what, ACTIONS) or " They are get, test, login and logout."
         raise UsageError(f"There is no action {visible(options.what)} of quoth models.{hint}")
     if options.what == "test":
         from quoth.agent.cli.model_tests import test_model
 
         return test_model(options, options.provider, config)
+    if options.what == "get":
+        return _get(options)
     require_person()
     provider = _provider(options.provider, config)
     return _login(options, provider) if options.what == "login" else _logout(options, provider)
@@ -72,6 +77,29 @@ def _list(options: ModelsOptions, config: Config) -> int:
     print_json([asdict(row) for row in found.rows]) if options.json else print_line(str(found))
     for trouble in found.troubles:
         complain(trouble)
+    return DONE
+
+
+def _get(options: ModelsOptions) -> int:
+    """Fetch an embedded model, and say what else it needs."""
+    from quoth.agent.terminal.progress import weights_progress
+    from quoth.neuro.backends.fetching import fetch_weights
+    from quoth.neuro.backends.weights import KNOWN, has_llama, known
+    from quoth.tools.installing import install_extra, own_command
+
+    if options.provider is None:
+        raise UsageError(f"Name the model to get: {' or '.join(KNOWN)}.")
+    known(options.provider)
+    path = fetch_weights(options.provider, progress=weights_progress())
+    lacks = "" if has_llama() else install_extra("llama")
+    if options.json:
+        print_json({"status": "ready", "model": options.provider, "file": str(path), "missing": lacks})
+    else:
+        print_line(f"The model {options.provider} is in {path}.")
+    if lacks:
+        complain(f"It needs llama.cpp. Run: {lacks}")
+    else:
+        tell_next("To try it", f"{own_command()} models test {options.provider}")
     return DONE
 
 

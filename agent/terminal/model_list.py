@@ -98,10 +98,11 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
     if provider.backend is not None:
         await _look_at_server(found, provider, config, check)
     elif provider.name.startswith("local"):
-        from quoth.neuro.backends.weights import is_installed
+        from quoth.neuro.backends.weights import get_command, has_llama, is_installed
 
         if not is_installed(provider.name):
-            found.state, found.detail = "missing", install_extra(provider.name)
+            found.state = "missing"
+            found.detail = get_command(provider.name) if has_llama() else install_extra(provider.name)
     return found
 
 

@@ -10,8 +10,9 @@ import io
 import re
 import sys
 import time
+import weakref
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
@@ -22,6 +23,10 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
+if TYPE_CHECKING:
+    from quoth.neuro.backends.weights import Doing
+    from quoth.neuro.backends.weights import Progress as Watch
+
 SHOWN_LINES = 6
 # Where a call may begin in a reply: it is shown once it is complete, without its declared secrets.
 _CALL = re.compile(
@@ -29,32 +34,47 @@ _CALL = re.compile(
 )
 _UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet become one
 IN_A_CALL = "writing"  # shown instead of its words
+BAR = 75  # columns of the longest bar
 _LAST = 400  # characters of a reply that are kept to be shown
 READING = "reading"  # shown until the first of its words, or the first second
 # Who draws the screen now, as the tree of a flight does; a bar between its frames would be torn into lines.
 screens: list[Callable[[str], None]] = []
+_waiting: weakref.WeakSet[Progress] = weakref.WeakSet()  # those that draw for how long a model thinks
 
 
-def weights_progress() -> Callable[[int, int], None]:
-    """Return a callback ``(done, total)``, in bytes, that shows the one-time assembly of the embedded model's
-    file: as a bar if ``may_draw``, else as one line."""
-    drawn, last = may_draw(sys.stderr), -1
+# What an embedded model is doing before it answers, and whether bytes are counted: a line says so where
+# nothing can be drawn. The rest is drawn by the screen of a run alone.
+DOING: dict[Doing, tuple[str, bool]] = {
+    "fetching": ("Fetching the model", True),
+    "preparing": ("Preparing the model (once)", True),
+    "loading": ("Loading the model", False),
+    "reading": ("reading", False),
+}
 
-    def show(done: int, total: int) -> None:
+
+def weights_progress() -> Watch:
+    """Return a callback ``(doing, done, total)`` that shows how far an embedded model is, until its first
+    word: as a bar if ``may_draw``, else as one line for each thing that it does."""
+    drawn, last = may_draw(sys.stderr), ("", -1)
+
+    def show(doing: Doing, done: int, total: int) -> None:
         nonlocal last
         percent = done * 100 // total if total else 100
-        if percent == last:
+        if (doing, percent) == last:
             return
-        began, last = last < 0, percent
-        bar = f"Preparing the model (once)  {'█' * (percent * 30 // 100):<30} {percent:3}%"
-        if screens:
-            screens[-1](bar if done < total else "")
-        elif drawn:
+        began, last = doing != last[0], (doing, percent)
+        title, counts_bytes = DOING[doing]
+        bar = f"{title}  {'█' * (percent * 30 // 100):<30} {percent:3}%"
+        if doing == "fetching" and done < total:
+            bar += f", {(total - done) / 10**6:,.0f} MB left"
+        if drawing := [*screens[-1:], *(one.show_bar for one in _waiting)]:
+            drawing[0]("" if done >= total else title if doing == "loading" else bar)
+        elif drawn and counts_bytes:
             end = "\n" if done >= total else ""
-            sys.stderr.write(f"\r{bar}{end}")
+            sys.stderr.write(f"\r{bar:{BAR}}{end}" if doing == "fetching" else f"\r{bar}{end}")
             sys.stderr.flush()
-        elif began:
-            complain(f"Preparing the model (once), {total / 10**6:,.0f} MB")
+        elif began and counts_bytes:
+            complain(f"{title}, {total / 10**6:,.0f} MB")
 
     return show
 
@@ -77,6 +97,7 @@ class Progress:
         self._began: float | None = None  # when the model was asked
         self._written_chars = self._pieces = 0  # of what it has written since
         self._doing = READING
+        self._bar = ""  # of what an embedded model does before its first word
         self._timer: asyncio.TimerHandle | None = None
         self._asked = False  # a person reads a question; nothing is drawn over it
         self._words: dict[tuple[SubAgent, ...], str] = {}  # the last of each reply that comes
@@ -143,8 +164,15 @@ class Progress:
     def _think(self) -> None:
         """Begin to show for how long the model thinks."""
         self._began, self._pieces, self._written_chars, self._doing = self._clock(), 0, 0, READING
+        if self._color:
+            _waiting.add(self)
         self._draw()
         self._tick()
+
+    def show_bar(self, bar: str) -> None:
+        """Show how far the model is, in the last line; called by the thread in which the model works."""
+        self._bar = bar
+        self._draw()
 
     def _tick(self) -> None:
         """Draw the last line anew each second, where an event loop can see to that."""
@@ -164,13 +192,14 @@ class Progress:
 
     def stop(self) -> None:
         """The model thinks no more, or nobody waits for it: erase what showed it."""
-        self._began = None
+        self._began, self._bar = None, ""
+        _waiting.discard(self)
         self._tick()
         self._clear()
 
     def _hear(self, piece: str, path: tuple[SubAgent, ...]) -> None:
         """Show on a terminal the last words of the reply that comes, as many as a line has room for."""
-        self._pieces += 1
+        self._pieces, self._bar = self._pieces + 1, ""
         self._written_chars += len(piece)
         if not self._color:
             return
@@ -195,7 +224,7 @@ class Progress:
         from rich.cells import cell_len
 
         figures = self._figures()
-        words = visible("" if figures and self._doing == READING else self._doing)
+        words = visible(self._bar or self._doing)
         room = columns_of(self._out) - 3 - (len(figures) + 2 if figures else 0)
         while words and cell_len(words) > room:
             words = words[1:]
@@ -212,8 +241,7 @@ class Progress:
     def _wait(self, doing: str) -> None:
         """Show on a terminal what the model is doing, in a line that the next event erases."""
         if self._color and not self._asked:
-            self._wipe()
-            self._out.write(colored(doing, "dim"))
+            self._out.write(self._wiped() + colored(doing, "dim"))  # at once: a model's thread draws, too
             self._out.flush()
             self._waiting = True
 
@@ -232,15 +260,15 @@ class Progress:
 
     def _clear(self) -> None:
         if self._waiting:
-            self._wipe()
+            self._out.write(self._wiped())
             self._out.flush()
             self._waiting = False
 
-    def _wipe(self) -> None:
+    def _wiped(self) -> str:
         from rich.control import Control
         from rich.segment import ControlType
 
-        self._out.write(str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))))
+        return str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0)))
 
     def _call(self, form: str) -> None:
         self._ran = False

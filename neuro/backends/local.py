@@ -29,7 +29,7 @@ from quoth.neuro.backends.base import (
 )
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.roles import ALL_ROLES, Roles, roles_to_try
-from quoth.neuro.backends.weights import KNOWN, explicit_weights, find_weights
+from quoth.neuro.backends.weights import KNOWN, Doing, Progress, explicit_weights, find_weights
 from quoth.tools.installing import install_extra
 
 SEED = 20  # any fixed number: the same messages shall give the same reply
@@ -84,7 +84,7 @@ class LocalBackend:
         path: Path | None = None,
         n_ctx: int = 16384,
         threads: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
         temperature: float = 0.0,
         timeout: float = 1800.0,
     ) -> None:
@@ -207,6 +207,8 @@ class LocalBackend:
         def hear(raw: bytes) -> bool:
             chunk = json.loads(raw)
             last.update((key, chunk[key]) for key in ("usage", "error") if key in chunk)
+            if self._progress is not None and (read := chunk.get("prompt_progress")):
+                self._progress("reading", read["processed"], read["total"])
             for choice in chunk.get("choices") or ():
                 if piece := choice["delta"].get("content"):
                     pieces.append(piece)
@@ -245,11 +247,11 @@ class LocalBackend:
         return kind(f"The model {self.name} refused the request: {message}")
 
     def _load(self, stop: threading.Event) -> Any:
-        def progress(done: int, total: int) -> None:
+        def progress(doing: Doing, done: int, total: int) -> None:
             if stop.is_set():  # joining a gigabyte is worth interrupting too
                 raise ModelError("Cancelled.")
             if self._progress is not None:
-                self._progress(done, total)
+                self._progress(doing, done, total)
 
         extra = self.name if self.name in KNOWN else "local"
         try:
@@ -275,6 +277,7 @@ class LocalBackend:
         # Making the server holds the GIL (about 2 s for 1.5B on two cores; generating does not hold it), and
         # with it the event loop and Ctrl-C. So no warm-up: the first prompt pays it, and can be cancelled.
         params.warmup = False
+        progress("loading", 0, 1)
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
@@ -282,6 +285,9 @@ class LocalBackend:
                 f"llama.cpp cannot load {path}: the file is damaged, of a kind this version does not know, "
                 "or too big for the memory there is."
             ) from error
+        finally:
+            if self._progress is not None:
+                self._progress("loading", 1, 1)
 
 
 def _cores() -> int:

@@ -6,17 +6,20 @@ Must not import a backend before it is chosen: choosing a script must not load h
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.neuro.backends.base import Backend, NoKeyError
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
 from quoth.tools.errors import UsageError, nearest
 from quoth.tools.installing import install_extra
+
+if TYPE_CHECKING:
+    from quoth.neuro.backends.weights import Progress
 
 # How the names of models begin, and who has them; what anybody can run is likely to be on this machine.
 MAKERS = {
@@ -36,7 +39,7 @@ def choose_backend(
     settings: Settings = NO_SETTINGS,
     *,
     environ: Mapping[str, str] = os.environ,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     config: Defaults = NO_DEFAULTS,
 ) -> Backend:
     """The backend named by ``spec``, the environment, the configuration or the installation. Raises
@@ -66,7 +69,7 @@ def _cascade(
     listed: str,
     settings: Settings,
     environ: Mapping[str, str],
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
     config: Defaults,
 ) -> Backend:
     """The models of a list that can be asked; what is said of a server is said of the only one there."""

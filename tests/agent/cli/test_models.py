@@ -137,8 +137,10 @@ def test_a_key_may_come_by_a_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["list"], "There is no action list of quoth models. They are test, login and logout."),
+        (["list"], "There is no action list of quoth models. They are get, test, login and logout."),
         (["logn", "openai"], "There is no action logn of quoth models. Did you mean login?"),
+        (["get"], "Name the model to get: local or local-small."),
+        (["get", "locla"], "There is no local model named locla. Did you mean local?"),
         (["login"], "Name a provider: openai, openai-responses, anthropic,"),
         (["login", "opnai"], "There is no provider opnai. Did you mean openai?"),
         (["login", "local"], "local needs no key."),

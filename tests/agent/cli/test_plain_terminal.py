@@ -115,6 +115,23 @@ def test_above_the_tree_of_a_flight_no_bar_is_drawn_but_in_it(monkeypatch: pytes
     assert rows[-1] == ""
 
 
+def test_a_download_says_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(True)
+    monkeypatch.setattr("sys.stderr", screen)
+    for name, value in COLOURS.items():
+        monkeypatch.setenv(name, value)
+    show = weights_progress()
+    for done in (0, 500_000_000, 1_000_000_000):
+        show("fetching", done, 1_000_000_000)
+    rows = [row.rstrip() for row in screen.getvalue().split("\r")[1:]]
+    assert rows == [
+        f"Fetching the model  {'':30}   0%, 1,000 MB left",
+        f"Fetching the model  {'█' * 15:<30}  50%, 500 MB left",
+        f"Fetching the model  {'█' * 30} 100%",
+    ]
+    assert screen.getvalue().endswith("\n")
+
+
 def joined(env: dict[str, str], is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> str:
     """What stderr shows of the joining of 1,066 pieces."""
     screen = Screen(is_terminal)
@@ -123,5 +140,5 @@ def joined(env: dict[str, str], is_terminal: bool, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     show = weights_progress()
     for done in range(1, 1_067):
-        show(done * 1_117_320_768 // 1_066, 1_117_320_768)
+        show("preparing", done * 1_117_320_768 // 1_066, 1_117_320_768)
     return screen.getvalue()

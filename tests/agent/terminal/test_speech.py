@@ -10,7 +10,7 @@ import pytest
 from words import async_agent
 
 from quoth.agent.events import RunEvent, SubAgent
-from quoth.agent.terminal.progress import Progress
+from quoth.agent.terminal.progress import Progress, weights_progress
 from quoth.agent.terminal.speech import Speech
 
 LOOK = 'I look.\n\nAt **this**:\n\n(echo :text "a")'
@@ -100,6 +100,25 @@ def test_the_last_line_tells_seconds_and_tokens_while_the_model_thinks() -> None
     assert len(last_line(shown)) <= 79
     show(RunEvent("call", "x"))
     assert shown.getvalue().endswith("\x1b[0K")
+
+
+def test_what_an_embedded_model_does_before_its_first_word_is_in_the_last_line() -> None:
+    shown, seconds = io.StringIO(), itertools.count(0.0, 2.0)
+    show = Progress(shown, color=True, clock=lambda: next(seconds))
+    show(RunEvent("turn", 1))
+    tell = weights_progress()
+    tell("loading", 0, 1)
+    assert last_line(shown) == "… 4 s  Loading the model"
+    tell("loading", 1, 1)
+    assert last_line(shown) == "… 6 s  reading"
+    tell("reading", 45, 100)
+    assert last_line(shown) == f"… 8 s  reading  {'█' * 13:<30}  45%"
+    show(RunEvent("text", "It"))
+    assert last_line(shown) == "… 10 s, ~1 tokens  It"
+    show(RunEvent("call", "x"))
+    before = shown.getvalue()
+    tell("reading", 60, 100)
+    assert shown.getvalue() == before
 
 
 def test_nothing_is_drawn_over_a_question() -> None:

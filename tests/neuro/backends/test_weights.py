@@ -21,13 +21,14 @@ from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.weights import Weights, explicit_weights, find_weights, local_available
 from quoth.tools.errors import UsageError
-from quoth.tools.installing import install_extra
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 PIECES = [CONTENT[:4000], CONTENT[4000:8000], CONTENT[8000:]]
 TINY = Weights(
     package="quoth-tiny-part",
-    parts=3,
+    version="1.0",
+    part_size=4000,
+    part_marks=" ".join(hashlib.sha256(piece).hexdigest()[:8] for piece in PIECES),
     size=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
     repo="Nobody/Tiny-GGUF",
@@ -38,7 +39,7 @@ TINY = Weights(
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``local-small`` is the tiny model, ``local`` one that is nowhere, and nothing can be downloaded."""
-    nowhere = Weights("quoth-nowhere-part", 2, 5, "0" * 64, "Nobody/Nowhere", "nowhere.gguf")
+    nowhere = Weights("quoth-nowhere-part", "1.0", 3, "a b", 5, "0" * 64, "Nobody/Nowhere", "nowhere.gguf")
     monkeypatch.setattr(weights, "KNOWN", {"local": nowhere, "local-small": TINY})
     monkeypatch.setattr(weights, "CHUNK", 1000)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
@@ -80,7 +81,7 @@ def refused(name: str = "local-small") -> str:
 def test_installed_parts_are_joined_once(install: Callable[..., None], models: Path) -> None:
     install(PIECES)
     seen: list[tuple[int, int]] = []
-    path = find_weights("local-small", progress=lambda done, total: seen.append((done, total)))
+    path = find_weights("local-small", progress=lambda _, done, total: seen.append((done, total)))
     assert path == models / "tiny.gguf"
     assert path.read_bytes() == CONTENT
     assert names(models) == ["tiny.gguf", "tiny.gguf.sha256"]
@@ -88,7 +89,7 @@ def test_installed_parts_are_joined_once(install: Callable[..., None], models: P
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     seen.clear()
     before = path.stat().st_mtime_ns
-    assert find_weights("local-small", progress=lambda done, total: seen.append((done, total))) == path
+    assert find_weights("local-small", progress=lambda _, done, total: seen.append((done, total))) == path
     assert (seen, path.stat().st_mtime_ns) == ([], before)
 
 
@@ -105,7 +106,7 @@ def test_parts_with_another_content_are_refused_and_removed(
     wrong = hashlib.sha256(b"".join(altered)).hexdigest()
     assert refused() == (
         "The packages quoth-tiny-part1 to quoth-tiny-part3 do not hold the model: "
-        f"joined, their sha256 is {wrong}, not {TINY.sha256}. Reinstall them."
+        f"joined, their sha256 is {wrong}, not {TINY.sha256}. Reinstall quoth-tiny-part2."
     )
     assert names(models) == []
 
@@ -122,12 +123,12 @@ def test_missing_parts_are_named(
 ) -> None:
     install(pieces)
     assert refused() == (
-        f"Parts of the model local-small are not installed: {missing}. Run: {install_extra('local-small')}"
+        f"Parts of the model local-small are not installed: {missing}. Run: quoth models get local-small"
     )
 
 
-def test_a_model_that_is_nowhere_names_its_extra() -> None:
-    assert refused("local") == f"The model local is not installed. Run: {install_extra('local')}"
+def test_a_model_that_is_nowhere_names_the_command_that_gets_it() -> None:
+    assert refused("local") == "The model local is not here. Run: quoth models get local"
 
 
 def test_an_unknown_model_is_a_usage_error() -> None:
@@ -140,7 +141,7 @@ def test_two_joins_at_once_end_in_one_good_file(install: Callable[..., None], mo
     together = threading.Barrier(4)
     found: list[Path] = []
 
-    def wait(done: int, total: int) -> None:
+    def wait(doing: str, done: int, total: int) -> None:
         if done == 1000:  # all are inside a join before any of them ends
             together.wait(30)
 
@@ -160,7 +161,7 @@ def test_two_joins_at_once_end_in_one_good_file(install: Callable[..., None], mo
 def test_an_interrupted_join_leaves_nothing_behind(install: Callable[..., None], models: Path) -> None:
     install(PIECES)
 
-    def interrupt(done: int, total: int) -> None:
+    def interrupt(doing: str, done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -186,10 +187,10 @@ def test_a_file_whose_stamp_does_not_fit_is_verified_again(
     path = find_weights("local-small")
     os.utime(path, (1, 1))
     seen: list[int] = []
-    assert find_weights("local-small", progress=lambda done, _: seen.append(done)) == path
+    assert find_weights("local-small", progress=lambda _, done, total: seen.append(done)) == path
     assert seen[-1] == len(CONTENT)
     seen.clear()
-    find_weights("local-small", progress=lambda done, _: seen.append(done))
+    find_weights("local-small", progress=lambda _, done, total: seen.append(done))
     assert seen == []
 
 
@@ -269,7 +270,7 @@ def test_a_network_that_is_down_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -
     hub(monkeypatch, download)
     assert refused() == (
         "Cannot download the model local-small from huggingface.co/Nobody/Tiny-GGUF "
-        f"(Name or service not known). Without a network, run: {install_extra('local-small')}"
+        "(Name or service not known). To fetch it from Python's package index: quoth models get local-small"
     )
 
 

