@@ -29,7 +29,7 @@ from quoth.agent.cli.options import (
     switch,
 )
 from quoth.agent.cli.taking_over import take_over
-from quoth.agent.terminal.next_step import tell_next
+from quoth.agent.terminal.next_step import FIRST_TASK, tell_next
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, results
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import StoreError, UsageError
@@ -132,6 +132,8 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
         _show(options, agent, report, sent, look.spoken if is_terminal(results()) else ())
         if report.status == "interrupted":
             tell_next("To go on", again)
+        elif options.copy:
+            _tell_first_steps(options)
         return EXIT_OF_RUN[report.status]
 
     return with_agent(
@@ -170,6 +172,18 @@ def _copied(plan: str) -> str:
         raise UsageError(f"{plan} cannot be copied: {error.strerror}.") from None
     complain(f"{plan} stays as it is; this flies a copy: {copy}")
     return str(copy)
+
+
+def _tell_first_steps(options: FlyOptions) -> None:
+    """After the flight of a copy, the first one of most people: where the copy is, and what to type next."""
+    from quoth.tools.installing import own_command
+
+    quoth = own_command()
+    task = shlex.quote(FIRST_TASK)
+    complain(f"The copy, with its results: {options.plan}")
+    tell_next("To get the examples", f"{quoth} new example")
+    tell_next("Then, a task in words", f"{quoth} run {task} --workspace shop")
+    tell_next("For a prompt", f"{quoth} --workspace shop")
 
 
 def _wanted(options: FlyOptions) -> Wanted:

@@ -13,6 +13,10 @@ from quoth.agent.terminal.output import complain
 if TYPE_CHECKING:
     from quoth.tools.consent.requests import Request
 
+# A task for the examples that the embedded model solves; README and the page start show it (a test compares).
+# Each was tried five times: tests/bench/first_task.py.
+FIRST_TASK = "How many pears were sold on Monday? Look in monday.txt."
+
 
 def tell_next(
     aim: str,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +34,8 @@ _TYPED = re.compile(rf"^(?:quoth>|  {_QUESTION}) (.+)$", re.MULTILINE)
 _WAITS = re.compile(rf"(?:\nquoth>|{_QUESTION})$")
 # A command that a shell has to lead: it reads a file, and is written into one, or piped on.
 _LED = re.compile(r"(quoth .+?)(?: < ([\w.-]+))?(?: > ([\w.-]+)|( 2>&1)? \| (.+))?")
-_USES = re.compile(r"^#\+USES: (\S+) of (\w+)$", re.MULTILINE)
+SHOP = ROOT / "plans" / "examples" / "shop"
+_USES = re.compile(r"^#\+USES: (\S+)$", re.MULTILINE)  # a file of the shop, or * for the whole folder
 
 
 class Names:
@@ -153,13 +155,15 @@ def page(topic: str) -> str:
     return next(one for one in PAGES if one.stem == topic).read_text()
 
 
+def files_of(text: str) -> dict[str, str]:
+    """The files that a page makes."""
+    blocks = ((options.partition(":tangle ")[2].split(), body) for _, options, body in _BLOCK.findall(text))
+    return {name[0]: unescape(body) for name, body in blocks if name}
+
+
 def tangled(topic: str, name: str) -> str:
     """The file that a page makes."""
-    return next(
-        unescape(body)
-        for _, options, body in _BLOCK.findall(page(topic))
-        if options.partition(":tangle ")[2].split()[:1] == [name]
-    )
+    return files_of(page(topic))[name]
 
 
 class Page:
@@ -242,8 +246,11 @@ class Prompt(Screen):
 def executed(text: str, place: Path) -> str:
     """A page with the real output under every command."""
     page = Page(place)
-    for name, topic in _USES.findall(text):
-        (page.folder / name).write_text(tangled(topic, name))
+    for name in _USES.findall(text):
+        if name == "*":
+            shutil.copytree(SHOP, page.folder, dirs_exist_ok=True)
+        else:
+            shutil.copy(SHOP / name, page.folder)
     parts, position = [], 0
     for block in _BLOCK.finditer(text):
         kind, options, body = block.groups()

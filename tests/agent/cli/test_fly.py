@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from words import Running, Said, Terminal, files, lines, quoth, started, wait_until
 
+from quoth.agent.terminal.next_step import FIRST_TASK
+
 PLANS = Path(__file__).parents[3] / "plans"
 TOOLS = """
 (require quoth [def-cognitive-tool])
@@ -137,6 +139,12 @@ def test_a_copy_is_flown_and_the_plan_stays_as_it_is(desk: Desk) -> None:
     found = re.search(r"plan.org stays as it is; this flies a copy: (/\S+/plan.org)\n", said.err)
     assert found
     assert "* DONE one" in Path(found[1]).read_text()
+    assert said.err.splitlines()[-4:] == [
+        f"quoth: The copy, with its results: {found[1]}",
+        "quoth: To get the examples: quoth new example",
+        f"quoth: Then, a task in words: quoth run '{FIRST_TASK}' --workspace shop",
+        "quoth: For a prompt: quoth --workspace shop",
+    ]
     assert desk.fly("--copy", "--check").err == (
         "quoth: --check flies nothing, and --copy says how to fly; leave one out.\n"
     )

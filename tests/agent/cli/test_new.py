@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import SHOP
 from words import quoth
 
 CHECKED = {
@@ -44,3 +45,26 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     said = quoth("new", "tool", "mine", cwd=tmp_path)
     assert (said.code, said.err) == (2, "quoth: There is a file mine.hy already.\n")
     assert (tmp_path / "mine.hy").read_text() == "mine"
+
+
+def test_the_examples_are_written_as_a_project_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert (
+        quoth("new", "example", cwd=tmp_path).out
+        == "Wrote shop, with the files that the examples of README name.\n"
+    )
+    shop = tmp_path / "shop"
+    assert contents(shop) == contents(SHOP)
+    assert quoth("call", '(read-file :path "monday.txt")', cwd=shop).out == "apples 12\npears 30\n"
+    again = quoth("new", "example", cwd=tmp_path)
+    assert (again.code, again.err) == (
+        2,
+        "quoth: shop exists already. Name another: quoth new example NAME\n",
+    )
+    assert quoth("new", "example", "market", cwd=tmp_path).code == 0
+    assert contents(tmp_path / "market") == contents(SHOP)
+    assert {one.name for one in tmp_path.iterdir()} == {".git", "shop", "market"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}

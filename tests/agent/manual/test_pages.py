@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import PAGES, executed, page
+from pages import PAGES, README, SHOP, executed, files_of, page
 
 from quoth.tools.memory.acl import ACCESSES, TABLE
 
@@ -15,6 +15,14 @@ from quoth.tools.memory.acl import ACCESSES, TABLE
 def test_what_a_page_shows_is_what_happens(topic: str, tmp_path: Path) -> None:
     text = page(topic)
     assert executed(text, tmp_path) == text
+
+
+@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: path.stem)
+def test_a_file_of_the_shop_is_the_same_on_each_page(path: Path) -> None:
+    shown = files_of(path.read_text())
+    kept = {name: (SHOP / name).read_text() for name in shown if (SHOP / name).is_file()}
+    assert kept == {name: text for name, text in shown.items() if name in kept}
+    assert path != README or kept == shown
 
 
 def test_the_table_of_permissions_is_the_one_that_is_asked() -> None:

@@ -56,6 +56,23 @@ async def test_it_answers_and_the_pieces_make_the_answer(backend: LocalBackend) 
     assert again.usage.cached_tokens > 10
 
 
+async def test_it_says_what_it_does_before_its_first_word() -> None:
+    seen: list[tuple[str, int, int]] = []
+    backend = LocalBackend(
+        "local-small", n_ctx=2048, threads=1, progress=lambda *told: seen.append((told[0], told[1], told[2]))
+    )
+    pieces: list[int] = []
+    long = said(("user", "word " * 200 + "Say yes."))
+    completion = await backend.complete(long, max_tokens=2, on_text=lambda _: pieces.append(len(seen)))
+    await backend.aclose()
+    assert seen[:2] == [("loading", 0, 1), ("loading", 1, 1)]
+    read = seen[2:]
+    assert {doing for doing, _, _ in read} == {"reading"}
+    assert len(read) > 1
+    assert read[-1] == ("reading", completion.usage.input_tokens, completion.usage.input_tokens)
+    assert pieces[0] == len(seen)
+
+
 async def test_it_answers_by_a_schema(backend: LocalBackend) -> None:
     schema = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
     options = RequestOptions(schema={**schema, "additionalProperties": False})

@@ -1,0 +1,1 @@
+(deny (any-tool :path (under "drawer")) :why "the drawer is private")

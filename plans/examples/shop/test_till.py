@@ -1,0 +1,8 @@
+import unittest
+
+from till import total
+
+
+class Total(unittest.TestCase):
+    def test_every_price_counts(self):
+        self.assertEqual(total([2, 3]), 5)
