@@ -45,9 +45,7 @@ class NewOptions(Options):
 
 
 def add(commands: Commands) -> None:
-    about = (
-        "Write a commented beginning of a tool, plan, policy or bridge to a chat, or the examples of README."
-    )
+    about = "Write a commented beginning of a tool, plan, policy or bridge, or the examples of README."
     commands.add("new", about, NewOptions, new)
 
 

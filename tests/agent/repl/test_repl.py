@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from words import CTRL_A, CTRL_C, CTRL_D, CTRL_K, Said, Terminal, files, lines, quoth, started, wait_until
 
+from quoth.agent.repl.banner import _smallest_text
 from quoth.agent.terminal.ask import CHANGED, HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
 from quoth.tools.consent.decisions import LONGEST_SECONDS
@@ -50,6 +51,19 @@ def piped(here: Path, *typed: str, options: tuple[str, ...] = ()) -> Said:
     said = quoth("--model", "scripted:says.hy", "--tools", "slow.hy", *options, cwd=here, stdin=lines(typed))
     assert "Traceback" not in said.err
     return said
+
+
+# The banner
+
+
+def test_the_smallest_text_of_the_folder_is_suggested_as_a_first_task(tmp_path: Path) -> None:
+    assert _smallest_text(tmp_path) == ""
+    files(
+        tmp_path, {"empty.txt": "", "long.txt": "x" * 5000, "b.org": "12345", "c.txt": "1234", ".d.txt": "1"}
+    )
+    (tmp_path / "e\x1b[31m.txt").write_text("1")
+    (tmp_path / "f.txt").symlink_to("/etc/hostname")
+    assert _smallest_text(tmp_path) == "c.txt"
 
 
 # Piped in

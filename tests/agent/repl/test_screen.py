@@ -129,7 +129,7 @@ def test_no_color_has_no_colours_and_all_else(tmp_path: Path) -> None:
     with person(shop(tmp_path), SMALL, NO_COLOR="1") as screen:
         screen.shows("quoth>")
         screen.type('(grep-search :pattern "9" :path "not\t')
-        screen.shows("notes.txt")
+        screen.shows('"notes.txt')
         screen.enter('")')
         screen.shows("table 95")
         screen.enter("(print 1)]")
