@@ -121,6 +121,7 @@ def _config(options: Options) -> Config:
 def _model(options: Options, asks: bool) -> Iterator[Finding]:
     from quoth.agent.terminal.model_list import list_models
     from quoth.neuro.backends.select import choose_backend, provider_of
+    from quoth.neuro.backends.weights import how_to_get
 
     config = _config(options)
     found = asyncio.run(list_models(config, check=asks))
@@ -130,10 +131,9 @@ def _model(options: Options, asks: bool) -> Iterator[Finding]:
     else:
         row, said = next((one for one in found.rows if one.default), None), found.default
     if row is None:
-        cure = f"{install_extra('local')}, or: quoth models login PROVIDER"
-        yield Finding(
-            "model", "wrong", found.default, "" if install_extra("local") in found.default else cure
-        )
+        get = how_to_get("local")
+        cure = "" if get in found.default else f"{get}, or: quoth models login PROVIDER"
+        yield Finding("model", "wrong", found.default, cure)
     elif row.state == "ready":
         spec = options.model or found.default.removeprefix("Without --model: ").split(",")[0].rstrip(".")
         choose_backend(spec, config=config)  # raises what would be wrong with it

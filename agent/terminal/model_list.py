@@ -14,7 +14,6 @@ from typing import Literal
 from quoth.neuro.backends.providers import PROVIDERS, Provider, added
 from quoth.neuro.backends.settings import Defaults
 from quoth.tools.errors import QuothError, UsageError
-from quoth.tools.installing import install_extra
 from quoth.tools.visible import visible
 
 SHOWN = 6  # models of a server
@@ -98,11 +97,10 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
     if provider.backend is not None:
         await _look_at_server(found, provider, config, check)
     elif provider.name.startswith("local"):
-        from quoth.neuro.backends.weights import get_command, has_llama, is_installed
+        from quoth.neuro.backends.weights import how_to_get, is_installed
 
         if not is_installed(provider.name):
-            found.state = "missing"
-            found.detail = get_command(provider.name) if has_llama() else install_extra(provider.name)
+            found.state, found.detail = "missing", how_to_get(provider.name)
     return found
 
 

@@ -253,7 +253,7 @@ class LocalBackend:
             if self._progress is not None:
                 self._progress(doing, done, total)
 
-        extra = self.name if self.name in KNOWN else "local"
+        extra = self.name if self.name in KNOWN else "llama"
         try:
             import xllamacpp
         except ImportError as error:

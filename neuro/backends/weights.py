@@ -18,6 +18,7 @@ from typing import Literal
 
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.installing import install_extra
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir
 
@@ -115,6 +116,11 @@ def known(name: str) -> Weights:
 def get_command(name: str) -> str:
     """The command that fetches a known model."""
     return f"quoth models get {name}"
+
+
+def how_to_get(name: str) -> str:
+    """The command that brings what a known model lacks: its weights, or llama.cpp and its weights."""
+    return get_command(name) if has_llama() else install_extra(name)
 
 
 @contextlib.contextmanager
