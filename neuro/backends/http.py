@@ -41,7 +41,7 @@ from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, 
 from quoth.neuro.backends.wordings import meaning_of
 from quoth.tools.call.echoes import SENT, credentials
 from quoth.tools.storage.inflate import UnknownEncodingError
-from quoth.tools.storage.lean_httpx import httpx
+from quoth.tools.storage.lean_httpx import USER_AGENT, httpx
 from quoth.tools.storage.turns import own_turn
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
@@ -237,7 +237,7 @@ class HttpBackend(Server):
             "accept": "*/*",
             "accept-encoding": "gzip",
             "connection": "keep-alive",
-            "user-agent": f"python-httpx/{httpx.__version__}",
+            "user-agent": USER_AGENT,
             "content-type": "application/json",
             **(self._headers() if self._key else {}),
         }

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.addresses import trusted
-from quoth.tools.storage.lean_httpx import httpx
+from quoth.tools.storage.lean_httpx import WIRE_LOG, httpx
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -130,7 +130,7 @@ def proxy_to(url: httpx.URL) -> str:
 def _maker(way: Way) -> Make:
     verify, named, _, proxy = way
     # It would write to the log what a server says where the request should go, with what secrets there are.
-    logging.getLogger("httpcore.http11").addFilter(_without_headers)
+    logging.getLogger(WIRE_LOG).addFilter(_without_headers)
 
     async def make() -> httpx.AsyncBaseTransport:
         try:

@@ -19,7 +19,7 @@ import shutil
 import signal
 from typing import Any
 
-import httpx
+from quoth.tools.storage.lean_httpx import httpx
 
 LONGEST = 2048  # characters of a message: Telegram takes 4096 units, and an emoji is two
 PAUSES = (1, 2, 5, 10, 30)  # seconds before a method is asked again, then a minute

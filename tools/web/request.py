@@ -140,12 +140,15 @@ async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: 
 
 
 def _moved(url: WebUrl, response: httpx.Response) -> str:
-    from urllib.parse import urljoin
+    from urllib.parse import urljoin, urlsplit
 
     place = SENT.without(str(response.headers.get("location", "")).strip())
     if not place:
         raise ToolError(f"{url.place} answered {response.status_code}, and not where the page is.")
     try:
+        parts = urlsplit(place)
+        if parts.scheme and not parts.netloc:  # http:path, which browsers and libraries read in several ways
+            return place
         return urljoin(str(url), place)
     except ValueError:
         return place  # whoever reads it says what is wrong

@@ -302,7 +302,7 @@ async def test_a_request_says_what_it_must_and_no_more(server: Server) -> None:
         "accept": "*/*",
         "accept-encoding": "gzip",
         "connection": "keep-alive",
-        "user-agent": f"python-httpx/{httpx.__version__}",
+        "user-agent": f"python-{httpx.__name__}/{httpx.__version__}",
         "content-type": "application/json",
         "authorization": f"Bearer {KEY}",
         "content-length": str(len(body)),
@@ -331,6 +331,19 @@ async def test_a_proxy_of_the_environment_is_gone_through(
     path, headers, _ = server.requests[0]
     assert path == "http://far.invalid/v1/chat/completions"
     assert {name.lower(): value for name, value in headers.items()}["authorization"] == f"Bearer {KEY}"
+
+
+async def test_the_log_of_a_proxy_has_no_headers_of_a_response(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    caplog.set_level("DEBUG")
+    monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+    server.answers = [status(302, location="/?key=pa55word")]
+    await failing(backend_for(server, base_url="http://far.invalid/v1"))
+    assert "send_request_headers" in caplog.text  # of the library below httpx
+    assert "pa55word" not in caplog.text
 
 
 async def test_a_reply_that_is_compressed_is_read(server: Server) -> None:

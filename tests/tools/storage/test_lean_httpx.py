@@ -1,4 +1,4 @@
-"""httpx comes without its command line, and nothing of ours imports it otherwise."""
+"""httpx comes without its command line, nothing of ours imports it otherwise, and httpx2 can replace it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ast
 import subprocess
 import sys
 
-from words import python_nodes, sources
+from on_httpx2 import on_httpx2
+from words import python_nodes, rooms, sources
+
+from quoth.tools.storage.lean_httpx import USER_AGENT, WIRE_LOG, httpx
 
 FRESH = """
 import sys
@@ -14,13 +17,27 @@ from quoth.neuro.backends import openai
 import httpx
 print(httpx.AsyncClient.__name__, *sorted({"rich", "click", "httpx._main"} & set(sys.modules)))
 """
+LIBRARIES = {"httpx", "httpx2", "httpcore", "httpcore2"}
+# What each of the ways to the net does: a client, a transport, a proxy, the log, addresses, redirects.
+SOME = (
+    "tests/neuro/backends/test_connection.py",
+    "tests/neuro/backends/test_openai.py",
+    "tests/tools/web",
+    "tests/tools/storage/test_lean_httpx.py::test_names_that_are_made_of_its_own",
+    "-k",
+    "own or proxy or password or sent or nor_does or redirect or certificate or checked_address",
+)
 
 
 def imports_httpx(text: str) -> bool:
-    return any(
-        isinstance(node, ast.Import) and any(alias.name == "httpx" for alias in node.names)
-        for node in python_nodes(text)
-    )
+    """Whether it imports httpx or what is below it, as a whole or in part."""
+    names: list[str] = []
+    for node in python_nodes(text):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.append(node.module or "")
+    return any(name.partition(".")[0] in LIBRARIES for name in names)
 
 
 def test_a_back_end_imports_no_command_line() -> None:
@@ -30,6 +47,22 @@ def test_a_back_end_imports_no_command_line() -> None:
 
 def test_nobody_else_imports_httpx() -> None:
     assert imports_httpx("def f():\n    import json, httpx")
-    texts = {path.name: path.read_text() for path in sources(".py")}
-    ours = [name for name, text in texts.items() if "httpx" in text and imports_httpx(text)]
+    assert imports_httpx("from httpx import Client")
+    assert imports_httpx("import httpcore._sync")
+    assert not imports_httpx("from quoth.tools.storage.lean_httpx import httpx")
+    plans = (rooms()[0].parent / "plans").rglob("*.py")
+    texts = {path.name: path.read_text() for path in (*sources(".py"), *plans)}
+    assert "telegram.py" in texts
+    ours = [name for name, text in texts.items() if "http" in text and imports_httpx(text)]
     assert ours == ["lean_httpx.py"]
+
+
+def test_names_that_are_made_of_its_own() -> None:
+    known = {"httpx": "httpcore.http11", "httpx2": "httpcore2.http11"}
+    assert f"python-{httpx.__name__}/{httpx.__version__}" == USER_AGENT
+    assert known[httpx.__name__] == WIRE_LOG
+
+
+def test_back_ends_and_web_pass_on_its_continuation() -> None:
+    done = on_httpx2([*SOME, "-p", "no:xdist"])
+    assert (done.returncode, "passed" in done.stdout) == (0, True), done.stdout
