@@ -4,16 +4,21 @@ around."""
 from __future__ import annotations
 
 import ast
+import email
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from words import files, quoth, rooms
 
 import quoth as public
@@ -156,27 +161,33 @@ def test_a_name_that_quoth_has_not_is_an_error() -> None:
         public.Agnet  # noqa: B018
 
 
-def checkout(tmp_path: Path) -> Path:
+def checkout(place: Path) -> Path:
     """A copy of the checkout, so that building leaves nothing in it."""
-    copy = tmp_path / "checkout"
-    copy.mkdir()
+    copy = place / "checkout"
+    copy.mkdir(parents=True)
     for name in ("pyproject.toml", "README.org", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    for name in ("agent", "neuro", "tools", "plans"):
+    for name in (".ci", "agent", "neuro", "tools", "plans"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     return copy
 
 
-def built(copy: Path, into: Path, how: str) -> zipfile.ZipFile:
-    build = f"from setuptools import build_meta as b; b.{how}"
-    done = python("-c", build, cwd=copy)
+def build(copy: Path, into: Path, how: str) -> Path:
+    """The archive that the back end of pyproject.toml builds, as pip would have it built."""
+    system = tomllib.loads((copy / "pyproject.toml").read_text())["build-system"]
+    into.mkdir(exist_ok=True)
+    hook = f"import {system['build-backend']} as b; print(b.{how}({str(into)!r}, {SETTINGS.get(how)}))"
+    done = python("-c", hook, cwd=copy, PYTHONPATH=str(copy / system["backend-path"][0]))
     assert done.returncode == 0, done.stderr
-    return zipfile.ZipFile(next(into.glob("*.whl")))
+    return into / done.stdout.splitlines()[-1]
+
+
+SETTINGS = {"build_editable": "{'editable_mode': 'strict'}"}
 
 
 def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
     copy = checkout(tmp_path)
-    with built(copy, tmp_path, f"build_wheel({str(tmp_path)!r})") as wheel:
+    with zipfile.ZipFile(build(copy, tmp_path, "build_wheel")) as wheel:
         names = wheel.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"quoth"}
     source = {
@@ -193,10 +204,63 @@ def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
 
 def test_an_editable_install_is_the_same_package(tmp_path: Path, project: Path) -> None:
     copy = checkout(tmp_path)
-    how = f"build_editable({str(tmp_path)!r}, {{'editable_mode': 'strict'}})"
-    with built(copy, tmp_path, how) as wheel:
+    with zipfile.ZipFile(build(copy, tmp_path, "build_editable")) as wheel:
         (path,) = (wheel.read(name).decode().strip() for name in wheel.namelist() if name.endswith(".pth"))
     program = "import quoth.neuro.think, quoth; print(quoth.__file__); print(quoth.Agent.__module__)"
     done = python("-c", program, cwd=project, PYTHONPATH=path)
     assert done.stdout.splitlines() == [f"{path}/quoth/__init__.py", "quoth.agent.client"], done.stderr
     assert (Path(path) / "quoth/agent/client.py").samefile(copy / "agent/client.py")  # edited in place
+
+
+def test_archives_are_the_same_whoever_builds_them(tmp_path: Path) -> None:
+    """Other times, other rights, and a wheel from the source archive."""
+    here, there = checkout(tmp_path / "here"), checkout(tmp_path / "there")
+    for path in there.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        os.utime(path, (10**9, 10**9))
+    made = {}
+    for copy in (here, there):
+        made[copy] = [
+            build(copy, tmp_path / copy.parent.name, f"build_{kind}") for kind in ("sdist", "wheel")
+        ]
+    for one, other in zip(*made.values(), strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+
+    with tarfile.open(made[here][0]) as archive:
+        archive.extractall(tmp_path, filter="data")
+        roots = {name.split("/")[1] for name in archive.getnames()}
+    (unpacked,) = tmp_path.glob("quoth-*")
+    again = build(unpacked, tmp_path / "again", "build_wheel")
+    assert again.read_bytes() == made[here][1].read_bytes()
+    files = {".ci", "LICENSE", "PKG-INFO", "README.org", "pyproject.toml", "quoth.egg-info", "setup.cfg"}
+    assert roots == {*files, "agent", "neuro", "tools", "plans"}
+
+
+def test_each_package_is_listed_once() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {path.parent for room in ("agent", "neuro", "tools") for path in (ROOT / room).rglob("*.py")}
+    named = {".".join(["quoth", *path.relative_to(ROOT).parts]) for path in folders}
+    assert listed == sorted({*named, "quoth", "quoth.plans"} - {"quoth.agent.public"})
+
+
+def test_the_index_gets_the_readme_as_markdown(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build(checkout(tmp_path), tmp_path, "build_wheel")) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+        metadata = email.message_from_string(wheel.read(name).decode())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert (metadata["Author"], metadata["Author-email"], metadata.get_all("Project-URL")) == (
+        "The quoth authors",
+        None,
+        None,
+    )
+    org, page = (ROOT / "README.org").read_text(), MarkdownIt().enable("table").parse(metadata.get_payload())
+    blocks = re.findall(r"^#\+begin_(?:src|example).*\n((?:.*\n)*?)#\+end_(?:src|example)$", org, re.M)
+    shown = [token.content for token in page if token.type == "fence"]
+    assert shown == [re.sub(r"^,(?=\*|#\+)|^(  ),(?=#\+)", r"\1", block, flags=re.M) for block in blocks]
+    kinds = Counter(token.type for token in page)
+    assert kinds["heading_open"] == len(re.findall(r"^\*+ ", org, re.M)) + 1
+    assert kinds["table_open"] == len(re.findall(r"^[^|\n].*\n+\|", org, re.M))
+    words = " ".join(
+        child.content for token in page for child in token.children or () if child.type == "text"
+    )
+    assert not re.search(r"\[\[|\]\]|#\+|(?<!\S)[=~]\S+[=~](?!\S)", words)
