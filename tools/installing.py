@@ -18,21 +18,20 @@ def install_extra(name: str) -> str:
 
 
 @cache
-def install_command(package: str, *options: str) -> str:
-    """The command that installs a package where this quoth finds it, quoted for a shell.
+def install_command(package: str, *, again: bool = False) -> str:
+    """The command that installs a package where this quoth finds it, quoted for a shell; with ``again`` also
+    if it is there.
 
-    ``uv tool`` and pipx keep quoth in an environment of its own, known by its place; elsewhere it is pip, by
-    its name where that is the pip of this Python, else as a module of this Python."""
+    ``uv tool`` and pipx keep quoth in an environment of its own, known by its place. It is changed in place:
+    to install the tool again would remove its other extras, and fails where quoth came from a file.
+    Elsewhere it is pip, by its name where that is the pip of this Python, else as a module of this Python."""
     tool = _tool_environment(Path(sys.prefix))
-    own = package.startswith("quoth[")
     if tool == "uv":
-        more = [package] if own else ["quoth", "--with", package]
-        return shlex.join(["uv", "tool", "install", *(["--reinstall"] if options else []), *more])
-    if tool == "pipx":
-        words = ["pipx", "install", "--force"] if own else ["pipx", "inject", "--force", "quoth"]
-        return shlex.join([*words, package])
-    pip = ["pip"] if _pip_is_ours() else [sys.executable or "python3", "-m", "pip"]
-    return shlex.join([*pip, "install", *options, package])
+        return shlex.join(
+            ["uv", "pip", "install", "--python", sys.prefix, *(["--reinstall"] if again else []), package]
+        )
+    pip = ["pipx", "runpip", "quoth"] if tool == "pipx" else _pip()
+    return shlex.join([*pip, "install", *(["--force-reinstall"] if again else []), package])
 
 
 def own_command() -> str:
@@ -50,7 +49,9 @@ def _tool_environment(prefix: Path) -> str:
     return "uv" if above == ("uv", "tools") else "pipx" if above == ("pipx", "venvs") else ""
 
 
-def _pip_is_ours() -> bool:
-    """Whether ``pip`` on the path installs into this environment."""
+def _pip() -> list[str]:
+    """The words for the pip of this environment."""
     pip = shutil.which("pip")
-    return pip is not None and Path(pip).parent == Path(sys.executable or "/").parent
+    if pip is not None and Path(pip).parent == Path(sys.executable or "/").parent:
+        return ["pip"]
+    return [sys.executable or "python3", "-m", "pip"]

