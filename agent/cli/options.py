@@ -147,6 +147,12 @@ class Options:
     gate_command: str | None = option(
         "--gate-command", "CMD", "a program that judges every call: JSON on stdin, exit 0 allows, 2 denies"
     )
+    boundary: str | None = option(
+        "--boundary",
+        "KIND",
+        "what confines programs: bubblewrap, landlock, seatbelt or none (default: the best that works)",
+        choices=("bubblewrap", "landlock", "seatbelt", "none"),
+    )
     memory: str | None = option(
         "--memory",
         "URL",

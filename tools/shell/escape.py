@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ grep -q '^NoNewPrivs:.*0' /proc/self/status && echo "can gain rights"
 folder="$2"; shift
 [ -w "$folder/protected" ] && echo "can write a protected file"
 for space in {" ".join(SPACES)}; do
-  shift; [ "$(readlink "/proc/self/ns/$space")" = "$1" ] && echo "shares the $space namespace"
+  shift; [ -n "$1" ] && [ "$(readlink "/proc/self/ns/$space")" = "$1" ] && echo "shares the $space namespace"
 done
 echo written > "$folder/written" && echo ended
 """
@@ -41,7 +42,8 @@ def escapes(start: Callable[[Sequence[str], Boundary], Command]) -> str:
         inside.mkdir()
         outside.write_text(HIDDEN)
         (inside / "protected").touch()
-        spaces = [os.readlink(f"/proc/self/ns/{space}") for space in SPACES]  # noqa: PTH115
+        linux = sys.platform == "linux"
+        spaces = [os.readlink(f"/proc/self/ns/{space}") if linux else "" for space in SPACES]  # noqa: PTH115
         words = ("/bin/sh", "-c", SCRIPT, "escape", str(outside), str(inside), *spaces)
         bounds = Boundary(inside, inside, hidden=(outside,), protected=(inside / "protected",))
         command = start(words, bounds)
@@ -59,5 +61,5 @@ def escapes(start: Callable[[Sequence[str], Boundary], Command]) -> str:
             command.close()
         *successes, last = done.stdout.splitlines() or [""]
         if last != "ended" or not (inside / "written").exists():
-            return done.stderr.strip().partition("\n")[0] or f"bwrap ended with {done.returncode}"
+            return done.stderr.strip().partition("\n")[0] or f"it ended with {done.returncode}"
         return f"a program {successes[0]} in it" if successes else ""

@@ -39,7 +39,7 @@ class Guarded:
             except (Unusable, OSError) as error:
                 self.why = f"Git's folder is not copied, because {reason(error)}{READ_ONLY}"
         kept = [place for place in self._found.repositories if place != own or self.git is None]
-        if not copies:  # Landlock denies what it cannot make read-only
+        if not copies:  # what cannot be made read-only would be denied
             kept = [place for place in kept if place != own]
         submodules = unfetched(root, self._found.repositories).folders
         try:
@@ -70,13 +70,13 @@ class Guarded:
             self.git.drop()
 
 
-def unguarded(root: Path, copies: bool) -> str:
-    """Why no boundary keeps the repositories of a workspace from being written; "" where it does."""
+def unguarded(root: Path, copies: bool, boundary: str = "Landlock") -> str:
+    """Why the boundary does not keep the repositories of a workspace from being written; "" where it does."""
     found = look(real(root))
     if found.missed:
         return f"not every repository in this workspace can be protected ({found.missed})"
     if found.repositories and not copies:
-        return f"Landlock cannot protect the repository {file_name(found.shown(found.repositories[0]))}"
+        return f"{boundary} cannot protect the repository {file_name(found.shown(found.repositories[0]))}"
     links = [*found.links, *(link for link in _links_of(found) if link not in found.links)]
     if links:
         return f"{file_name(found.shown(links[0]))} is a link, which cannot be protected"

@@ -87,10 +87,12 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
 def why_open(root: Path, kind: Kind, unseen: Sequence[Path]) -> str:
     """What a boundary of this kind cannot keep from a program: repositories, and files that are not to be
     read; "" for nothing."""
-    if why := unguarded(root, copies=kind == "bubblewrap"):
+    if why := unguarded(root, copies=kind == "bubblewrap", boundary=kind.capitalize()):
         return f"{why}, so that git outside may run what the program says"
     if unseen and (kind != "bubblewrap" or len(unseen) > MOST):
-        cannot = "Landlock hides no single file" if kind != "bubblewrap" else f"at most {MOST} can be hidden"
+        cannot = f"at most {MOST} can be hidden"
+        if kind != "bubblewrap":
+            cannot = f"{kind.capitalize()} hides no single file"
         return f"the rules forbid reading {shown(root, unseen)}, and {cannot}"
     return ""
 

@@ -65,10 +65,10 @@ class Access(IntEnum):
     HIDDEN = 5
 
 
-# Covered: the homes, what other programs put down for a while, their sockets, and other disks.
-HOMES = ("/home", "/root")
+# Covered: the homes, what other programs put down for a while, their sockets, and other disks; also of macOS.
+HOMES = ("/home", "/root", "/Users", "/var/root")
 SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108
-COVERED = (*SCRATCH, "/run", "/mnt", "/media")
+COVERED = (*SCRATCH, "/run", "/mnt", "/media", "/var/folders", "/var/run", "/Volumes")
 SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
     *("/etc/ssl/private", "/etc/wireguard", "/etc/kubernetes", "/etc/krb5.keytab", "/etc/docker"),
@@ -81,6 +81,7 @@ SECRETS = (
     ),
     *("/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/mysql", "/var/lib/postgresql"),
     *("/var/spool", "/var/mail", "/var/log", "/var/backups", "/boot", "/lost+found"),
+    *("/etc/master.passwd", "/var/db/dslocal", "/Library/Keychains"),
     *("/proc/kcore", "/proc/keys", "/proc/sysrq-trigger", "/sys/kernel/debug", "/sys/kernel/tracing"),
 )
 OURS = ".quoth"

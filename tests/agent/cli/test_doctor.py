@@ -31,7 +31,18 @@ def test_it_looks_at_everything_and_makes_nothing(tmp_path: Path) -> None:
     code, rows = found(tmp_path, "--model", "scripted:r.txt", QUOTH_STATE=str(state))
     assert (said.code, code) == (0, 0), rows
     assert set(rows) == {
-        *("quoth", "workspace", "model", "store", "cache", "sandbox", "boundary", "extras", "keys"),
+        *(
+            "quoth",
+            "platform",
+            "workspace",
+            "model",
+            "store",
+            "cache",
+            "sandbox",
+            "boundary",
+            "extras",
+            "keys",
+        ),
         *("rights", "terminal", "Emacs"),
     }
     assert rows["sandbox"][0]["detail"] == "programs run in it: (* 6 7) is 42"

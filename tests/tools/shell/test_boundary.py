@@ -263,7 +263,8 @@ def test_nothing_starts_once_the_one_that_asked_for_it_is_gone(shop: Path) -> No
         ("bubblewrap", "bubblewrap", ""),
         ("landlock", "landlock", ""),
         ("none", "", "QUOTH_BOUNDARY says that there is none."),
-        ("docker", "", "QUOTH_BOUNDARY is 'docker': it may be bubblewrap, landlock or none."),
+        ("docker", "", "QUOTH_BOUNDARY is 'docker': it may be bubblewrap, landlock, seatbelt or none."),
+        ("seatbelt", "", "Seatbelt confines programs on macOS only."),
     ],
 )
 def test_the_environment_chooses_among_what_works(
