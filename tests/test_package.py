@@ -22,6 +22,7 @@ from markdown_it import MarkdownIt
 from words import files, quoth, rooms
 
 import quoth as public
+from quoth.agent.cli.platform_checks import NEWEST
 
 ROOT = Path(__file__).parents[1]
 OWN = {  # a project with folders of the same names
@@ -241,6 +242,14 @@ def test_each_package_is_listed_once() -> None:
     folders = {path.parent for room in ("agent", "neuro", "tools") for path in (ROOT / room).rglob("*.py")}
     named = {".".join(["quoth", *path.relative_to(ROOT).parts]) for path in folders}
     assert listed == sorted({*named, "quoth", "quoth.plans"} - {"quoth.agent.public"})
+
+
+def test_the_classifiers_are_the_pythons_that_the_readme_says_are_tested() -> None:
+    rows = re.findall(r"^\| [^|]+\| +(3\.\d+) \| [^|]+\| (\S+)", (ROOT / "README.org").read_text(), re.M)
+    tried = {python for python, tests in rows if tests != "untried"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {one.rpartition(" ")[2] for one in project["classifiers"] if ":: 3." in one} == tried
+    assert max(tried) == ".".join(map(str, NEWEST))  # doctor calls those after it untried
 
 
 def test_the_index_gets_the_readme_as_markdown(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import files, quoth
 
 from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_extra
@@ -272,6 +273,13 @@ def test_the_environment_chooses_among_what_works(
 ) -> None:
     monkeypatch.setenv("QUOTH_BOUNDARY", wish)
     assert (boundary_kind(), why_none()) == (kind, why)
+
+
+@pytest.mark.parametrize(("wish", "code"), [("landlock", 0), ("none", 3), ("seatbelt", 3), ("docker", 2)])
+def test_an_option_of_the_command_chooses_too(wish: str, code: int, tmp_path: Path) -> None:
+    rules = files(tmp_path, {"rules.hy": "(allow (shell))"}) / "rules.hy"
+    words = ("call", '(shell :argv ["true"])', "--policy", str(rules), "--no-input")
+    assert quoth(*words, "--boundary", wish, cwd=tmp_path, env={"QUOTH_BOUNDARY": "bubblewrap"}).code == code
 
 
 def test_what_does_not_work_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
