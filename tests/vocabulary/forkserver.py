@@ -14,7 +14,6 @@ import fcntl
 import gc
 import json
 import os
-import runpy
 import signal
 import socket
 import struct
@@ -22,6 +21,7 @@ import sys
 import termios
 import threading
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 MOST = 1 << 20  # bytes of one request
@@ -105,7 +105,10 @@ def run(script: str) -> int:
     code: Any = 1
     try:
         if script:
-            runpy.run_path(script, run_name="__main__")
+            main_module = sys.modules["__main__"] = ModuleType("__main__")
+            main_module.__file__ = script
+            with open(script, "rb") as file:  # not runpy, in which Hy puts what does not fit Python 3.12.1
+                exec(compile(file.read(), script, "exec", dont_inherit=True), vars(main_module))
             code = 0
         else:
             code = main()
