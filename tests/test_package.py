@@ -166,7 +166,7 @@ def checkout(place: Path) -> Path:
     """A copy of the checkout, so that building leaves nothing in it."""
     copy = place / "checkout"
     copy.mkdir(parents=True)
-    for name in ("pyproject.toml", "README.org", "LICENSE"):
+    for name in ("pyproject.toml", "README.org", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
     for name in (".ci", "agent", "neuro", "tools", "plans"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -233,8 +233,8 @@ def test_archives_are_the_same_whoever_builds_them(tmp_path: Path) -> None:
     (unpacked,) = tmp_path.glob("quoth-*")
     again = build(unpacked, tmp_path / "again", "build_wheel")
     assert again.read_bytes() == made[here][1].read_bytes()
-    files = {".ci", "LICENSE", "PKG-INFO", "README.org", "pyproject.toml", "quoth.egg-info", "setup.cfg"}
-    assert roots == {*files, "agent", "neuro", "tools", "plans"}
+    files = {".ci", "LICENSE", "NOTICE", "PKG-INFO", "README.org", "pyproject.toml", "setup.cfg"}
+    assert roots == {*files, "quoth.egg-info", "agent", "neuro", "tools", "plans"}
 
 
 def test_each_package_is_listed_once() -> None:
