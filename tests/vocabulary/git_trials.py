@@ -190,7 +190,7 @@ def main() -> int:
         folder.mkdir()
         os.chown(folder, 65534, 65534)
         failed = subprocess.call([*NOBODY, sys.executable, __file__, str(folder), "--all"])
-        folder.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)
         return failed or through
     return through
 
