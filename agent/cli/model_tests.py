@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,9 @@ from quoth.tools.text import short
 
 if TYPE_CHECKING:
     from quoth.agent.cli.options import Options
+    from quoth.agent.client import AsyncAgent
     from quoth.agent.config.config import Config
-    from quoth.agent.events import RunEvent
+    from quoth.agent.events import Listener, RunEvent
     from quoth.neuro.backends.base import Backend
 
 STEPS = 5  # of one task
@@ -121,14 +122,8 @@ async def _results(
         usual = models.dialect()[0].name
         if not options.json:
             print_line(f"{backend.name} is asked {len(TASKS)} tasks in each dialect.")
-        found = []
-        for dialect in _dialects(backend, options.dialect):
-            if not options.json:
-                print_line(f"\n{dialect}")
-            found.append(
-                Result(dialect, [await _tell(options, backend, dialect, one, scratch) for one in TASKS])
-            )
-        return usual, found
+        examiner = Examiner(options, backend, scratch)
+        return usual, [await examiner.result(one) for one in _dialects(backend, options.dialect)]
     finally:
         await models.aclose()
 
@@ -142,50 +137,74 @@ def _dialects(backend: Backend, wanted: str | None) -> list[str]:
     return [name for name in DIALECTS if name != "tags" and (name != "native" or backend.tool_view)]
 
 
-async def _tell(options: Options, backend: Backend, dialect: str, task: Task, scratch: Path) -> Outcome:
-    outcome = await _outcome(options, backend, dialect, task, scratch)
-    if not options.json:
-        print_line(_row(outcome, "failed" if outcome.fault else "ok", outcome.fault))
-    return outcome
+@dataclass(frozen=True)
+class Examiner:
+    """Asks one model the tasks. ``notes`` are those to the user that were shown."""
 
+    options: Options
+    backend: Backend
+    scratch: Path
+    notes: set[str] = field(default_factory=set)
 
-async def _outcome(options: Options, backend: Backend, dialect: str, task: Task, scratch: Path) -> Outcome:
-    """Run one task. Raises UnansweredError where the model gave no reply at all."""
-    from quoth.agent.client import AsyncAgent
-    from quoth.agent.run.options import ModelOptions
-    from quoth.agent.run.run import RunLimits
-    from quoth.tools.loading import load_tools
-    from quoth.tools.storage.database import Store
+    async def result(self, dialect: str) -> Result:
+        """The outcomes of all tasks, each shown as it comes."""
+        if not self.options.json:
+            print_line(f"\n{dialect}")
+        outcomes = []
+        for task in TASKS:
+            outcome = await self._outcome(dialect, task)
+            outcomes.append(outcome)
+            if not self.options.json:
+                print_line(_row(outcome, "failed" if outcome.fault else "ok", outcome.fault))
+        return Result(dialect, outcomes)
 
-    calls, heard = Calls(), set()
+    async def _outcome(self, dialect: str, task: Task) -> Outcome:
+        """Run one task. Raises UnansweredError where the model gave no reply at all."""
+        from quoth.tools.storage.database import Store
 
-    def hear(event: RunEvent) -> None:
-        heard.add(event.kind)
-        if event.kind == "note":
-            complain(event.data)
+        calls, kinds = Calls(), set[str]()
 
-    table = calls.tools()
-    table.register(load_tools(()).get("eval"))
-    longest = REPLY_TOKENS_EMBEDDED if backend.takes_grammar else REPLY_TOKENS
-    agent = AsyncAgent(
-        workspace=scratch,
-        tools=table,
-        # A task without tools leaves it to the model whether it calls one; else as in any run.
-        model=ModelOptions(backend, None, dialect, None if task.calls else False),
-        limits=RunLimits(steps=STEPS, reply_tokens=options.reply_tokens or longest),
-        temperature=options.temperature or 0.0,
-        consent="yes",
-        user=options.user,
-        on_event=hear,
-    )
-    agent.use_store(Store(scratch / "store.sqlite"))
-    async with agent:
-        reply = await agent.run(task.text, output=task.output)
-    if reply.error and "thought" not in heard:
-        raise UnansweredError(reply.error)
-    fault = short(reply.error.splitlines()[0], SHOWN) if reply.error else task.fault(calls.made, reply)
-    usage = reply.usage
-    return Outcome(task.name, fault, usage.input_tokens, usage.output_tokens, round(usage.seconds, 2))
+        def hear(event: RunEvent) -> None:
+            kinds.add(event.kind)
+            if event.kind == "note":
+                self._show_note(event.data)
+
+        agent = self._agent(calls, dialect, task, hear)
+        agent.use_store(Store(self.scratch / "store.sqlite"))
+        async with agent:
+            reply = await agent.run(task.text, output=task.output)
+        if reply.error and "thought" not in kinds:
+            raise UnansweredError(reply.error)
+        fault = short(reply.error.splitlines()[0], SHOWN) if reply.error else task.fault(calls.made, reply)
+        usage = reply.usage
+        return Outcome(task.name, fault, usage.input_tokens, usage.output_tokens, round(usage.seconds, 2))
+
+    def _agent(self, calls: Calls, dialect: str, task: Task, hear: Listener) -> AsyncAgent:
+        from quoth.agent.client import AsyncAgent
+        from quoth.agent.run.options import ModelOptions
+        from quoth.agent.run.run import RunLimits
+        from quoth.tools.loading import load_tools
+
+        table = calls.tools()
+        table.register(load_tools(()).get("eval"))
+        longest = REPLY_TOKENS_EMBEDDED if self.backend.takes_grammar else REPLY_TOKENS
+        return AsyncAgent(
+            workspace=self.scratch,
+            tools=table,
+            # A task without tools leaves it to the model whether it calls one; else as in any run.
+            model=ModelOptions(self.backend, None, dialect, None if task.calls else False),
+            limits=RunLimits(steps=STEPS, reply_tokens=self.options.reply_tokens or longest),
+            temperature=self.options.temperature or 0.0,
+            consent="yes",
+            user=self.options.user,
+            on_event=hear,
+        )
+
+    def _show_note(self, note: str) -> None:
+        """Show a note once, however many tasks it comes with."""
+        if note not in self.notes:
+            self.notes.add(note)
+            complain(note)
 
 
 def _row(outcome: Outcome, word: str, fault: str = "") -> str:

@@ -10,8 +10,10 @@ import pytest
 from words import Said, files, quoth
 
 from quoth.agent.cli.model_tasks import NOTE, TASKS, Call, Person
-from quoth.agent.cli.model_tests import Outcome, Result
+from quoth.agent.cli.model_tests import Examiner, Outcome, Result
+from quoth.agent.cli.options import Options
 from quoth.agent.reply import CallRecord, Reply
+from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import ToolResult
 from quoth.tools.lisp.forms import CallForm
@@ -59,6 +61,13 @@ def test_machines_read_each_task(tmp_path: Path) -> None:
     assert {one["task"]: one["fault"] for one in only["tasks"] if one["fault"]} == {
         "no call": "answered 'I do not know.', without Ann"
     }
+
+
+def test_a_note_to_the_user_comes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    examiner = Examiner(Options(), ScriptedBackend([]), tmp_path)
+    for note in ("In text.", "In text.", "No system role."):
+        examiner._show_note(note)
+    assert capsys.readouterr().err == "quoth: In text.\nquoth: No system role.\n"
 
 
 def test_a_model_that_solves_none_is_told(tmp_path: Path) -> None:
