@@ -37,6 +37,10 @@ _MARK: Final = re.compile(rf"{BEGIN}|{END}")
 
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
 _NEAR = 400  # characters of a line that are looked at
+_BETWEEN = {"**", "()"}  # the characters around a mark that is spoken of
+# A mark in a list or a table, with what is said of it.
+_LISTED = re.compile(r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++|\|.*?\|?[ \t]*+)\Z").match
+_EXPLAINED = re.compile(r"[ \t]*+[|:,;=–—)]|[ \t]++[a-z]").match
 
 
 class Opened(NamedTuple):
@@ -105,17 +109,31 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 def is_word(text: str, start: int, end: int) -> bool:
     """Whether a mark is spoken of: it is quoted, in a string, or a sentence goes on around it."""
-    before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    if is_quoted(text, start, end):
-        return True
-    inside = len(before) == 2 and before[1] in " \t" and (before[0].isalnum() or before[0] in ",;")
-    if inside and (after[:1] in tuple(".,;:!?)") or (after[:1] == " " and after[1:].isalpha())):
+    if is_quoted(text, start, end) or in_sentence(text, start, end):
         return True
     line = text.rfind("\n", max(0, start - _NEAR), start) + 1 or max(0, start - _NEAR)
+    before, after = text[line:start], text[end : end + 1]
+    if before[-1:] + after in _BETWEEN and not text.startswith("</", start):
+        return True
+    if (before.strip() and after in (",", ";")) or (_LISTED(before) and _EXPLAINED(text, end)):
+        return True
     if text.count('"', line, start) % 2 == 0:
         return False
     stop = text.find("\n", end, end + _NEAR)
     return text.find('"', end, stop if stop >= 0 else end + _NEAR) >= 0
+
+
+def follows_words(text: str, start: int) -> bool:
+    """Whether a sentence may go on at a place."""
+    before = text[max(0, start - 2) : start]
+    return len(before) == 2 and before[1] in " \t" and (before[0].isalnum() or before[0] in ",;")
+
+
+def in_sentence(text: str, start: int, end: int) -> bool:
+    """Whether a sentence goes on around a mark, or around a section of calls."""
+    after = text[end : end + 2]
+    spoken = after[:1] in tuple(".,:;!?)") or (after[:1] == " " and after[1:].isalpha())
+    return spoken and follows_words(text, start)
 
 
 def is_alone(text: str, start: int, end: int) -> bool:

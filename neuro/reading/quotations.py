@@ -11,13 +11,14 @@ import re
 # Each mark that opens a quotation, with those that close it.
 _CLOSERS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "‚": "‘", "‘": "’", "「": "」", "『": "』"}
 _COMMENT = "-->"
+ELEMENTS = "blockquote|pre|script|style|template|textarea|xmp"
 _MARK = re.compile(
-    r"""
+    rf"""
       (?P<paragraph> \n[ \t\r]*\n )
     | (?P<comment> <!-- | --> )
     | (?P<code> (?<!`)``+ )                                   # one alone is often left open, or an accent
-    | ^[ \t]*<(?P<element> /?(?:blockquote|pre|script|style|template|textarea|xmp) )\b
-    | </(?P<end> blockquote|pre|script|style|template|textarea|xmp )\b
+    | ^[ \t]*<(?P<element> /?(?:{ELEMENTS}) )\b
+    | </(?P<end> {ELEMENTS} )\b
     | (?P<straight> " )
     | (?P<mark> [“”„«»‹›‚‘「」『』] | ’(?!\w) )                # behind it a letter: don’t
     """,

@@ -18,7 +18,8 @@ is true:
 Before that, what is not the model's reply is cut: thoughts (also one that never ends, and one that began with
 the reply and only ends), results that the model makes up and what it says after them, and marks of turns
 (marks.py). The markup of a family is a call, or a fault: it is never an answer. Marks are text inside of a
-form's strings, code spans, quotations, and fences; a fence with nothing but markup counts.
+form's strings, code spans, quotations, ``<pre>`` and the like, the words of a sentence, and fences; a fence
+with nothing but markup counts.
 
 Any other form is text. A reply that consists only of Lisp without a call, or that begins with a known tool's
 name and arguments in none of these shapes, is reported as an error.
@@ -157,8 +158,8 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
 
 # A reply that begins so is nearly a call. Words behind the name make it prose: echo "a" says a.
 _NEAR = re.compile(
-    r"""(?:Thought:[^\n]*+\n\s*+)?+(?:\**+Action:\**+\s*+)?+(?P<bracket>[\[{])?\s*+(?:functions\.)?(?P<name>[A-Za-z_][\w-]*+)
-        (?: \s++:[A-Za-z] | \s*+\{ | [ \t\r*]*+\n[ \t]*+\**+Action\ Input:
+    r"""(?:Thought:[^\n]*+\n\s*+)?+(?:\**+Action:\**+\s*+)?+(?P<bracket>[\[{<])?\s*+(?:functions\.)?(?P<name>[A-Za-z_][\w-]*+)
+        (?: \s++:[A-Za-z] | (?::\d++)?+\s*+\{ | >\s*+< | [ \t\r*]*+\n[ \t]*+\**+Action\ Input:
           | \s*+(?(bracket)(?:["“]|[\]})]\s*+\Z)|(?:"(?:[^"\\]++|\\.)*+"\s*+)++\Z) )""",
     re.VERBOSE | re.DOTALL,
 ).match

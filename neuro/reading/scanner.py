@@ -14,7 +14,7 @@ from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, OPENER, FormReader, Wait
 from quoth.neuro.reading.literals import NotRead
 from quoth.neuro.reading.markup import Cursor, Family
-from quoth.neuro.reading.quotations import Quotations
+from quoth.neuro.reading.quotations import ELEMENTS, Quotations
 from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
     EXAMPLE,
@@ -71,6 +71,8 @@ _EXAMPLE = re.compile(
       you[ ](?:can|could|may|might|would|should)[ ](?:also[ ])?(?:write|say|type|send|use|call|try|run)\b
     | (?:[^\n]*\bwhat[ ]|(?:as|so|earlier|before|first|then|and|but|in[ ]your[ ]\w+,?)[ ])?
       (?:you|the[ ]user)[ ](?:just[ ])?(?:wrote|said|sent|typed)(?:[ ]\w++){0,3}\W*\Z
+    | (?:in[ ])?(?:the|this|that|your|its)[ ](?:[\w./-]+[ ]){1,3}?
+      (?:says|states|contains|tells[ ]\w+|I[ ](?:found|saw|read))(?:[ ](?:this|the[ ]following))?\W*\Z
     | (?:(?:in|from|here[ ](?:is|are)|this[ ](?:is|was)|these[ ](?:are|were))[ ])?
       your[ ](?:message|words)(?:[ ]\w++){0,3}\W*\Z
     )""",
@@ -94,6 +96,8 @@ _MARK = (
 _ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
 _NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
+_QUOTING = re.compile(rf"(?:^[ \t]*+<|<(/))(?:details|{ELEMENTS})\b", re.MULTILINE | re.IGNORECASE)
+_TAG = re.compile(r"<[^<>\n]{0,80}>").match
 _ELEMENT = re.compile(r"<(\w+)>").match
 _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
 
@@ -200,6 +204,8 @@ class Scan(FormReader):
 
     def _at_mark(self, start: int, end: int) -> None:
         text = self.text
+        if start == end and (tag := _TAG(text, start)):  # it is only looked at, to be read whole
+            end = tag.end()
         if not self.final and marks.undecided(text, start, end):
             raise Wait(OPENER)
         ends = bool(self.calls) and marks.closed(text, start) >= 0  # of a thought, with calls before it
@@ -217,7 +223,7 @@ class Scan(FormReader):
                 self._past(start)
         elif (family := family_at(text, start)) is None:
             self.position = max(end, start + 1)
-        elif self._is_mixed(start) or self._in_quotation(start):
+        elif self._is_mixed(start):
             self.position = max(end, start + 1)
             self.fence = self.fence and (self.fence[0], "an example")
         elif family[0].read is None:
@@ -226,8 +232,12 @@ class Scan(FormReader):
             self._in_section(start, *family)
 
     def _in_quotation(self, start: int) -> bool:
-        """Whether a quotation or a comment is open where the markup of a call begins."""
-        since = self._since(start)
+        """Whether a quotation, a comment or an element that quotes is open where markup begins."""
+        cut = self.cuts[-1][1] - self.base if self.cuts else 0  # what a call contains quotes nothing
+        since = max(self._since(start), cut)
+        elements = [found[1] for found in _QUOTING.finditer(self.text, since, start)]
+        if elements and not elements[-1]:
+            return True
         paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
         marked = (("“", "”", paragraph), ("«", "»", paragraph), ("<!--", "-->", since))
         return any(self.text.rfind(a, at, start) > self.text.rfind(b, at, start) for a, b, at in marked)
@@ -284,7 +294,7 @@ class Scan(FormReader):
     def _in_section(self, start: int, family: Family, behind: int) -> None:
         """Read a section of calls. What cannot be read in it goes back to the model."""
         text = self.text
-        self.example = self._is_example(start)
+        self.example = self._in_quotation(start) or self._is_example(start)
         cursor = Cursor(text, behind, cut=self.cut)
         fault: NotRead | None = None
         try:
@@ -296,6 +306,8 @@ class Scan(FormReader):
             fault = error
         self.position = max(cursor.position, start + 1)
         if self.fence is not None and not fault and not _FENCE_END(text, self.position):
+            return
+        if not fault and marks.in_sentence(text, start, self.position):
             return
         self.fresh = self.position + self.base
         for call in cursor.calls:
@@ -317,10 +329,10 @@ class Scan(FormReader):
                 raise Wait(OPENER)
             self._unread(family, start, NotRead("no call follows", behind))
             return
-        if form["fence"] and self._held():
+        if (form["fence"] or marks.follows_words(text, start)) and self._held():
             return
         self.position = form.end()
-        self.example = self._is_example(start)
+        self.example = self._in_quotation(start) or self._is_example(start)
         found, faults, cuts = len(self.calls), len(self.errors), len(self.cuts)
         self.family = family
         try:
@@ -335,6 +347,9 @@ class Scan(FormReader):
                 pass
             self.position = after.position
             del self.cuts[cuts:]
+            if marks.in_sentence(text, start, self.position):
+                del self.calls[found:]
+                return
             self.fresh = self.position + self.base
             if not self.example:
                 self._cut_out(start, self.position)

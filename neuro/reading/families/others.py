@@ -11,7 +11,7 @@ FAMILIES = (
         ends=(r"</TOOLCALL>",),
         shape='<TOOLCALL>[{"name": "…", "arguments": {…}}]</TOOLCALL>',
     ),
-    Family("Phi-4", r"functools(?=\[)", shape='functools[{"name": "…", "arguments": {…}}]'),
+    Family("Phi-4", r"functools(?=\[\s*\{)", shape='functools[{"name": "…", "arguments": {…}}]'),
     Family(
         "LFM2",
         r"<\|tool_call_start\|>",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from families import CALL, FAMILIES, KNOWN, SPELLINGS, TICKS, Spelling
+from families import ARGS, CALL, FAMILIES, JSON, KNOWN, READ, SPELLINGS, TICKS, Spelling
 
+from quoth.neuro.reading.families import family_at
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.stream import ReplyStream
 
@@ -162,9 +163,48 @@ def test_prose_may_speak_of_marks() -> None:
         "Press Ctrl-C <- there.",
         "a < b and b > c, a<b>c",
         ">>> read_file\n{}",
+        f"The tag <tool_call>{JSON}</tool_call> is what Hermes uses.",
+        f"Mistral writes [TOOL_CALLS][{JSON}] in one line.",
+        f"Qwen writes <function=read-file>{ARGS}</function>, and so do others.",
+        "Write **<tool_call>** before it.",
+        "The mark <function=name> opens a call.",
+        "- <tool_call>: opens a call\n- <function=NAME>: names the tool\n- [TOOL_CALLS]: opens calls",
+        "A list, functools[0], is not one.",
     ):
         reading = read_reply(text, KNOWN)
-        assert (reading.text, reading.errors) == (text, [])
+        assert (reading.text, reading.calls, reading.errors) == (text, [], [])
+
+
+@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("The README says:\n", ""),
+        ("This file contains the following:\n\n", ""),
+        ("In the file I found:\n\n", ""),
+        ("It holds\n<pre>\n", "\n</pre>"),
+        ("It holds\n<blockquote>\n", "\n</blockquote>\nand no more."),
+    ],
+)
+def test_markup_that_is_quoted_from_a_file_is_no_call(
+    before: str, behind: str, family: str, spelling: Spelling
+) -> None:
+    found = family_at(spelling.text, 0)
+    if found and found[0].name != "harmony" and ">>>all" not in spelling.text:  # these two hold words too
+        assert heard(f"{before}{spelling.text}{behind}") == []
+
+
+def test_what_a_call_contains_does_not_quote_the_next_one() -> None:
+    for content in ("<!-- to do", "say “ so", "«", "<pre>\\nx"):
+        first = f'<tool_call>{{"name": "echo", "arguments": {{"text": "{content}"}}}}</tool_call>'
+        assert heard(f"{first}\n{READ}")[1:] == [CALL]
+
+
+@pytest.mark.parametrize(
+    "text", [f"functions.read_file:0{ARGS}", "<read_file>\n<path>a</path>\n</read_file>"]
+)
+def test_what_is_nearly_a_call_is_no_answer(text: str) -> None:
+    assert "This names the tool read_file, but is no call of it" in str(read_reply(text, KNOWN).errors[0])
 
 
 @pytest.mark.parametrize(("family", "spelling"), SPELLINGS)

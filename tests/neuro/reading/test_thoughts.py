@@ -157,6 +157,11 @@ def test_a_mark_in_a_string_of_a_call_is_a_word(text: str) -> None:
         f"{TICKS}xml\n<think>x</think>\n{TICKS}\nThat is it.",
         "> <think>",
         'The marks are "<think>" and "</think>".',
+        "| mark | |\n|---|---|\n| <think> | opens |\n| </think> | closes |",
+        "- <think>: opens a thought\n- </think>: closes it",
+        "1. It opens.\n2. <think> is its mark.",
+        "Marks: <think>, [THINK], <thinking>; and more.",
+        "It is **<think>** (<think>) there.",
     ],
 )
 def test_who_speaks_of_marks_does_not_think(text: str) -> None:
