@@ -43,7 +43,7 @@ FENCE = re.compile(rf"^[ \t]*+{FENCE_LINE}", re.MULTILINE)
 _HEAD = re.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
 _CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
 _LIST_OF = re.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w.-]{0,63}+)(?P<then>\(|\s))")
-_LIST_BEGUN = re.compile(r"\[\s*+[\w.-]*+\Z")
+_LIST_BEGUN = re.compile(r"\[/?\s*+[\w.-]*+\Z")  # also of a mark
 _NAME = re.compile(r"\s*+([A-Za-z_][\w.-]{0,63}+)")
 _OBJECT = re.compile(r"""\{\s*+["'“}A-Za-z]""")
 _ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")

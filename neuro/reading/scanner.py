@@ -97,6 +97,7 @@ _ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
 _NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
 _QUOTING = re.compile(rf"(?:^[ \t]*+<|<(/))(?:details|{ELEMENTS})\b", re.MULTILINE | re.IGNORECASE)
+_ENTITY = re.compile(r"[\s\[{]*+&").match
 _TAG = re.compile(r"<[^<>\n]{0,80}>").match
 _ELEMENT = re.compile(r"<(\w+)>").match
 _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
@@ -176,7 +177,7 @@ class Scan(FormReader):
         found = found or pattern.search(self.text, self.position)
         if found is None:
             if not self.final:
-                self.position = max(self.position, self.text.rfind("\n") + 1)
+                self.position = max(self.position, self.text.rstrip().rfind("\n") + 1)
             return False
         if found["marks"]:
             self._need_line(found.end())
@@ -216,8 +217,11 @@ class Scan(FormReader):
                 self.fence = None
                 self._past(start)
         elif self.fence is None and (found := _ENDS(text, start)):
-            self.position = found.end()
-            self._drop(start, found.end())
+            self.position, example = found.end(), self.example_end - self.base
+            if 0 <= example <= start and not text[example:start].strip("}] \t\r\n"):  # a part of it
+                self.example_end = self.fresh = self.position + self.base
+            else:
+                self._drop(start, self.position)
         elif self.fence is None and _NO_REPLY(text, start):
             if not self._held():
                 self._past(start)
@@ -233,8 +237,8 @@ class Scan(FormReader):
 
     def _in_quotation(self, start: int) -> bool:
         """Whether a quotation, a comment or an element that quotes is open where markup begins."""
-        cut = self.cuts[-1][1] - self.base if self.cuts else 0  # what a call contains quotes nothing
-        since = max(self._since(start), cut)
+        called = self.calls[-1].end - self.base if self.calls else 0  # what a call contains quotes nothing
+        since = max(self._since(start), called)
         elements = [found[1] for found in _QUOTING.finditer(self.text, since, start)]
         if elements and not elements[-1]:
             return True
@@ -327,9 +331,12 @@ class Scan(FormReader):
         if form is None:
             if not self.final and not text[behind:].strip():
                 raise Wait(OPENER)
-            self._unread(family, start, NotRead("no call follows", behind))
+            if not self._held():
+                self.example = self._in_quotation(start) or self._is_example(start)
+                self._unread(family, start, NotRead("no call follows", behind))
             return
-        if (form["fence"] or marks.follows_words(text, start)) and self._held():
+        late = form["fence"] or self.fence or marks.follows_words(text, start) or _ENTITY(text, form.end())
+        if late and self._held():  # what follows decides what it is, or where it ends
             return
         self.position = form.end()
         self.example = self._in_quotation(start) or self._is_example(start)
@@ -351,7 +358,9 @@ class Scan(FormReader):
                 del self.calls[found:]
                 return
             self.fresh = self.position + self.base
-            if not self.example:
+            if self.example:
+                self.example_end = self.fresh
+            else:
                 self._cut_out(start, self.position)
         elif len(self.errors) == faults and not self.stopped:
             self._unread(family, start, NotRead("no call follows", behind), stops=False)

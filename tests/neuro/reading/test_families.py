@@ -216,3 +216,23 @@ def test_reading_while_streaming_says_what_reading_at_the_end_says(family: str, 
         whole = read_reply(text, KNOWN)
         assert found == whole.calls[: len(found)]
         assert stream.end() == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[/THINK]{CALL}\n(list-files)",
+        f"[read_file(path=1)]>>>read_file\n{ARGS}<tool_call>\n{JSON}\n</tool_call>",
+        f"For example:\n<tool_call>\n{JSON}}}\n</tool_call>(list-files)\n",
+        f"For example:\n[TOOL_CALLS]read-file[ARGS]{ARGS}[TOOL_CALLS]{JSON}",
+        f"<!-- <tool_call>{JSON}</tool_call><tool_call>{JSON}</tool_call>",
+        f"I use <tool_call>{JSON}</tool_call>, and then\n(list-files)",
+    ],
+)
+def test_no_call_is_reported_early_that_is_none_or_has_another_before_it(text: str) -> None:
+    for size in (1, 2, 7, 20):
+        stream = ReplyStream(KNOWN)
+        found = [call for at in range(0, len(text), size) for call in stream.feed(text[at : at + size])]
+        calls = stream.end().calls
+        assert [call for call in found if call in calls] in ([], calls[: len(found)])
+        assert all(call in calls for call in found) or "THINK" in text
