@@ -129,10 +129,21 @@ def can_print(text: str) -> bool:
     return True
 
 
+_bars: list[str] = []  # the bar in the last line of stderr, until that line ends
+
+
+def draw_bar(bar: str, *, ended: bool) -> None:
+    """Draw a bar on stderr over the one before; the line stays open until it has ended."""
+    _bars[:] = [] if ended else [bar]
+    sys.stderr.write(f"\r{bar}" + "\n" * ended)
+    sys.stderr.flush()
+
+
 def complain(text: str, name: str = "quoth: ") -> None:
-    """Print a message on stderr, after ``name``. A failure to write is ignored."""
+    """Print a message on stderr, after ``name``, below a bar that is there. A failure to write is ignored."""
     try:
-        sys.stderr.write(f"{name}{shown(text)}\n")
+        sys.stderr.write("\n" * len(_bars) + f"{name}{shown(text)}\n")
+        _bars.clear()
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return

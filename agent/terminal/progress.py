@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, TextIO
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.forms import brief, stands
-from quoth.agent.terminal.output import colored, columns_of, complain, is_terminal, may_draw, set_in, shown
+from quoth.agent.terminal.output import (
+    colored,
+    columns_of,
+    complain,
+    draw_bar,
+    is_terminal,
+    may_draw,
+    set_in,
+    shown,
+)
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import number_of, short
@@ -70,9 +79,7 @@ def weights_progress() -> Watch:
         if drawing := [*screens[-1:], *(one.show_bar for one in _waiting)]:
             drawing[0]("" if done >= total else title if doing == "loading" else bar)
         elif drawn and counts_bytes:
-            end = "\n" if done >= total else ""
-            sys.stderr.write(f"\r{bar:{BAR}}{end}" if doing == "fetching" else f"\r{bar}{end}")
-            sys.stderr.flush()
+            draw_bar(f"{bar:{BAR}}" if doing == "fetching" else bar, ended=done >= total)
         elif began and counts_bytes:
             complain(f"{title}, {total / 10**6:,.0f} MB")
 

@@ -10,6 +10,7 @@ import pytest
 from words import async_agent
 
 from quoth.agent.events import RunEvent, SubAgent
+from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.progress import Progress, weights_progress
 from quoth.agent.terminal.speech import Speech
 
@@ -119,6 +120,20 @@ def test_what_an_embedded_model_does_before_its_first_word_is_in_the_last_line()
     before = shown.getvalue()
     tell("reading", 60, 100)
     assert shown.getvalue() == before
+
+
+def test_a_message_is_below_an_unfinished_bar(monkeypatch: pytest.MonkeyPatch, screen: Tty) -> None:
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.delenv("NO_COLOR")
+    tell = weights_progress()
+    tell("preparing", 40, 100)
+    complain("Interrupted.")
+    tell("preparing", 100, 100)
+    complain("It is done.")
+    shown = [line.strip(" \r█") for line in screen.getvalue().split("\n")]
+    half, whole = "Preparing the model (once)  ████████████                    40%", shown[2]
+    assert shown == [half, "quoth: Interrupted.", whole, "quoth: It is done.", ""]
+    assert whole.endswith("100%")
 
 
 def test_nothing_is_drawn_over_a_question() -> None:
