@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
+import logging
 import shutil
 import sys
 import time
@@ -248,6 +249,7 @@ def download(name: str, model: Weights, folder: Path, progress: Progress | None)
     except ImportError:
         raise ModelError(f"The model {name} is not here. Run: {get_command(name)}") from None
     require_room(folder, model.size)
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it notes each retry, over the bar
     try:
         target = Path(hf_hub_download(model.repo, model.file, local_dir=folder))
     except Exception as error:  # the library raises its own, httpx's and OS errors alike

