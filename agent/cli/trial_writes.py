@@ -85,4 +85,6 @@ def _files_of(store: Path) -> Iterator[Path]:
 
 def _failure(named: Path, path: Path, error: OSError, bits: str) -> TrialError:
     cure = CURES.get(error.errno or 0, "make {path} writable").format(bits=bits, path=path)
+    if error.errno == errno.EACCES and path.exists() and path.stat().st_uid != os.getuid():
+        cure = f"ask the owner of {path} for the right to write"  # only the owner may change its bits
     return TrialError(f"{named} cannot be written: {error.strerror}.", cure)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 import apsw
 import pytest
 from words import quoth
+
+from quoth.agent.cli.trial_writes import TrialError, try_folder
 
 SECRET = "sk-do-not-tell-1234567890"
 
@@ -22,6 +26,22 @@ def found(cwd: Path, *words: str, **env: str) -> tuple[int, dict[str, list[dict[
     for row in json.loads(said.out):
         rows.setdefault(row["name"], []).append(row)
     return said.code, rows
+
+
+def test_what_another_user_owns_is_not_for_you_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    cures = []
+    for user in (os.getuid(), os.getuid() + 1):
+        monkeypatch.setattr(os, "getuid", lambda user=user: user)
+        with pytest.raises(TrialError) as told:
+            try_folder(tmp_path)
+        cures.append(told.value.cure)
+    assert cures == [f"chmod u+wx {tmp_path}", f"ask the owner of {tmp_path} for the right to write"]
 
 
 def test_it_looks_at_everything_and_makes_nothing(tmp_path: Path) -> None:
