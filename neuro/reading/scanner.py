@@ -71,8 +71,6 @@ _EXAMPLE = re.compile(
       you[ ](?:can|could|may|might|would|should)[ ](?:also[ ])?(?:write|say|type|send|use|call|try|run)\b
     | (?:[^\n]*\bwhat[ ]|(?:as|so|earlier|before|first|then|and|but|in[ ]your[ ]\w+,?)[ ])?
       (?:you|the[ ]user)[ ](?:just[ ])?(?:wrote|said|sent|typed)(?:[ ]\w++){0,3}\W*\Z
-    | (?:in[ ])?(?:the|this|that|your|its)[ ](?:[\w./-]+[ ]){1,3}?
-      (?:says|states|contains|tells[ ]\w+|I[ ](?:found|saw|read))(?:[ ](?:this|the[ ]following))?\W*\Z
     | (?:(?:in|from|here[ ](?:is|are)|this[ ](?:is|was)|these[ ](?:are|were))[ ])?
       your[ ](?:message|words)(?:[ ]\w++){0,3}\W*\Z
     )""",
@@ -177,7 +175,7 @@ class Scan(FormReader):
         found = found or pattern.search(self.text, self.position)
         if found is None:
             if not self.final:
-                self.position = max(self.position, self.text.rstrip().rfind("\n") + 1)
+                self.position = max(self.position, self._last_line())
             return False
         if found["marks"]:
             self._need_line(found.end())
@@ -197,6 +195,13 @@ class Scan(FormReader):
         else:
             self._at_start(found)
         return True
+
+    def _last_line(self) -> int:
+        """Where the last line with words begins, for a mark in it may want what follows; where more than
+        CONTEXT blanks follow it, where the last line begins."""
+        words = self.text.rstrip()
+        text = words if len(self.text) - len(words) <= CONTEXT else self.text
+        return text.rfind("\n") + 1
 
     def _allows(self, languages: Collection[str]) -> bool:
         return self.fence is None or self.fence[1] in languages

@@ -223,11 +223,13 @@ async def test_without_llama_cpp_the_extra_is_named(monkeypatch: pytest.MonkeyPa
     mine.write_bytes(b"GGUF")
     for backend, extra in (
         (LocalBackend("local-small"), "local-small"),
-        (LocalBackend(f"local:{mine}", mine), "local"),
+        (LocalBackend(f"local:{mine}", mine), "llama"),
     ):
         with pytest.raises(ModelError) as raised:
             await backend.complete(said(("user", "hi")))
-        assert str(raised.value) == (f"The model {backend.name} needs llama.cpp. Run: {install_extra(extra)}")
+        assert str(raised.value) == (
+            f"The model {backend.name} needs llama.cpp. Run: {install_extra('llama')}"
+        )
 
 
 async def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
@@ -245,7 +247,6 @@ PROGRAM = f"""
 import asyncio, sys, threading
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.local import LocalBackend
-from quoth.tools.installing import install_extra
 
 def hear(piece):
     print(piece, flush=True)

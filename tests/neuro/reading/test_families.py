@@ -179,14 +179,11 @@ def test_prose_may_speak_of_marks() -> None:
 @pytest.mark.parametrize(
     ("before", "behind"),
     [
-        ("The README says:\n", ""),
-        ("This file contains the following:\n\n", ""),
-        ("In the file I found:\n\n", ""),
         ("It holds\n<pre>\n", "\n</pre>"),
         ("It holds\n<blockquote>\n", "\n</blockquote>\nand no more."),
     ],
 )
-def test_markup_that_is_quoted_from_a_file_is_no_call(
+def test_markup_in_an_element_that_quotes_is_no_call(
     before: str, behind: str, family: str, spelling: Spelling
 ) -> None:
     found = family_at(spelling.text, 0)
