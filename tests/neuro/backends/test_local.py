@@ -227,9 +227,7 @@ async def test_without_llama_cpp_the_extra_is_named(monkeypatch: pytest.MonkeyPa
     ):
         with pytest.raises(ModelError) as raised:
             await backend.complete(said(("user", "hi")))
-        assert str(raised.value) == (
-            f"The model {backend.name} needs llama.cpp. Run: {install_extra('llama')}"
-        )
+        assert str(raised.value) == (f"The model {backend.name} needs llama.cpp. Run: {install_extra(extra)}")
 
 
 async def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
