@@ -1,5 +1,5 @@
-"""The door's policy stage with 200 rules beside its validation stage, and beside all rules tried in turn, in
-the same run. Prints an Org table, and one of a call that walks through files.
+"""The door's policy stage with 200 rules beside its validation stage, in the same run. Prints an Org table,
+and one of a call that walks through files.
 
 python tests/bench/policy.py [--rounds N] [--rules N]
 """
@@ -25,7 +25,6 @@ from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.predicates import EvaluationContext
 from quoth.tools.policy.walking import Walk
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import cognitive_tools
@@ -73,20 +72,6 @@ def crowded(number: int, tool: str, argument: str, predicate: str) -> str:
     return "\n".join(f"(deny ({tool} :{argument} {predicate.format(n=n)}))" for n in range(number))
 
 
-def in_turn(policy: RulesPolicy, state: CallState) -> Stage:
-    """The rules about the tool, each tried, with no index: what the index saves."""
-    rules = policy.strict(state.known_tool) + policy.allowing(state.known_tool)
-
-    async def stage(door: Door, state: CallState) -> None:
-        facts = EvaluationContext(
-            state.known_tool, state.call, state.context.workspace, state.context.origins
-        )
-        for rule in rules:
-            rule.test(state.args, facts)
-
-    return stage
-
-
 async def microseconds(stage: Stage, door: Door, state: CallState) -> float:
     started = time.process_time()
     for _ in range(REPEAT):
@@ -95,10 +80,7 @@ async def microseconds(stage: Stage, door: Door, state: CallState) -> float:
 
 
 async def measure(root: Path, number: int, rounds: int) -> None:
-    print(
-        f"| call, {number} rules | verdict | validation, us | policy, us | ratio | each rule tried, us |\n"
-        "|---+---+---+---+---+---|"
-    )
+    print(f"| call, {number} rules | verdict | validation, us | policy, us | ratio |\n|---+---+---+---+---|")
     for text in CALLS:
         form = from_model(read_one(text))
         one = (form.tool, next(iter(form.args)))
@@ -119,16 +101,13 @@ async def measure(root: Path, number: int, rounds: int) -> None:
                 assert ended is None, f"{name}: {ended}"
             verdict = policy.judge(state.known_tool, state.call, state.args, state.context)
             stages = dict(STAGES)
-            tried = in_turn(policy, state)
             pairs = []
             for _ in range(rounds):  # interleaved, so that a busy moment hits both alike
                 first = await microseconds(stages["validation"], door, state)
-                second = await microseconds(stages["policy"], door, state)
-                pairs.append((first, second, await microseconds(tried, door, state)))
-            valid, judged, all_tried = (statistics.median(column) for column in zip(*pairs, strict=True))
+                pairs.append((first, await microseconds(stages["policy"], door, state)))
+            valid, judged = (statistics.median(column) for column in zip(*pairs, strict=True))
             print(
                 f"| {form.tool}, {how} | {verdict.kind} | {valid:.1f} | {judged:.1f} | {judged / valid:.2f} |"
-                f" {all_tried:.1f} |"
             )
 
 

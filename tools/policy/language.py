@@ -30,7 +30,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
-from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, Places, PolicyFile, Rule
+from quoth.tools.policy.model import KINDS, PERS, Compared, Equality, Kind, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader, texts_of
 from quoth.tools.policy.predicates import (
     ANY_PATH,
@@ -117,15 +117,13 @@ class _Reader(PredicateReader):
             raise self.fault(form, f"This rule is about nothing; ({kind} _) is about every call.")
         call: Any = None
         clauses: list[_Clause] = []
-        keys: list[Key | None] = []
-        places: list[Places] = []
+        equalities: list[Equality | None] = []
         compared: list[Compared] = []
         for item in items:
             if self._circumstance(item):
                 clauses.append(self.circumstance(item, kind))
                 for wanted in item[1:]:
                     compared += self.compared(f"({item[0]})", wanted)
-                keys.append(_key_of(str(item[0]), "", item[1:]))
             elif call is None:
                 call = item
             else:
@@ -145,8 +143,6 @@ class _Reader(PredicateReader):
                 from quoth.tools.policy.origins import of_argument  # here: few rules are about origins
 
                 predicate = of_argument(name, predicate)
-            elif of_place := _places(wanted):
-                places.append(Places("" if any_path else name, of_place))
             test = (
                 each_path(predicate, every=kind == "allow")
                 if any_path
@@ -154,7 +150,7 @@ class _Reader(PredicateReader):
             )
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
             compared += self.compared(name, wanted)
-            keys.append(None if any_path else _key_of("argument", name, [wanted]))
+            equalities.append(None if any_path else _equality(name, wanted))
         if only:  # what is named makes it another clause: no rule for :a alone is wider than one for :a :b
             named = " ".join(sorted(arguments))
             clauses.append(_Clause(f":only {named}", test=only_these(frozenset(arguments))))
@@ -168,8 +164,7 @@ class _Reader(PredicateReader):
             {name: self.place(key) for name, (key, _) in arguments.items()},
             frozenset(texts),
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
-            tuple(key for key in keys if key),
-            tuple(places),
+            tuple(filter(None, equalities)),
             only,
             tuple(name for name, (_, wanted) in arguments.items() if wanted == ANYTHING),
             tuple(compared),
@@ -349,26 +344,11 @@ def _head(item: Any) -> str:
     return str(item[0]) if item and isinstance(item, m.Expression) else ""
 
 
-def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:
-    """The key that a clause gives a rule, if it is one of equality with texts."""
-    if of not in ("user", "route", "argument"):
-        return None
-    if of == "argument" and isinstance(wanted[0], (m.List, m.Tuple)):
-        of, wanted = "first", wanted[0][:1]
-    texts = [texts_of(node) for node in wanted]
-    return Key(of, name, frozenset().union(*texts)) if texts and all(texts) else None
-
-
-def _places(node: Any) -> frozenset[str]:
-    """Places of which a path must be one, or lie below one, for a predicate to hold; none where it may be
-    anywhere."""
-    if isinstance(node, m.Expression) and node:
-        head, parts = str(node[0]), [_places(item) for item in node[1:]]
-        if head in ("under", "one-of", "=", "or"):
-            return frozenset().union(*parts) if all(parts) else frozenset()
-        return next(filter(None, parts), frozenset()) if head == "and" else frozenset()
-    is_place = isinstance(node, m.String) and node[:4].lower() != "http"  # an address has several spellings
-    return frozenset({str(node)}) if is_place else frozenset()
+def _equality(argument: str, wanted: Any) -> Equality | None:
+    """The texts that a predicate requires an argument, or its first item, to equal one of."""
+    first = isinstance(wanted, (m.List, m.Tuple))
+    texts = texts_of(wanted[0] if wanted else None) if first else texts_of(wanted)
+    return Equality(argument, first, texts) if texts else None
 
 
 def _joined(head: str, rest: Sequence[Any]) -> str:

@@ -122,19 +122,19 @@ def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
         if rule.tool is None or rule.tool not in table:
             continue
         params = {param.name: param for param in table.get(rule.tool).params}
-        for key in rule.keys:
-            if key.name not in params:
+        for equality in rule.equalities:
+            if equality.argument not in params:
                 continue
-            param = params[key.name]
-            what = "list" if key.of == "first" else "text"
+            param = params[equality.argument]
+            what = "list" if equality.first else "text"
             if (typing.get_origin(param.type) or param.type) in _NEVER[what]:
                 message = f":{param.name} of {rule.tool} is {type_name(param.type)}, never a {what}."
-            elif what == "text" and param.choices and key.texts.isdisjoint(param.choices):
+            elif what == "text" and param.choices and equality.texts.isdisjoint(param.choices):
                 values = ", ".join(print_value(choice) for choice in param.choices)
                 message = f":{param.name} of {rule.tool} is one of {values}."
             else:
                 continue
-            yield Finding("mismatch", rule.arguments[key.name], message)
+            yield Finding("mismatch", rule.arguments[equality.argument], message)
 
 
 _NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool, dict, Code)}
@@ -337,7 +337,7 @@ def _runs_any_shell(rule: Rule, tool: CognitiveTool) -> bool:
     named = [
         param.name for param in tool.params if param.name in rule.arguments and param.name not in rule.open
     ]
-    if len(named) != 1 or any(key.of == "first" for key in rule.keys):
+    if len(named) != 1 or any(equality.first for equality in rule.equalities):
         return False
     facts = EvaluationContext(tool, new_call(CallForm(tool.name)), Workspace("."))
     others = {param.name: param.default for param in tool.params if not param.required}

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from quoth.tools.lisp.source import Place
 from quoth.tools.policy.obeyed_paths import names_all
-from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default, paths_of_call
+from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
@@ -22,35 +22,12 @@ Kind = Literal["deny", "ask", "allow"]
 KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first
 
 
-class Key(NamedTuple):
-    """A necessary condition of a rule, used by the index: if the value it names is a text, it is one of
-    ``texts``. ``of`` selects the value: ``user``, ``route``, ``argument`` (called ``name``), or ``first``,
-    the first item of that argument."""
+class Equality(NamedTuple):
+    """A necessary condition of a rule: an argument, or with ``first`` its first item, is one of ``texts``."""
 
-    of: Literal["user", "route", "argument", "first"]
-    name: str
+    argument: str
+    first: bool
     texts: frozenset[str]
-
-    def value(self, args: Mapping[str, Any], facts: EvaluationContext) -> Any:
-        """The selected value of a call; it need not be a text."""
-        if self.of == "argument":
-            return args.get(self.name)
-        if self.of == "first":
-            value = args.get(self.name)
-            return value[0] if isinstance(value, (list, tuple)) and value else None
-        return facts.call.user if self.of == "user" else facts.call.route
-
-
-class Places(NamedTuple):
-    """A necessary condition of a rule, used by the index: if what it names is a path, that is one of these
-    places, which are files or folders, or lies below one."""
-
-    argument: str  # empty: it names any path of a call
-    texts: frozenset[str]
-
-    def paths(self, args: Mapping[str, Any], facts: EvaluationContext) -> list[Any]:
-        """The named paths of a call, or what stands there instead."""
-        return [args.get(self.argument)] if self.argument else paths_of_call(args, facts.tool)
 
 
 class Compared(NamedTuple):
@@ -88,8 +65,7 @@ class Rule:
     arguments: Mapping[str, Place]
     clauses: frozenset[str]
     tool_place: Place
-    keys: tuple[Key, ...]
-    places: tuple[Places, ...]
+    equalities: tuple[Equality, ...]
     only: bool
     open: tuple[str, ...]
     compared: tuple[Compared, ...]

@@ -32,7 +32,7 @@ def offered(table: ToolTable, policy: RulesPolicy, user: str, routes: Sequence[s
     else:
         denied = {name for name, users in table.permissions.items() if not users}
     who = user or UNKNOWN
-    for tool, rules in _denying(policy, table, who):
+    for tool, rules in _denying(policy, table):
         if all(_denies(rules, tool, who, route) for route in routes or (UNKNOWN,)):
             denied.add(tool.name)
     return table.hiding(denied)
@@ -52,7 +52,7 @@ def always_denied(
 ) -> bool:
     """Whether the rules deny every call of the tool by this user and route, whatever its arguments, paths and
     depth and the confidence of the reply. What cannot be told is not always denied."""
-    return any(_denies(rules, tool, user, route) for _, rules in _denying(policy, ToolTable((tool,)), user))
+    return any(_denies(rules, tool, user, route) for _, rules in _denying(policy, ToolTable((tool,))))
 
 
 def permissions_of(
@@ -69,28 +69,19 @@ def permissions_of(
     return found
 
 
-def _denying(
-    policy: RulesPolicy, table: ToolTable, user: Any = UNKNOWN
-) -> Iterator[tuple[CognitiveTool, list[Rule]]]:
-    """The tools that may be denied to the user always, each with the rules that may say so."""
+def _denying(policy: RulesPolicy, table: ToolTable) -> Iterator[tuple[CognitiveTool, list[Rule]]]:
+    """The tools that may be denied to a user always, each with the rules that may say so: a rule about values
+    of arguments never does."""
     of_one: dict[str, list[tuple[Layer, Rule]]] = {}
     of_any: list[tuple[Layer, Rule]] = []
     for layer in policy.layers:
         for rule in layer.orders.rules:
-            if rule.kind == "deny" and _may_decide(rule, user):
+            if rule.kind == "deny" and len(rule.open) == len(rule.arguments):
                 (of_any if rule.tool is None else of_one.setdefault(rule.tool, [])).append((layer, rule))
     for tool in table if of_any else [table.get(name) for name in of_one if name in table]:
         rules = [rule for layer, rule in (*of_any, *of_one.get(tool.name, ())) if layer.concerns(rule, tool)]
         if rules:
             yield tool, rules
-
-
-def _may_decide(rule: Rule, user: Any) -> bool:
-    """Whether a rule can match all calls of this user: one about values of arguments never does."""
-    if len(rule.open) < len(rule.arguments):
-        return False
-    of_users = (key.texts for key in rule.keys if key.of == "user")
-    return not isinstance(user, str) or all(user in texts for texts in of_users)
 
 
 def _denies(rules: Sequence[Rule], tool: CognitiveTool, user: Any, route: Any) -> bool:

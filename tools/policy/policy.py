@@ -16,17 +16,15 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import by_effects
-from quoth.tools.policy.model import KINDS, Key, Limit, Places, PolicyFile, Rule
+from quoth.tools.policy.model import KINDS, Limit, PolicyFile, Rule
 from quoth.tools.policy.obeyed_paths import obeyed_in
-from quoth.tools.policy.path_index import PathIndex
-from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
+from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
@@ -76,92 +74,48 @@ class Explanation(NamedTuple):
     default: Verdict
 
 
-Test: TypeAlias = Callable[[Mapping[str, Any], EvaluationContext], Truth]
+class Entry(NamedTuple):
+    """A rule as it applies to one tool. ``rank`` sorts by verdict, then by place."""
 
-
-class _Entry(NamedTuple):
-    """A rule in the index. ``rank`` sorts by strength of the verdict, then by the order of the files."""
-
-    rank: tuple[int, int]
-    rule: Rule | None
-    test: Test
+    rank: tuple[int, int]  # strength of the verdict, then the order of the files
+    rule: Rule | None  # None: a limit that cannot be counted
+    test: Predicate
     verdict: Verdict
     undecided: Verdict | None  # None: what cannot be decided does not count
     of_origins: bool = False
 
 
-Rules: TypeAlias = "list[tuple[_Entry, Key | Places | None]]"
+def _first_verdict(
+    entries: Iterable[Entry], args: Mapping[str, Any], facts: EvaluationContext
+) -> Verdict | None:
+    """The verdict of the first rule that matches."""
+    for _, _, test, verdict, undecided, of_origins in entries:
+        truth = test(args, facts)
+        if truth or (truth is None and undecided is not None):
+            found = verdict if truth else undecided
+            return _with_origin(found, test, args, facts) if found and of_origins else found
+    return None
 
 
-class Entries:
-    """The rules that concern one tool, indexed so that a call is tested only against possible matches."""
-
-    def __init__(self, rules: Rules) -> None:
-        self.loose = [entry for entry, key in rules if key is None]
-        keyed: dict[tuple[str, str], list[tuple[_Entry, Key]]] = {}
-        placed: dict[str, list[tuple[_Entry, Places]]] = {}
-        for entry, key in rules:
-            if isinstance(key, Key):
-                keyed.setdefault((key.of, key.name), []).append((entry, key))
-            elif key is not None:
-                placed.setdefault(key.argument, []).append((entry, key))
-        self.keyed: list[tuple[Key, dict[str, list[_Entry]], list[_Entry]]] = []
-        for pairs in keyed.values():
-            by_text: dict[str, list[_Entry]] = {}
-            for entry, key in pairs:
-                for text in key.texts:
-                    by_text.setdefault(text, []).append(entry)
-            self.keyed.append((pairs[0][1], by_text, [entry for entry, _ in pairs]))
-        self.placed = [
-            (named[0][1], PathIndex((entry, places.texts) for entry, places in named))
-            for named in placed.values()
-        ]
-
-    def judge(self, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict | None:
-        """What the first rule that matches says."""
-        for _, _, test, verdict, undecided, of_origins in self._possible(args, facts):
-            truth = test(args, facts)
-            if truth or (truth is None and undecided is not None):
-                found = verdict if truth else undecided
-                return _with_origin(found, test, args, facts) if found and of_origins else found
-        return None
-
-    def counting(self, args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Rule]:
-        """Each rule that applies to a call."""
-        for entry in self._possible(args, facts):
-            if entry.rule is not None and entry.rule.counts(entry.test(args, facts)):
-                yield entry.rule
-
-    def _possible(self, args: Mapping[str, Any], facts: EvaluationContext) -> Iterable[_Entry]:
-        """Each rule that may match, the strongest first."""
-        some: list[_Entry] = []
-        for key, by_text, every in self.keyed:
-            value = key.value(args, facts)
-            some += by_text.get(value, ()) if isinstance(value, str) else every
-        for places, index in self.placed:
-            some += index.find(places.paths(args, facts), facts)
-        if not some:
-            return self.loose
-        return sorted({entry.rank: entry for entry in (*self.loose, *some)}.values(), key=_rank)
-
-
-_rank = itemgetter(0)
+def applying(entries: Iterable[Entry], args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Rule]:
+    """Each rule that applies to a call."""
+    for entry in entries:
+        if entry.rule is not None and entry.rule.counts(entry.test(args, facts)):
+            yield entry.rule
 
 
 class _Indexed(NamedTuple):
-    """The rules that concern one tool: denies and asks, and allows."""
+    """The rules that concern one tool."""
 
     tool: CognitiveTool
-    rules: Rules  # denies and asks
-    strict: Entries  # the same
-    allows: Entries
+    strict: list[Entry]  # denies and asks, the strongest first
+    allows: list[Entry]
     default: Verdict
     careful: Careful | None  # instead of the default
 
 
 class RulesPolicy:
-    """The layers that apply, compiled into an index, so that a call is tested only against rules about its
-    tool.
+    """The layers that apply. Rules are sorted by tool once; a call is tested against those of its tool.
 
     ``limits`` are for the part of the host that counts calls. Unless ``counted`` is given, a tool that has
     one is denied, because its limit would not be enforced.
@@ -201,7 +155,7 @@ class RulesPolicy:
         """The strongest verdict of all matching rules; its reason quotes the rule and its place."""
         indexed = self._indexed(tool)
         facts = EvaluationContext(tool, call, context.workspace, context.origins)
-        found = indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts)
+        found = _first_verdict((*indexed.strict, *indexed.allows), args, facts)
         return _with_address(found or self._without_rules(indexed, args, facts), args)
 
     def _without_rules(self, indexed: _Indexed, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
@@ -232,25 +186,24 @@ class RulesPolicy:
             from quoth.tools.policy.careful import careful_of  # here: few policies say it
 
             careful = careful_of(tool)
-        known = _Indexed(tool, strict, Entries(strict), Entries(allows), self.default(tool), careful)
+        known = _Indexed(tool, strict, allows, self.default(tool), careful)
         self._index[tool.name] = known
         return known
 
-    def _entries(self, tool: CognitiveTool) -> tuple[Rules, Rules]:
+    def _entries(self, tool: CognitiveTool) -> tuple[list[Entry], list[Entry]]:
         """The denies and asks that concern a tool, the strongest first, and the allows."""
-        strict: Rules = []
-        allows: Rules = []
+        strict: list[Entry] = []
+        allows: list[Entry] = []
         if uncounted := self._uncounted(tool):
-            strict.append((_Entry((0, -1), None, anything, uncounted, uncounted), None))
+            strict.append(Entry((0, -1), None, anything, uncounted, uncounted))
         for number, (layer, rule) in enumerate(self._rules):
             if not layer.concerns(rule, tool) or layer.ignores(rule):
                 continue
             undecided = _says(rule, None) if rule.counts(None) else None
             rank = (KINDS.index(rule.kind), number)
-            entry = _Entry(rank, rule, rule.test, _says(rule, True), undecided, bool(rule.origins))
-            keys = (*(key for key in rule.keys if not has_spellings(key, rule, tool)), *rule.places, None)
-            (allows if rule.kind == "allow" else strict).append((entry, keys[0]))
-        strict.sort(key=lambda pair: pair[0].rank)
+            entry = Entry(rank, rule, rule.test, _says(rule, True), undecided, bool(rule.origins))
+            (allows if rule.kind == "allow" else strict).append(entry)
+        strict.sort(key=lambda entry: entry.rank)
         return strict, allows
 
     def strict(self, tool: CognitiveTool) -> list[Rule]:
@@ -261,12 +214,11 @@ class RulesPolicy:
         self, tool: CognitiveTool, args: Mapping[str, Any], facts: EvaluationContext
     ) -> Iterator[Rule]:
         """The deny and ask rules that apply to a call."""
-        return self._indexed(tool).strict.counting(args, facts)
+        return applying(self._indexed(tool).strict, args, facts)
 
-    def chosen(self, tool: CognitiveTool, wanted: Callable[[Rule], bool]) -> Entries | None:
-        """Those of the deny and ask rules that concern a tool that are wanted; None if there are none."""
-        found = [pair for pair in self._indexed(tool).rules if pair[0].rule and wanted(pair[0].rule)]
-        return Entries(found) if found else None
+    def chosen(self, tool: CognitiveTool, wanted: Callable[[Rule], bool]) -> list[Entry]:
+        """Those of the deny and ask rules that concern a tool that are wanted."""
+        return [entry for entry in self._indexed(tool).strict if entry.rule and wanted(entry.rule)]
 
     def allowing(self, tool: CognitiveTool) -> list[Rule]:
         """The allow rules that concern a tool and count."""
@@ -308,25 +260,13 @@ class RulesPolicy:
         return Explanation(default, None, tuple(matches), default)
 
 
-def has_spellings(key: Key, rule: Rule, tool: CognitiveTool) -> bool:
-    """Whether a key selects what has several spellings, so that the index cannot use it: a path; for a deny
-    or an ask also an address of the web, a program, and the name of a user."""
-    if key.of not in ("argument", "first"):
-        return key.of == "user" and rule.kind != "allow"
-    if any(key.name == param.name for param in tool.path_params):
-        return True
-    if rule.kind == "allow":
-        return False
-    return (key.of == "first" and "runs" in tool.effects) or any(
-        text[:4].lower() == "http" for text in key.texts
-    )
-
-
 def _says(rule: Rule, truth: Truth) -> Verdict:
     return Verdict(rule.kind, f"{rule.place} says {rule.text}{'' if truth else UNSURE}", rule.text)
 
 
-def _with_origin(verdict: Verdict, test: Test, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
+def _with_origin(
+    verdict: Verdict, test: Predicate, args: Mapping[str, Any], facts: EvaluationContext
+) -> Verdict:
     """The verdict of a rule about origins; its reason says which argument decided, and where that is from."""
     from quoth.tools.policy.origins import in_words  # here: few rules are about origins
 

@@ -17,7 +17,7 @@ from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.model import Rule
-from quoth.tools.policy.policy import Entries, RulesPolicy
+from quoth.tools.policy.policy import Entry, RulesPolicy, applying
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
@@ -52,7 +52,7 @@ class Walk:
             if other is None or other is tool:
                 return lambda path: True
 
-            def left(of_paths: bool) -> Entries | None:
+            def left(of_paths: bool) -> list[Entry]:
                 return rules.chosen(
                     other, lambda one: id(one) not in answered and _tells_paths(one, other) is of_paths
                 )
@@ -66,7 +66,7 @@ class Walk:
 
     def may_list(self, path: str) -> bool:
         """Whether the file may be named: no deny or ask that concerns this tool matches it."""
-        return self._own is None or not self._stopped(self._own, self._tool, self._instead(path))
+        return not self._own or not self._stopped(self._own, self._tool, self._instead(path))
 
     def may_read(self, path: str) -> bool:
         """Whether the file may also be read: no deny or ask that concerns ``reader`` matches it either."""
@@ -87,14 +87,14 @@ class Walk:
             args[ANY_PATH] = here
         return args
 
-    def _stopped(self, rules: Entries | None, tool: CognitiveTool, args: dict[str, Any]) -> bool:
-        if rules is None:
+    def _stopped(self, rules: list[Entry], tool: CognitiveTool, args: dict[str, Any]) -> bool:
+        if not rules:
             return False
         defaults = {param.name: param.default for param in tool.params if not param.required}
         given = {**defaults, **args}
         form = CallForm(tool.name, {name: str(v) if isinstance(v, str) else v for name, v in args.items()})
         facts = EvaluationContext(tool, replace(self._call, form=form), self._workspace, self._origins)
-        return any(True for _ in rules.counting(given, facts))
+        return any(True for _ in applying(rules, given, facts))
 
 
 def _tells_paths(rule: Rule, tool: CognitiveTool) -> bool:

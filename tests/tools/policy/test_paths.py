@@ -1,9 +1,8 @@
-"""The index of rules about paths: it changes no verdict, sees what changes on the disk, saves looks."""
+"""Rules about paths: judging and explaining agree, and a change on the disk counts at once."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,9 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy import path_index
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.scope import checked
-from quoth.tools.policy.walking import Walk
 from quoth.tools.registry.param_types import WorkspacePath
 
 PATHS = {"path": {"type": WorkspacePath}, "to": {"type": WorkspacePath, "default": None}}
@@ -40,7 +37,7 @@ def policy(rules: str) -> RulesPolicy:
 
 
 def both(rules: RulesPolicy, name: str, args: dict[str, Any], root: Path) -> tuple[Verdict, Verdict]:
-    """The verdict by the index, and that of all rules tried in turn."""
+    """The verdict of ``judge``, and that of ``explain``."""
     workspace, made = Workspace(root), TOOLS[name]
     bound, found = checked(made, CallForm(name, args), workspace)
     call, context = new_call(bound), ToolContext(workspace)
@@ -48,22 +45,10 @@ def both(rules: RulesPolicy, name: str, args: dict[str, Any], root: Path) -> tup
 
 
 def verdict(rules: RulesPolicy, path: str, root: Path) -> str:
-    """The verdict on a move from here, which is the same with and without the index."""
-    by_index, in_turn = both(rules, "move", {"path": path}, root)
-    assert by_index == in_turn
-    return by_index.kind
-
-
-def settle() -> None:
-    """Wait until what was just changed may be remembered."""
-    time.sleep(path_index.TICK_NS / 1e9 * 1.5)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(path_index, "TICK_NS", 20_000_000)
-        yield
+    """The verdict on a move from here, which its explanation repeats."""
+    judged, explained = both(rules, "move", {"path": path}, root)
+    assert judged == explained
+    return judged.kind
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +67,6 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         (root / name).symlink_to(target)
     (root / "twin").hardlink_to(root / "a/f")
-    settle()
     return root
 
 
@@ -141,16 +125,16 @@ CALLS = st.one_of(
 
 @examples(4)
 @given(st.lists(RULES, min_size=1, max_size=12), st.lists(CALLS, min_size=1, max_size=6))
-def test_every_verdict_is_that_of_all_rules_tried_in_turn(
+def test_every_verdict_is_that_of_its_explanation(
     town: Path, rules: list[str], calls: list[tuple[str, dict[str, Any]]]
 ) -> None:
     made = policy("\n".join(rules))
     for name, args in calls:
         try:
-            by_index, in_turn = both(made, name, args, town)
+            judged, explained = both(made, name, args, town)
         except InvalidCallError:
             continue
-        assert by_index == in_turn, f"{name} {args}"
+        assert judged == explained, f"{name} {args}"
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
@@ -175,14 +159,11 @@ def test_what_changes_on_the_disk_counts_at_once(tmp_path: Path, change: Callabl
     (tmp_path / "keys").mkdir()
     (tmp_path / "hall/in").symlink_to("../src")
     (tmp_path / "spare").symlink_to("src")
-    settle()
     names = ("secret", "keys", "file", "deep/in", "deep/in/twin")
     rules = policy("\n".join(f'(deny (move :path (under "{name}")))' for name in names))
     assert verdict(rules, "src/a", tmp_path) == "ask"
     change(tmp_path)
     path = "src/a" if (tmp_path / "src").exists() else "deep/in/a"
-    assert verdict(rules, path, tmp_path) == "deny"
-    settle()
     assert verdict(rules, path, tmp_path) == "deny"
 
 
@@ -193,7 +174,6 @@ def test_what_changes_on_the_disk_counts_at_once(tmp_path: Path, change: Callabl
 )
 def test_a_place_that_cannot_be_looked_up_whole_is_undecided(tmp_path: Path, name: str) -> None:
     files(tmp_path, {"src/a": "1"})
-    settle()
     assert verdict(policy(f'(deny (move :path "{name}"))'), "src/a", tmp_path) == "deny"
 
 
@@ -201,69 +181,9 @@ def test_a_root_that_has_become_a_link_hides_no_other_name_of_a_file(tmp_path: P
     root = tmp_path / "root"
     files(root, {"secret/a": "1"})
     (root / "twin").hardlink_to(root / "secret/a")
-    settle()
     workspace, made = Workspace(root), TOOLS["move"]
     root.rename(tmp_path / "elsewhere")
     root.symlink_to("elsewhere")
     call, context = new_call(CallForm("move", {"path": "twin"})), ToolContext(workspace)
     rules = policy('(deny (move :path "secret/a"))')
     assert rules.judge(made, call, {"path": WorkspacePath("twin")}, context).kind == "deny"
-
-
-def test_what_is_remembered_and_not_compared_would_be_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files(tmp_path, {"src/a": "1"})
-    settle()
-    rules = policy('(deny (move :path (under "secret")))')
-    assert verdict(rules, "src/a", tmp_path) == "ask"
-    (tmp_path / "secret").symlink_to("src")
-    with monkeypatch.context() as broken:
-        broken.setattr(path_index, "_changed", lambda stamps: False)
-        by_index, in_turn = both(rules, "move", {"path": "src/a"}, tmp_path)
-        assert (by_index.kind, in_turn.kind) == ("ask", "deny")
-    assert verdict(rules, "src/a", tmp_path) == "deny"
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [(0, False), (-10_000_001, False), (-20_000_001, True), (5_000_000_001, False), (-20_000_000_001, True)],
-)
-def test_a_folder_that_has_just_changed_is_not_remembered(changed: int, expected: bool) -> None:
-    now = 1_800_000_000_000_000_001
-    assert path_index._settled(now + changed, now) is expected
-
-
-def test_whole_seconds_are_taken_for_a_clock_that_has_no_others() -> None:
-    changed = 1_800_000_000_000_000_000
-    assert not path_index._settled(changed, changed + 2_500_000_000)
-    assert path_index._settled(changed, changed + 3_500_000_000)
-
-
-def test_a_call_looks_at_its_own_path_and_not_at_those_of_all_rules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files(tmp_path, {"src/a": "1", **{f"here{n}/x": "" for n in range(100)}})
-    settle()
-    rules = policy(
-        "\n".join(f'(deny (move :path (under "{n}")))' for m in range(100) for n in (f"here{m}", f"no{m}"))
-    )
-    looks: list[object] = []
-    assert verdict(rules, "src/a", tmp_path) == "ask"
-    for name in ("stat", "lstat"):
-        known = getattr(os, name)
-        monkeypatch.setattr(
-            os, name, lambda path, known=known, **more: (looks.append(path), known(path, **more))[1]
-        )
-    workspace, made = Workspace(tmp_path), TOOLS["move"]
-    bound, found = checked(made, CallForm("move", {"path": "src/a"}), workspace)
-    looks.clear()
-    assert rules.judge(made, new_call(bound), found, ToolContext(workspace)).kind == "ask"
-    assert len(looks) <= 5  # and a HEAD beside it and above, which would make a repository of the folder
-    looks.clear()
-    walk = Walk(rules, TOOLS["pack"], new_call(bound), {"path": [WorkspacePath(".")]}, workspace, made)
-    assert [walk.may_read(path) for path in ("src/a", "here7/x", "no1")] == [True, False, False]
-    assert len(looks) < 250  # each place once for the walk, whatever the number of files
-    looks.clear()
-    assert all(walk.may_read("src/a") for _ in range(10))
-    assert len(looks) <= 30
