@@ -10,7 +10,6 @@ must not know the door, the store or who asks.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import secrets
 from collections import Counter
@@ -44,7 +43,7 @@ from quoth.tools.program.compiler import (
 )
 from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, not_called
-from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, crosses, require_readable
+from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, require_readable
 from quoth.tools.sandbox.wall import host_name, placeholders, with_guards
 from quoth.tools.text import short
 
@@ -88,7 +87,6 @@ class _Walk:
     path: _Path
     way: Callable[[bytes, int], Begin]
     todo: list[tuple[Begin, _Path]]
-    known: Any = None  # the answer to its one call
     answers: list[Any] = field(default_factory=list)
 
 
@@ -133,20 +131,6 @@ class _DryRun:
 
     async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
         """Take all paths of a program, and return the values they end with."""
-        known: Any = None  # what the one call of the program comes to
-        if program.call is not None and self.paths < MAX_PATHS:
-            if values is not None:
-                self._known_functions(program, start)
-            self.paths += 1
-            try:
-                known = await self._planned_call(program.call, start)
-            except _Cut as cut:
-                start.add("cut", str(cut))
-                return []
-            with contextlib.suppress(KeyError, ProgramError):
-                if crosses(value := bounded(known["return_value"])):
-                    return [value]
-            self.paths -= 1  # the sandbox shall say what that comes to
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
@@ -161,8 +145,7 @@ class _DryRun:
         async def begin(session: Any) -> Any:
             if values is not None:
                 await session.load_session(values)
-                if known is None:
-                    self._known_functions(program, start)
+                self._known_functions(program, start)
             return await session.feed_start(python, external_lookup=lookup, print_callback=_quiet())
 
         def way(blob: bytes, number: int) -> Begin:
@@ -172,7 +155,7 @@ class _DryRun:
 
             return go_on
 
-        walk = _Walk(start, way, [(begin, start)], known)
+        walk = _Walk(start, way, [(begin, start)])
         while walk.todo:
             begins, walk.path = walk.todo.pop()
             if self.paths >= MAX_PATHS:
@@ -235,7 +218,7 @@ class _DryRun:
         elif name == VALUES:
             answer = self.listing
         elif name in self.tools:
-            called = walk.known or await self._call(self.tools[name], step, path)
+            called = await self._call(self.tools[name], step, path)
             return await step.resume(called)
         else:
             message = f"name '{name}' is not defined"
@@ -244,30 +227,13 @@ class _DryRun:
 
     async def _call(self, tool: str, step: Any, path: _Path) -> Any:
         """Record one call of the program, and make it if it only reads."""
+        assert self.ctx.look is not None, "asked before"
+        self._count()
         try:
             named = {kebab(name): plain(bounded(value)) for name, value in step.kwargs.items()}
             form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
-        except (ProgramError, ToolError) as error:
-            self._count()
-            return not_called(tool, error)
-        return await self._planned_call(form, path)
-
-    def _require_time(self) -> None:
-        if monotonic() > self.until:
-            raise _Cut(f"the dry run took longer than {MAX_SECONDS:g} s")
-
-    def _count(self) -> None:
-        self.calls += 1
-        if self.calls > MAX_CALLS:
-            raise _Cut(f"there are more than {MAX_CALLS} calls")
-
-    async def _planned_call(self, form: CallForm, path: _Path) -> Any:
-        assert self.ctx.look is not None, "asked before"
-        self._count()
-        tool = form.tool
-        try:
             require_readable(form)
-        except ProgramError as error:
+        except (ProgramError, ToolError) as error:
             return not_called(tool, error)
         look = await self.ctx.look(form, self.marks.within, not self.pure)
         planned = self._planned(look, path)
@@ -288,6 +254,15 @@ class _DryRun:
             return await self._read(look, planned)
         self._changes(look, path)
         return {"return_value": self.marks.of_call(self._shown(look))}
+
+    def _require_time(self) -> None:
+        if monotonic() > self.until:
+            raise _Cut(f"the dry run took longer than {MAX_SECONDS:g} s")
+
+    def _count(self) -> None:
+        self.calls += 1
+        if self.calls > MAX_CALLS:
+            raise _Cut(f"there are more than {MAX_CALLS} calls")
 
     def _may_read(self, look: CallPreview, path: _Path) -> bool:
         """Whether the call is really made. One with a limit is not: a dry run must not use that up."""

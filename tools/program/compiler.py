@@ -14,19 +14,17 @@ import hashlib
 import sys
 import types
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
 from typing import Any
 
 import hy
-import hy.compat
 import hy.models as m
 from hy.compiler import hy_compile
 
 from quoth.tools.errors import ToolError
-from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.syntax import ProgramTooLarge, mangle
@@ -34,7 +32,6 @@ from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
 from quoth.tools.program.rewriter import rewrite
-from quoth.tools.program.single_call import as_python, single_call
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
 PURE_MACROS = frozenset(
@@ -91,8 +88,6 @@ def pmap(function, *sequences):
 }
 SHORT = 2_000  # characters of a program, many of which are remembered
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
-# Python's own, where Hy has put another in its place; from Python 3.13 on it need not.
-_unparse: Callable[[ast.AST], str] = getattr(hy.compat, "true_unparse", ast.unparse)
 # What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
 _PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 
@@ -104,13 +99,11 @@ class ProgramError(ToolError):
 @dataclass(frozen=True)
 class Program:
     """A compiled program: its text, the Python for the sandbox, and its global names, whose values the
-    session keeps. ``call`` is the call that it comes to, where it is nothing but one with literal arguments:
-    it needs no sandbox."""
+    session keeps."""
 
     text: str
     python: str
     globals: tuple[str, ...] = ()
-    call: CallForm | None = None
 
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
@@ -122,14 +115,12 @@ def compile_program(text: str, names: Iterable[str] = ()) -> Program:
 @lru_cache(maxsize=1024)
 def _compiled(text: str, names: tuple[str, ...]) -> Program:
     forms = checked_forms(text, names)
-    if (single := _single(forms, names)) is not None:
-        return Program(text, f"\n{ANSWER}({as_python(single, alias(hy.mangle(single.tool)))})", (), single)
     body, value = _trees(text, forms)
     used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     try:
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
         given = tuple(dict.fromkeys(_globals(body.body)))
-        statements, answer = map(_written, fitted)
+        statements, answer = map(ast.unparse, fitted)
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     except ValueError:
@@ -141,17 +132,6 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
 
 
 _compiled_long = lru_cache(maxsize=64)(_compiled.__wrapped__)
-
-
-def _written(tree: ast.AST) -> str:
-    """A tree as Python, as Hy's ``ast.unparse`` writes it, but without a copy of the whole: a name that is a
-    word of Python gets another first letter that Python reads as the same."""
-    for node in ast.walk(tree):
-        for name in () if isinstance(node, ast.Constant) else node._fields:
-            word = getattr(node, name, None)
-            if type(word) is str and iskeyword(word) and word not in ("True", "False", "None"):
-                setattr(node, name, chr(ord(word[0]) - ord("a") + ord("𝐚")) + word[1:])
-    return _unparse(tree)
 
 
 def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
@@ -210,13 +190,6 @@ def _trees(text: str, forms: Sequence[Any]) -> tuple[Any, Any]:
     return body, value
 
 
-def _single(forms: Sequence[Any], names: Collection[str]) -> CallForm | None:
-    """The literal call that a checked program is, if it is nothing else and calls a tool by its own name."""
-    call = single_call(forms, names)
-    name = "" if call is None else hy.mangle(call.tool)
-    return None if name in PRELUDES or (name in _BUILTINS and name != "eval") else call
-
-
 @dataclass(frozen=True)
 class FreeName:
     """A use of a name that the program does not define, mangled, with its position."""
@@ -229,12 +202,7 @@ class FreeName:
 def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
     """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
     compiler resolves them. Raises ProgramError."""
-    names = tuple(names)
-    forms = checked_forms(text, names)
-    if _single(forms, names) is not None:
-        head = forms[0][0]
-        return [FreeName(hy.mangle(head), head.start_line, head.start_column)]
-    body, value = _trees(text, forms)
+    body, value = _trees(text, checked_forms(text, tuple(names)))
     try:
         tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
     except RecursionError:

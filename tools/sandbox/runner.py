@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ from quoth.tools.sandbox.transfer import (
     MAX_NAME,
     _text,
     bounded,
-    crosses,
     packed,
     require_readable,
     unpacked,
@@ -78,7 +76,6 @@ class _Run:
     failures: list[ToolFailure] = field(default_factory=list)
     answer: Any = None
     dumped: int = 0  # bytes of the paths that stand still
-    known: Any = None  # the answer to the one call of the program, which was made before it began
     finish: Callable[[Any], Awaitable[None]] | None = None
 
     def count(self, calls: int = 1) -> None:
@@ -153,15 +150,6 @@ class Sandbox(WorkerPool):
         a call waits; its ``state`` is empty where it is too large to keep."""
         tools = _by_alias(tuple(names))
         run = _Run({host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
-        if program.call is not None and state is None:
-            run.count()
-            answer = await _made(run, "", program.call)
-            if isinstance(answer, _Suspended):  # it is made again from the beginning, which is this call
-                raise Pending(*answer.messages, state={})
-            with contextlib.suppress(KeyError, ProgramError):
-                if crosses(value := bounded(answer["return_value"])):
-                    return value, ""
-            run.known = answer
         if keep is not None and program.globals:
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
             run.finish = lambda session: _keep(session, known, keep)
@@ -256,9 +244,6 @@ class Sandbox(WorkerPool):
                     failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]), MAX_MESSAGE))
                 )
             elif step.function_name in run.outside:
-                if run.known is not None:
-                    step = await step.resume(run.known)
-                    continue
                 answer = asyncio.ensure_future(_inner(run, path, step))
                 if not await self._done_or_wanted(answer):
                     return step.dump(), partial(_of, answer)
@@ -385,16 +370,9 @@ async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
             named[name] = plain(bounded(value))
         form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
+        require_readable(form)
     except (ProgramError, ToolError) as error:
         return not_called(tool, error)
-    return await _made(run, path, form)
-
-
-async def _made(run: _Run, path: str, form: CallForm) -> _Answer | _Suspended:
-    try:
-        require_readable(form)
-    except ProgramError as error:
-        return not_called(form.tool, error)
     return await _answered(run, form, run.name(path, form))
 
 

@@ -10,7 +10,6 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from quoth.tools.call.values import encodable
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import MAX_DEPTH
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -72,17 +71,6 @@ def bounded(value: Any) -> Any:
         raise ProgramError(f"A {type(item).__name__} {_NO_DATA}")
 
     return copy(value, 0)
-
-
-def crosses(value: Any) -> bool:
-    """Whether a bounded value would be the same after it had been in the sandbox."""
-    if isinstance(value, str):
-        return type(value) is str and (value.isascii() or encodable(value) == value)
-    if type(value) is list:
-        return all(map(crosses, value))
-    if type(value) is dict:
-        return all(type(key) is str and crosses(key) for key in value) and all(map(crosses, value.values()))
-    return value is None or type(value) in (bool, float) or (type(value) is int and value.bit_length() < 64)
 
 
 def hashable(item: Any) -> Any:

@@ -17,12 +17,10 @@ from quoth.tools.call.call import ALLOW, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import SayYes
 from quoth.tools.dryrun.unknowns import UnknownMarks, hidden, matches
-from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.limits import Quota, StoreLimits
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.program import compiler
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 
@@ -570,43 +568,3 @@ def test_the_last_test_can_fail(house: House) -> None:
     shapes = house.plan("(sh 1)")["shapes"]
     assert [take(shapes, "sh", {"x": 2}), take(shapes, "look", {"x": 1})] == [False, False]
     assert [take(shapes, "sh", {"x": 1}) for _ in range(2)] == [True, False]
-
-
-# A program that is one call with literal arguments
-
-SINGLE = [
-    "(sh 1)",
-    '(look "a")',
-    "(look :y 1)",
-    "(closed 1)",
-    "(careful 1)",
-    "(muse 1)",
-    "(odd 1)",
-    "(fails 1)",
-    '(eval "(sh 1)")',
-    '(eval "(sh (eval \\"(sh 1)\\"))")',
-    '(eval "(/ 1 0)")',
-    '(eval "(")',
-    '(eval :form "(sh 1)" :dry-run True)',
-]
-
-
-@pytest.mark.parametrize("how", [True, "pure"])
-@pytest.mark.parametrize("text", SINGLE)
-def test_a_single_call_is_planned_as_in_the_sandbox(
-    house: House, monkeypatch: pytest.MonkeyPatch, text: str, how: Any
-) -> None:
-    more = [
-        tool("odd", body=lambda x: 10**40, params=TEXT, effects=["reads"]),
-        tool("fails", body=Spy(ToolError("It is broken.")), params=TEXT, effects=["reads"]),
-    ]
-    asked: list[None] = []
-    worker = house.sandbox.worker
-    monkeypatch.setattr(house.sandbox, "worker", lambda: asked.append(None) or worker())  # type: ignore[func-returns-value]
-    alone, did = house.plan(text, *more, dry=how), [*house.did]
-    assert text != "(sh 1)" or not asked
-    monkeypatch.setattr("quoth.tools.program.compiler.single_call", lambda forms, names: None)
-    monkeypatch.setattr(compiler, "_compiled", compiler._compiled.__wrapped__)
-    assert house.plan(text, *more, dry=how) == alone
-    assert house.did == did
-    assert asked

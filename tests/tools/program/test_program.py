@@ -809,20 +809,3 @@ def test_what_works_takes_tools_and_builtins_from_outside_and_nothing_else(text:
     assert (
         outside <= {"echo", "eval", "fails", "read_file", *dir(builtins), *program.PRELUDES} - program.LACKING
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(setv class 1) class",
-        "(defn f [lambda * [with 3]] (+ lambda with)) (f 1 :with 2)",
-        '(get {"class" 1} "class")',
-        "(match 1 del del)",
-        "(if True None False)",
-    ],
-)
-def test_a_program_is_written_as_hy_would_write_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = compile_program(text)
-    program._compiled.cache_clear()
-    monkeypatch.setattr(program, "_written", ast.unparse)
-    assert compile_program(text) == ours
