@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from quoth.tools.call.redaction import SECRET, kept_text
 from quoth.tools.call.values import encodable
-from quoth.tools.history.event import TranscriptError, content_of, one_field, read_form
+from quoth.tools.history.event import TranscriptError, content_of, read_form
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import print_value
 from quoth.tools.storage.database import Statement
 
 # Columns that the event of the result tells by a word where they are not as usual, and what is usual.
@@ -68,6 +68,8 @@ TOLD: Final = (
 # the same, but none if the row holds its texts.
 EVENTS: Final = tuple(f"CASE WHEN audit.said != '' AND audit.form = '' THEN {told} END" for told in TOLD)
 
+_content = lru_cache(maxsize=4)(content_of)  # a row is compared with its events twice
+
 
 def usual_row(form: CallForm, message: str, stage: str) -> dict[str, Any]:
     """The columns that have a word, as they are where the events of a call have none of these words."""
@@ -92,7 +94,7 @@ def words_of(row: Mapping[str, Any], at: str, usual: Mapping[str, Any]) -> dict[
 def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None:
     """The audit row that the two events of a call tell of; one that could not be read has no ``call``. None
     where they were written before they told all of it. Raises TranscriptError."""
-    said, called = content_of(result), content_of(call) if call else {}
+    said, called = _content(result), _content(call) if call else {}
     if "ms" not in said:
         return None
     form = read_form(called["form"]) if called else CallForm("")
@@ -113,8 +115,6 @@ def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None
 
 def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[str]:
     """The columns of a row that are not what its events say; texts that its digest ``said`` covers aside."""
-    if _says(row, result, call):
-        return []
     hidden = any(SECRET in text for text in (result, call or "", row["form"], row["message"]))
     try:
         made = row_of(row["session"], result, call)
@@ -126,57 +126,23 @@ def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[s
     return [name for name, value in made.items() if name not in left and row[name] != value]
 
 
-def _says(row: Mapping[str, Any], result: str, call: str | None) -> bool:
-    """Whether the texts of the events are, letter by letter, what would be written of this row; if so, they
-    need not be read, which takes ten times as long."""
-    usual = {**USUAL} | {name: row[name] for name in ("tool", "form", "message")}
-    usual["policy"] = "allow" if row["stage"] == "body" else ""
-    begin = f" :id {print_value(row['id'])} :"
-    form = (call or "").partition(f"{begin}form ")[2].rpartition(' :version "')[0]
-    own = "".join(f" :{name} {print_value(row[name])}" for name in SAID)
-    if form.endswith(own):
-        form = form.removesuffix(own)
-        usual |= {name: row[name] for name in SAID}
-    try:
-        words = words_of(row, result.partition(' :at "')[2][:29], usual)
-        tail = " ".join(f":{name} {print_value(value)}" for name, value in words.items())
-        return (
-            result.endswith(f" {tail})")
-            and result[result.find(" :id ") :].startswith(f"{begin}status {print_value(row['status'])} ")
-            and form.startswith((f"({row['tool']} ", f"({row['tool']})"))
-            and (row["digest"] == _sha256(form) or row["digest"] == read_form(form).digest)
-        )
-    except UNREADABLE:
-        return False
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def digest_of_texts(form: str, message: str) -> str:
     """The digest of the two texts that an audit row leaves to the events."""
-    return _sha256(f"{form}\n{message}")[:32]
+    return hashlib.sha256(f"{form}\n{message}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def texts_of(result: str, call: str) -> tuple[str, str]:
     """The form and the message of an audit row from its two events. Raises TranscriptError."""
-    said = content_of(result)
-    form = said["shown"] if "shown" in said else kept_text(read_form(content_of(call)["form"]).canonical)
+    said = _content(result)
+    form = said["shown"] if "shown" in said else kept_text(read_form(_content(call)["form"]).canonical)
     return str(form), str(said["note"]) if "note" in said else kept_text(str(said.get("message", "")))
 
 
-def row_texts(result: str | None, call: str | None, said: str) -> tuple[str, str] | None:
-    """The same for the columns EVENTS of a row, whose digest of its texts is ``said``; None where the events
-    are missing or cannot be read. Where the digest is that of the texts as they stand there, as it is nearly
-    always, the events are not read, which takes ten times as long."""
+def row_texts(result: str | None, call: str | None) -> tuple[str, str] | None:
+    """The same for the columns EVENTS of a row; None where the events are missing or cannot be read."""
     if result is None or call is None:
         return None
-    form = kept_text(call.partition(" :form ")[2].rpartition(' :version "')[0])
     try:
-        told = one_field(result, "message") or "" if " :message " in result else ""
-        if digest_of_texts(form, message := kept_text(str(told))) == said:
-            return form, message
         return texts_of(result, call)
     except UNREADABLE:
         return None
@@ -185,7 +151,7 @@ def row_texts(result: str | None, call: str | None, said: str) -> tuple[str, str
 def keep_texts(execute: Statement, session: str) -> None:
     """Give the audit rows of a session their texts, before its events are removed."""
     sql = (
-        f"SELECT seq, {', '.join(EVENTS)}, said FROM audit"  # noqa: S608
+        f"SELECT seq, {', '.join(EVENTS)} FROM audit"  # noqa: S608
         " WHERE session = ? AND said != '' AND form = ''"
     )
     rows: Sequence[tuple[Any, ...]] = execute(sql, (session,))

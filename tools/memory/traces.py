@@ -33,7 +33,7 @@ def _texts_in_events(store: Store, *words: str) -> Iterator[tuple[str, str]]:
     """The texts of the audit's rows that stand in events with one of the words: of the sessions with such
     events alone, as of a million rows all but a few have none."""
     sql = (
-        f"SELECT * FROM (SELECT {EVENTS[0]} AS result, {EVENTS[1]} AS called, said FROM audit"  # noqa: S608
+        f"SELECT * FROM (SELECT {EVENTS[0]} AS result, {EVENTS[1]} AS called FROM audit"  # noqa: S608
         " WHERE said != '' AND session IN (SELECT session FROM events WHERE kind IN ('call', 'receipt')"
         " AND (instr(coalesce(shown, form), ?1) OR instr(coalesce(shown, form), ?2))))"
         " WHERE instr(result || called, ?1) OR instr(result || called, ?2)"

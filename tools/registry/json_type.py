@@ -6,7 +6,6 @@ runs nothing. Must not know parameters or tools.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 from collections.abc import Callable, Mapping
@@ -173,7 +172,7 @@ def _string(schema: dict[str, Any], given: dict[str, Any]) -> Any:
     core: Any = {"type": "str", "strict": True, **given}
     if "pattern" not in schema:
         return core
-    from pydantic_core import PydanticKnownError, SchemaError, SchemaValidator, core_schema
+    from pydantic_core import PydanticKnownError, core_schema
 
     text = schema["pattern"]
     if not isinstance(text, str):
@@ -182,11 +181,6 @@ def _string(schema: dict[str, Any], given: dict[str, Any]) -> Any:
         pattern = compiled(text)
     except ToolError as error:
         raise DefinitionError(str(error)) from None
-
-    with contextlib.suppress(SchemaError):  # it takes no time, but has no words for looking around
-        quick = core | {"pattern": text, "regex_engine": "rust-regex"}
-        SchemaValidator(quick)
-        return quick
 
     def match(value: str) -> str:
         try:
