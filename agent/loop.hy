@@ -6,6 +6,7 @@ The recursion is a trampoline: a turn returns the Reply, or a Bounce that holds 
 thousand turns use no more stack than ten."
 
 (import
+  asyncio [gather]
   dataclasses [dataclass replace]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.core-memory [NoMemoryError with-memory]
@@ -68,13 +69,11 @@ thousand turns use no more stack than ten."
     (<= run.budget.steps-left 0)
       (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
     True
-      (try
+      (do
         (setv thought (await (one-thought stimulus run)))
         (if (isinstance thought Ending)
             (.end run thought.status thought.reason)
-            (await (act thought run)))
-        (finally
-          (await (.abandon run.early-calls))))))
+            (await (act thought run))))))
 
 (defn :async perceive [stimulus run]
   "Append the stimulus, with what is new in the tools and in the memory, to the conversation; nothing said
@@ -128,29 +127,15 @@ thousand turns use no more stack than ten."
 
 (defn hearing [run]
   "A function for the pieces of a streamed reply: it tells the listener of each piece, of each block of words
-  that is complete, and of each call as soon as it is. A call that only reads is begun then, unless one before
-  it has to wait."
+  that is complete, and of each call as soon as it is."
   (setv run.words (Words (fn [text] (.read-text run.dialect text run.door.table)))
-        calls (.stream run.dialect run.door.table)
-        place 0
-        ; Only the end of a reply tells how sure it is; until then it is not surer than anybody.
-        begins (is run.context.confidence None)
-        silent True)
+        calls (.stream run.dialect run.door.table))
   (fn [piece]
-    (nonlocal place begins silent)
-    ; Words at the beginning may be a thought that its template has begun, and its end be still to come.
-    (when (and silent (.strip piece))
-      (setv silent False
-            begins (and begins (not (.isalnum (get (.strip piece) 0))))))
     (.tell run "text" piece)
     (for [block (.feed run.words piece)]
       (.tell run "said" block))
     (for [form (calls piece)]
-      (.tell run "written" (str (shown-form form run)))
-      (setv begins (and begins
-                        (< place run.budget.calls-left)
-                        (.begin run.early-calls place (new-call form #** (marks place run)) run.context)))
-      (+= place 1))))
+      (.tell run "written" (str (shown-form form run))))))
 
 (defn tell-words [thought run]
   "Tell the listener the words of a reply that it has not been told; those that the transcript has answered
@@ -222,7 +207,7 @@ thousand turns use no more stack than ten."
            (not (hitless? record.result.value)))))
 
 (defn :async act [thought run]
-  "Make the calls of a thought in order, and conclude the turn."
+  "Make the calls of a thought, those that only read side by side, and conclude the turn."
   (setv reading thought.reading
         own (.sure run reading)
         sure (if (is own None)  run.context.confidence  own)
@@ -233,22 +218,30 @@ thousand turns use no more stack than ten."
   (for [[place [_ fault]] (enumerate turn.errors)]
     (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))
     (.unreadable run.door call run.context thought.text fault))
-  (for [[place found] (enumerate reading.calls)]
-    (begin-from place reading.calls run sure)
-    (.append turn.records
-      (replace (await (one-call found place run thought.text sure)) :call-id (call-id found)))
+  (setv calls (lfor  [place found] (enumerate reading.calls)
+                     (new-call found.form :repairs found.repairs :quoted (.quoted run found thought.text)
+                               :confidence sure #** (marks place run))))
+  (for [group (side-by-side calls run)]
+    (for [record (await (make-calls group run (.changed run.context :confidence sure)))]
+      (.append turn.records
+        (replace record :call-id (call-id (get reading.calls (len turn.records))))))
     (when (and run.log run.log.broken)  ; nothing more is done that cannot be recorded
       (raise (StoreError run.log.broken))))
   (conclude turn run))
 
-(defn begin-from [place calls run sure]
-  "Begin the calls of a reply from PLACE on that may run side by side."
-  (when (not run.interrupted)
-    (.begin-from run.early-calls
-                 place
-                 (min (len calls) (+ place run.budget.calls-left))
-                 (fn [at] (new-call (. calls [at] form) :confidence sure #** (marks at run)))
-                 (.changed run.context :confidence sure))))
+(defn side-by-side [calls run]
+  "The calls of a reply in groups: those of a group run at once. They are different calls that follow each
+  other and only read; any other call is a group of its own."
+  (setv groups []  digests #{})
+  (for [call calls]
+    (setv reads (.may-run-beside run.door call))
+    (if (and digests reads (not-in call.form.digest digests) (< (len digests) run.limits.parallel))
+        (.append (get groups -1) call)
+        (do (.append groups [call])
+            (setv digests #{})))
+    (when reads
+      (.add digests call.form.digest)))
+  groups)
 
 (defn known [calls run]
   "The digests of a reply's calls that the run has made before."
@@ -405,36 +398,30 @@ thousand turns use no more stack than ten."
                   (tuple told)
                   #(#("user" (complaint text run)))))))
 
-;; * One call
+;; * The calls
 
-(defn :async one-call [found place run text sure]
-  "Take one call, found in TEXT, through the door, which answers a repeated call with its receipt. SURE is how
-  sure the model is of what it says there, if it told."
-  (setv form found.form
-        shown (shown-form form run)
-        call (new-call form :repairs found.repairs :quoted (.quoted run found text) :confidence sure
-                       #** (marks place run)))
-  (setv begun (.take run.early-calls place))
-  (when begun
-    (setv call (.changed call :id begun.call.id)))
-  (.tell run "call" shown)
-  (setv record (CallRecord form
-          (cond
-            (and (<= run.budget.calls-left 0) (not run.interrupted))
-              (.refuse run.door call run.context "limited"
-                       f"This run has made its {run.budget.calls-taken} calls; answer in plain words.")
-            True
-              (do
-                (+= run.budget.calls-taken (if run.interrupted 0 1))
-                (await (.dispatch run.door call (.changed run.context :confidence sure)
-                                  (when begun begun.body)))))
-          shown
-          :key (key-in call)))
-  (setv digest (call-digest form run))
-  (.append run.calls record)
-  (remember digest record run)
-  (.tell run "result" record)
-  record)
+(defn :async make-calls [calls run context]
+  "The records of calls, in their order, that go through the door at the same time. It answers a repeated call
+  with its receipt."
+  (setv shown (lfor  call calls  (shown-form call.form run)))
+  (for [form shown]
+    (.tell run "call" form))
+  (setv results (await (gather #* (lfor  call calls  (one-call call run context (counts? run))))))
+  (lfor  [call form result] (zip calls shown results)
+         (remember (CallRecord call.form result form :key (key-in call)) run)))
+
+(defn counts? [run]
+  "Count a call, unless none is left; whether it was counted. After an interrupt the door refuses every call."
+  (setv counted (or run.interrupted (> run.budget.calls-left 0)))
+  (+= run.budget.calls-taken (if (and counted (not run.interrupted)) 1 0))
+  counted)
+
+(defn :async one-call [call run context counted]
+  "The result of a call: of the door, or that the run has no calls left."
+  (if counted
+      (await (.dispatch run.door call context))
+      (.refuse run.door call run.context "limited"
+               f"This run has made its {run.budget.calls-taken} calls; answer in plain words.")))
 
 (defn marks [place run [name None]]
   "The fields of a call that only the host knows. Its key stays the same when the run is resumed."
@@ -457,13 +444,18 @@ thousand turns use no more stack than ten."
       f"{form.digest}-{(len run.calls)}"
       form.digest))
 
-(defn remember [digest record run]
-  "Forget earlier results after a call with side effects, for they may be out of date."
+(defn remember [record run]
+  "Keep a record, tell of it, and return it. A call with side effects makes earlier results out of date, so
+  they are forgotten."
+  (setv digest (call-digest record.form run))
+  (.append run.calls record)
   (when record.result.side-effects
     (.clear run.seen)
     (.clear run.repeated)
     (setv run.forgotten (- (len run.calls) 1)))
-  (setv (get run.seen digest) record))
+  (setv (get run.seen digest) record)
+  (.tell run "result" record)
+  record)
 
 (defn in-vain? [record run]
   "Whether a call without an informative result is a repetition."

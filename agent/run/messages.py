@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quoth.agent.reply import FollowUp, Reply
-from quoth.agent.run.run import Run
+from quoth.agent.run.run import CALLING, Run
 from quoth.agent.session.past import Sent
 from quoth.agent.session.run_log import RunLog
 from quoth.tools.call.current import running_context
@@ -27,7 +27,7 @@ class RunRouter:
 
     async def send_message(self, message: str, *, to: str = USER) -> None:
         run = self._run
-        sent = Sent(run.calling, message, to)
+        sent = Sent(CALLING.get(), message, to)
         if any(_said_twice(sent, one) for one in run.sent):
             return
         if not (to == USER and run.parent is not None):

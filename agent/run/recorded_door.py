@@ -13,15 +13,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from quoth.agent.run.budget import Budget
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import RUNNING, Run, RunStoppedError
+from quoth.agent.run.run import CALLING, RUNNING, Run, RunStoppedError
 from quoth.agent.session.past import Differs, Past, PastCall
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
-from quoth.tools.door.early import EarlyBody
 from quoth.tools.errors import Status
 from quoth.tools.history.call_log import key_in
 from quoth.tools.registry.table import ToolTable
@@ -41,6 +41,7 @@ class RecordedDoor:
         self._log = log
         self._live = live
         self._differs = differs
+        self._recorded = Usage(), Budget(0, 0)  # what the run had spent when that was recorded last
         self._run: Callable[[], Run | None] = lambda: None
 
     @property
@@ -64,21 +65,14 @@ class RecordedDoor:
         """The real door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)
 
-    def may_begin(self, call: Call) -> bool:
-        """Whether the call may be begun before its turn. One that is known from an earlier process may not:
-        what became of it is found out in its turn."""
-        return self._live and key_in(call) not in self._past.calls and self._door.may_begin(call)
+    def may_run_beside(self, call: Call) -> bool:
+        """Whether the call may run at the same time as others of its reply. One that is known from an
+        earlier process may not: it is answered in its turn."""
+        return self._live and key_in(call) not in self._past.calls and self._door.may_run_beside(call)
 
-    def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
-        return self._door.begin(self._marked(call), context.changed(written=[]), after)
-
-    async def abandon(self, early: EarlyBody) -> None:
-        await self._door.abandon(early)
-
-    async def dispatch(self, call: Call, context: ToolContext, early: EarlyBody | None = None) -> ToolResult:
+    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
         past = self._past.calls.get(key_in(call))
         if self.run is not None:
-            self.run.calling = key_in(call)
             self.run.sent += self._past.sent_in(key_in(call))
         if past is not None and past.finished:
             return self._recalled(past, call)
@@ -87,15 +81,18 @@ class RecordedDoor:
         run = self.run
         assert run is not None, "a door is the door of a run"
         if run.interrupted:
-            if early is not None:
-                await early.drop()
             return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
         # A place in a limit and a decision may have been taken for a call of which no event tells yet.
         marked = call.changed(run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
-        usage, budget, before = run.usage, run.budget, replace(run.budget)
+        budget = run.budget
+        if not run.doing:
+            self._recorded = run.usage, replace(budget)
 
         def written() -> str:
-            """What the call cost is written with its receipt: whoever finds that need not count again."""
+            """Record what the run has spent since, beside the receipt: a resumed run does not count it again.
+            Of calls that run side by side, the first to end may record what another has spent."""
+            usage, before = self._recorded
+            self._recorded = run.usage, replace(budget)
             if run.usage != usage or budget.steps_taken != before.steps_taken:
                 spent = {
                     "usage": {
@@ -112,8 +109,8 @@ class RecordedDoor:
                 self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
             return ""
 
-        token = RUNNING.set(run)
-        work = self._door.dispatch(marked, context.changed(written=[written]), early)
+        token, key_token = RUNNING.set(run), CALLING.set(key_in(call))
+        work = self._door.dispatch(marked, context.changed(written=[written]))
         began = time.monotonic()
         try:
             result = await run.stoppably(work, PATIENCE)
@@ -121,6 +118,7 @@ class RecordedDoor:
             return _cancelled(call, f"{call.tool} was cancelled.", "body", time.monotonic() - began)
         finally:
             RUNNING.reset(token)
+            CALLING.reset(key_token)
         if result.audit.get("written") is False:
             self._log.broken = result.message
         return result

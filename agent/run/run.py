@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import Budget
-from quoth.agent.run.early_calls import EarlyCalls, EarlyDoor
 from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, RequestOptions, Usage
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Tracer
     from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
-    from quoth.tools.door.early import EarlyBody
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
@@ -95,7 +93,7 @@ class RunStoppedError(Exception):
     """A person has interrupted the run, and what it did was stopped."""
 
 
-class RunDoor(EarlyDoor, Protocol):
+class RunDoor(Protocol):
     """The door as the loop sees it: the real one, or that of agent/run/recorded_door.py."""
 
     @property
@@ -105,9 +103,9 @@ class RunDoor(EarlyDoor, Protocol):
 
     def use(self, table: ToolTable) -> None: ...
 
-    async def dispatch(
-        self, call: Call, context: ToolContext, early: EarlyBody | None = None
-    ) -> ToolResult: ...
+    def may_run_beside(self, call: Call) -> bool: ...
+
+    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult: ...
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult: ...
 
@@ -166,7 +164,6 @@ class Run:
     log: RunLog | None = None  # what is written there; None where nothing is
     calls: list[CallRecord] = field(default_factory=list)
     words: Words | None = None  # of the reply that comes, for the listener
-    calling: str = ""  # the key of the call that the loop is making
     sent: list[Sent] = field(default_factory=list)
     last_words: list[Sent] = field(default_factory=list)  # those the reply consists of
     usage: Usage = field(default_factory=Usage)
@@ -202,7 +199,6 @@ class Run:
 
     def __post_init__(self) -> None:
         self.budget = self.given or Budget.of(self.limits, kept=1)
-        self.early_calls = EarlyCalls(self.door, self.limits.parallel)
         self._given_context = self.context
 
     @property
@@ -385,6 +381,7 @@ class Run:
 
 
 RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run whose call is being made
+CALLING: ContextVar[str] = ContextVar("CALLING", default="")  # the key of that call
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:

@@ -188,9 +188,8 @@ class Tracer:
             return done
 
     @contextmanager
-    def passage(self, call: Call, table: ToolTable, *, early: bool) -> Iterator[Callable[[ToolResult], None]]:
-        """The span of a passage of the door, which is told the result. ``early`` says that the body was begun
-        before the call's turn."""
+    def passage(self, call: Call, table: ToolTable) -> Iterator[Callable[[ToolResult], None]]:
+        """The span of a passage of the door, which is told the result."""
         tool = table.get(call.tool) if call.tool in table else None
         unknown = encodable(call.tool)[:200] if self.content else "unknown"  # words of the model
         name = unknown if tool is None else tool.name
@@ -203,8 +202,6 @@ class Tracer:
             "quoth.route": call.route,
             "quoth.depth": call.depth,
         }
-        if early:
-            attributes["quoth.early"] = True
         hide = Redactor(call.form, tool.params if tool else (), table.secrets) if self.content else None
         if hide is not None:
             self._learn(hide.found)

@@ -629,10 +629,8 @@ def _forgotten(place: Place, events: list[Any], talks: dict[str, list[Any]]) -> 
 
 
 def _is_apart(row: dict[str, Any]) -> bool:
-    """Whether the audit alone tells of it: a decision, and a body that was begun early for nothing."""
-    return row["stage"] == "consent" or str(row["message"]).endswith(
-        "was begun early, and its call was not made."
-    )
+    """Whether the audit alone tells of it: a decision."""
+    return bool(row["stage"] == "consent")
 
 
 def _unwritten(told: dict[str, Any]) -> bool:

@@ -243,11 +243,10 @@ class CallLog(Protocol):
 
 
 class Passages(Protocol):
-    """Traces each passage of the door: within it the call is made, and it is told the result. ``early`` says
-    that the body was begun before."""
+    """Traces each passage of the door: within it the call is made, and it is told the result."""
 
     def passage(
-        self, call: Call, table: ToolTable, *, early: bool
+        self, call: Call, table: ToolTable
     ) -> AbstractContextManager[Callable[[ToolResult], None]]: ...
 
 

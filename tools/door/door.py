@@ -15,12 +15,11 @@ from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.asking import Permission
-from quoth.tools.door.early import EarlyBody, may_begin_early
 from quoth.tools.door.execution import brief
 from quoth.tools.door.inner import Inner
 from quoth.tools.door.mistaken import with_tool_named
 from quoth.tools.door.parts import Parts
-from quoth.tools.door.recording import acknowledged, record_abandoned, record_end
+from quoth.tools.door.recording import acknowledged, record_end
 from quoth.tools.door.stages import STAGES
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import ServerError, Status, StoreError, ToolNotFound, ToolRateLimited
@@ -48,22 +47,20 @@ class Door(Parts):
         door.table = table
         return door
 
-    async def dispatch(self, call: Call, context: ToolContext, early: EarlyBody | None = None) -> ToolResult:
-        """Take one call through all stages and return its result, also for an error. ``early`` is its body,
-        if ``begin`` has begun it.
+    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
+        """Take one call through all stages and return its result, also for an error.
 
         Only asyncio.CancelledError passes through, after the audit row is written.
         """
         if self.tracer is None:
-            return await self._through(call, context, early)
-        with self.tracer.passage(call, self.table, early=early is not None) as ended:
-            result = await self._through(call, context, early)
+            return await self._through(call, context)
+        with self.tracer.passage(call, self.table) as ended:
+            result = await self._through(call, context)
             ended(result)
         return result
 
-    async def _through(self, call: Call, context: ToolContext, early: EarlyBody | None) -> ToolResult:
+    async def _through(self, call: Call, context: ToolContext) -> ToolResult:
         state = self._state(call, context)
-        state.early = early
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
             for stage, step in STAGES:  # noqa: B007  the row says where it ended
@@ -76,33 +73,29 @@ class Door(Parts):
                 state.broken = state.broken or str(error)
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {brief(error)}.")
         finally:
-            try:
-                if state.early is not None:  # a stage before the body has ended the call
-                    await state.early.drop()
-            finally:
-                with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
-                    state.reservation.release()
-                outcome = with_tool_named(outcome, call.form, self.table)
-                result = record_end(self, state, stage, outcome)
+            with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
+                state.reservation.release()
+            outcome = with_tool_named(outcome, call.form, self.table)
+            result = record_end(self, state, stage, outcome)
         try:
             return await acknowledged(self, state, result)
         finally:
             state.context = context  # its own knows this state
 
-    def may_begin(self, call: Call) -> bool:
-        """Whether ``begin`` is for such a call: its tool only reads, and nothing limits it."""
-        return may_begin_early(self, call)
-
-    def begin(self, call: Call, context: ToolContext, after: EarlyBody | None = None) -> EarlyBody:
-        """Begin the body of a call that only reads, before the call's turn. In its turn give it to
-        ``dispatch``; without one, to ``abandon``."""
-        return EarlyBody(self, self._state(call, context), after)
-
-    async def abandon(self, early: EarlyBody) -> None:
-        """Stop a body whose call will not be made; the audit tells that it was begun."""
-        await early.drop()
-        if early.begun:
-            record_abandoned(self, early.state)
+    def may_run_beside(self, call: Call) -> bool:
+        """Whether a call may run at the same time as others: its tool declares that it reads and nothing
+        else, and no gate, limit or cost applies to it."""
+        if call.tool not in self.table or self.gate_programs:
+            return False
+        tool = self.table.get(call.tool)
+        if set(tool.effects) != {"reads"} or tool.cost == "expensive" or tool.gate or tool.ends_turn:
+            return False
+        if tool.cooldown or tool.daily_limit:
+            return False
+        try:
+            return not self.limits.left(tool, call)
+        except Exception:  # the call reports a failing counter itself
+            return False
 
     def _state(self, call: Call, context: ToolContext) -> CallState:
         if call.confidence is None and context.confidence is not None:

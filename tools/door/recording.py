@@ -134,15 +134,6 @@ def _unwritten(
     return ToolResult(state.call.id, str(row["tool"]), "error", None, message, effects, told_of, message)
 
 
-def record_abandoned(door: Parts, state: CallState) -> None:
-    """Record in the audit that a body was begun whose call was then not made. It has no place in the
-    transcript, for the reply that it stood in has none."""
-    message = f"{state.call.tool} was begun early, and its call was not made."
-    evidence = _evidence(door, state, message, tuple(state.context.side_effects))
-    with contextlib.suppress(Exception):  # nobody is told of this call
-        door.audit.write(_row(state, "body", "cancelled") | evidence)
-
-
 def _row(state: CallState, stage: str, status: Status) -> dict[str, Any]:
     call = state.call
     return {

@@ -256,7 +256,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             state.bound = dict(bound(state.call))
         await record_begin(door, state)
         try:
-            made = await _value(state)
+            made = await value_of_body(state)
         except Exception:
             if state.ended is None:
                 raise
@@ -292,16 +292,6 @@ def _told(door: Parts, state: CallState, error: BaseException) -> str:
         LOG.debug("%s", SENT.without(hide.text(users_traceback(error))))
     place = place_of_error(error)
     return f"{brief(error)}, at {place}" if place else brief(error)
-
-
-async def _value(state: CallState) -> Any:
-    """The value of the body: of the one that was begun before the call's turn, or else it is run now."""
-    early, state.early = state.early, None
-    if early is not None:
-        if await early.fits(state):
-            return await early.value(state)
-        await early.drop()
-    return await value_of_body(state)
 
 
 def data_of(tool: CognitiveTool, made: Any) -> Any:

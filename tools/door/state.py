@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.tools.call.call import Call, Decided, ToolResult, Voice
 from quoth.tools.call.context import ToolContext
@@ -30,16 +30,6 @@ class Outcome:
     message: str = ""
     note: str = ""
     room_at: str = ""
-
-
-class Begun(Protocol):
-    """The body of a call that was begun before the call's turn (tools/door/early.py)."""
-
-    async def fits(self, state: CallState) -> bool: ...
-
-    async def value(self, state: CallState) -> Any: ...
-
-    async def drop(self) -> None: ...
 
 
 @dataclass(eq=False, repr=False)
@@ -70,7 +60,6 @@ class CallState:
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
     broken: str = ""  # why the record of an inner call failed: then this call is broken off, too
-    early: Begun | None = None  # its body, as long as nobody has taken it
     started: float = field(default_factory=time.monotonic)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
