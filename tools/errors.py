@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quoth.tools.spelling import Spelling
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
@@ -59,12 +58,12 @@ class UnknownToolError(QuothError, KeyError):
     """There is no tool of that name. It is a KeyError (seed 002) whose text is still a clean sentence."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        known = known if isinstance(known, Spelling) else sorted(known)
+        names = sorted(known)
         self.name = name
-        self.nearest = nearest(name, known)
+        self.nearest = nearest(name, names)
         if self.nearest:
             hint = f"Did you mean {self.nearest}?"
-        elif names := sorted(known):
+        elif names:
             hint = "Available tools: " + ", ".join(names) + "."
         else:
             hint = "No tools are registered."
@@ -91,8 +90,11 @@ class InvalidCallError(QuothError, ValueError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name closest to ``word``, or None when nothing is close."""
-    return (known if isinstance(known, Spelling) else Spelling(known)).nearest(word)
+    """The known name closest to ``word`` in any case, or None when nothing is close."""
+    from difflib import get_close_matches  # here: few runs have a misspelt name
+
+    spelt = {name.lower(): name for name in known}
+    return next((spelt[close] for close in get_close_matches(word.lower(), spelt, n=1)), None)
 
 
 def _shown(name: str) -> str:

@@ -16,7 +16,7 @@ from words import files, hy_forms, python_nodes, rooms, sources
 # From the bottom. A room may import what stands on a lower line, and itself; not its neighbours on the line.
 ORDER = {
     "tools": [
-        "text words spelling once installing",
+        "text words once installing",
         "visible",
         "errors",
         "safe_regex lisp storage",

@@ -110,7 +110,7 @@ class Door(Parts):
         marks = {"user": context.user, "session": context.session, "message": context.user_message}
         result = await self.dispatch(new_call(from_json({"tool": name, "args": args}), **marks), context)
         if result.audit["stage"] == "look-up" and result.status == "unknown":
-            raise ToolNotFound(name, self.table.spelling)
+            raise ToolNotFound(name, self.table.names())
         if result.audit["stage"] == "limits":
             at = result.audit.get("room_at")
             raise ToolRateLimited(result.message, datetime.fromisoformat(at) if at else None)

@@ -19,12 +19,11 @@ from quoth.tools.registry.tool import COSTS as COSTS
 from quoth.tools.registry.tool import EFFECTS as EFFECTS
 from quoth.tools.registry.tool import HARMLESS as HARMLESS
 from quoth.tools.registry.tool import CognitiveTool as CognitiveTool
-from quoth.tools.spelling import Spelling
 
 EVERYBODY = "*"
 
 _DERIVED = frozenset(
-    ("entries", "_hash", "spelling", "sorted_names", "secrets", "_shown", "_in_programs", "_visible",
+    ("entries", "_hash", "sorted_names", "secrets", "_shown", "_in_programs", "_visible",
      "repeat_allowed_tools")
 )  # fmt: skip
 
@@ -142,13 +141,8 @@ class ToolTable:
         """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""
         tool = self._tools.get(name) or self._tools.get(kebab(name))
         if tool is None:
-            raise UnknownToolError(name, self.visible.spelling)
+            raise UnknownToolError(name, self.visible.names())
         return tool
-
-    @cached_property
-    def spelling(self) -> Spelling:
-        """The names, to find the nearest to a misspelt one."""
-        return Spelling(self._names)
 
     def names(self) -> list[str]:
         """All names, sorted."""
