@@ -27,7 +27,15 @@ from quoth.tools.errors import QuothError
 from quoth.tools.installing import install_command, install_extra
 from quoth.tools.policy.project import GIVEN, HERE
 from quoth.tools.storage.missing import is_missing
-from quoth.tools.storage.paths import cache_dir, config_dir, keys_path, real_path, state_dir, store_path
+from quoth.tools.storage.paths import (
+    NoHomeError,
+    cache_dir,
+    config_dir,
+    keys_path,
+    real_path,
+    state_dir,
+    store_path,
+)
 
 if TYPE_CHECKING:
     from quoth.agent.cli.options import Options
@@ -85,6 +93,8 @@ def findings(options: Options, asks: bool) -> list[Finding]:
             found += check(options)
         except TrialError as error:
             found.append(Finding(name, "wrong", str(error), error.cure))
+        except NoHomeError as error:
+            found.append(Finding(name, "wrong", str(error)))
         except (QuothError, OSError, ImportError) as error:
             found.append(Finding(name, "wrong", _sentence(error), CURES.get(name, "")))
     return found
@@ -163,9 +173,9 @@ def _store(options: Options) -> Iterator[Finding]:
     folder, path = state_dir(), store_path(options.folder)
     try:
         for one in (folder, path.parent, folder / "locks"):
-            try_folder(one)
+            try_folder(one, "QUOTH_STATE")
     except TrialError as error:
-        yield Finding("store", "wrong", str(error), f"{error.cure}, or set QUOTH_STATE")
+        yield Finding("store", "wrong", str(error), error.cure)
         return
     try_locks(folder / "locks")
     if (free := _free(folder)) < ROOM:
@@ -189,9 +199,9 @@ def _store(options: Options) -> Iterator[Finding]:
 def _cache(options: Options) -> Iterator[Finding]:
     folder = cache_dir()
     try:
-        try_folder(folder)
+        try_folder(folder, "QUOTH_CACHE")
     except TrialError as error:
-        yield Finding("cache", "wrong", str(error), f"{error.cure}, or set QUOTH_CACHE")
+        yield Finding("cache", "wrong", str(error), error.cure)
     else:
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         yield Finding(

@@ -15,15 +15,10 @@ from pathlib import Path
 
 import apsw
 
+from quoth.tools.storage.private import how_to_write
+
 TRIAL = b"\0" * 65_536
 BUSY_MS = 2_000  # how long another process may be writing
-CURES = {
-    errno.EACCES: "chmod {bits} {path}",
-    errno.EPERM: "chattr -i {path}",
-    errno.EROFS: "mount its disk so that it can be written",
-    errno.ENOSPC: "make room on its disk",
-    errno.EDQUOT: "make room on its disk",
-}
 
 
 class TrialError(Exception):
@@ -34,18 +29,21 @@ class TrialError(Exception):
         self.cure = cure
 
 
-def try_folder(folder: Path) -> None:
-    """Write a file in a folder, or in the folder where it would be made, and remove it. Raises TrialError."""
+def try_folder(folder: Path, variable: str = "") -> None:
+    """Write a file in a folder, or in the folder where it would be made, and remove it. ``variable`` is the
+    one that puts it elsewhere. Raises TrialError."""
     there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
     if not there.is_dir():
-        raise TrialError(f"{folder} cannot be written: {there} is not a folder.", f"remove the file {there}")
+        cure = how_to_write(folder, errno.ENOTDIR, variable)
+        raise TrialError(f"{folder} cannot be written: {there} is not a folder.", cure)
     try:
         with tempfile.NamedTemporaryFile(dir=there, prefix=".quoth-doctor-") as file:
             file.write(TRIAL)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise _failure(folder, there, error, "u+wx") from None
+        cure = how_to_write(folder, error.errno, variable)
+        raise TrialError(f"{folder} cannot be written: {error.strerror}.", cure) from None
 
 
 def try_store(path: Path) -> None:
@@ -55,7 +53,8 @@ def try_store(path: Path) -> None:
         try:
             os.close(os.open(file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
         except OSError as error:
-            raise _failure(file, file, error, "u+rw") from None
+            cure = how_to_write(file, error.errno, "QUOTH_STATE")
+            raise TrialError(f"{file} cannot be written: {error.strerror}.", cure) from None
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as store:
             store.set_busy_timeout(BUSY_MS)
@@ -81,10 +80,3 @@ def _files_of(store: Path) -> Iterator[Path]:
         file = store.with_name(store.name + ending)
         if os.path.lexists(file):
             yield file
-
-
-def _failure(named: Path, path: Path, error: OSError, bits: str) -> TrialError:
-    cure = CURES.get(error.errno or 0, "make {path} writable").format(bits=bits, path=path)
-    if error.errno == errno.EACCES and path.exists() and path.stat().st_uid != os.getuid():
-        cure = f"ask the owner of {path} for the right to write"  # only the owner may change its bits
-    return TrialError(f"{named} cannot be written: {error.strerror}.", cure)

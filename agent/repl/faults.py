@@ -62,7 +62,8 @@ def _no_name(name: str, known: frozenset[str]) -> str:
         return f"there is no name {name}; programs have it: (eval '({name} …))."
     if name in FOREIGN:
         return f"there is no name {name}; Hy says {FOREIGN[name]}."
-    return f"there is no name {name}.{did_you_mean(name, known)}"
+    macros = {str(hy.unmangle(macro)) for macro in getattr(builtins, "_hy_macros", {})}
+    return f"there is no name {name}.{did_you_mean(name, known | macros | set(dir(builtins)))}"
 
 
 def _own_words(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.loaded import Loaded, LoadedFiles
 from quoth.agent.repl.tool_functions import Caller, ToolFunction
+from quoth.agent.repl.typed import long_number
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
@@ -226,6 +227,9 @@ class Person:
         self._caller.results = outcome.results
         try:
             self.prepare()
+            if long := long_number(text):
+                most = sys.get_int_max_str_digits()
+                raise UsageError(f"The number {long[:20]}… has more than {most} digits; write it as a text.")
             with registering_in(_PromptTable(self)):
                 for form in hy.read_many(text, filename=name):
                     outcome.value = hy_eval(

@@ -8,6 +8,7 @@ must not know tools or terminals.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -84,6 +85,16 @@ class Typed:
     def unfinished(self) -> bool:
         """Whether more must come: a bracket is open, and none was closed by another's."""
         return bool(self.open) and not self.wrong
+
+
+def long_number(text: str) -> str:
+    """The first decimal number with more digits than Python reads, which Hy would read as infinity; else
+    empty."""
+    most = sys.get_int_max_str_digits()
+    if not 0 < most < len(text):
+        return ""
+    numbers = (token.text for token in read_typed(text).tokens if token.kind == "number")
+    return next((one for one in numbers if re.fullmatch(r"[+-]?[\d_,]+", one) and len(one) > most), "")
 
 
 def is_form(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
+from quoth.tools.storage.paths import real_path
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Exporter, Tracer
@@ -34,7 +35,7 @@ def _exporter(where: str | Path) -> Exporter:
     if where != OTEL:
         from quoth.agent.trace.json_lines import JsonLines
 
-        return JsonLines(Path(where).absolute())
+        return JsonLines(real_path(Path(where).parent) / Path(where).name)
     try:
         from quoth.agent.trace.otel import OpenTelemetry
     except ImportError:

@@ -120,7 +120,7 @@ def _in_keyring(provider: Provider) -> str:
         return ""
     try:
         return ring.get_password(SERVICE, provider.key) or ""
-    except ring.errors.NoKeyringError:  # as on a machine without a desktop
+    except RuntimeError:  # NoKeyringError, as on a machine without a desktop; or the user has no home
         return ""
     except ring.errors.KeyringError as error:
         if not provider.needs_key:

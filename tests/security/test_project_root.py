@@ -144,6 +144,15 @@ def test_a_folder_that_was_removed_is_a_sentence_and_a_named_workspace_works_the
     assert (said.stdout, said.stderr) == ('["sub/here.txt"]\n', "")
 
 
+@pytest.mark.parametrize("words", ["--trace t.jsonl", "--tools a.hy", "--policy a.hy", "--model scripted:a"])
+def test_a_relative_path_in_a_folder_that_was_removed_is_a_sentence(repo: Path, words: str) -> None:
+    (gone := repo / "gone").mkdir()
+    text = f'cd {gone}; rmdir {gone}; "$0" "$@" eval "(+ 1 1)" --workspace {repo} {words}'
+    said = subprocess.run(["sh", "-c", text, *command()], capture_output=True, text=True, timeout=120)
+    told = "quoth: The current folder was removed. Type: cd DIR, or give absolute paths.\n"
+    assert (said.returncode, said.stdout, said.stderr) == (2, "", told)
+
+
 def test_doctor_says_where_the_workspace_is_and_why(repo: Path) -> None:
     (row,) = [row for row in json.loads(quoth("doctor", "--json", cwd=repo / "sub").out) if is_place(row)]
     assert (row["state"], row["detail"]) == ("ok", f"{repo} (it has a .quoth)")

@@ -108,7 +108,7 @@ def below(root: Path) -> str:
 
 def _real(start: str | os.PathLike[str]) -> Path:
     try:
-        return real_path(start)
+        return Path(os.path.realpath(start))
     except OSError as error:  # the current folder may have been removed
         raise UsageError(f"The current folder cannot be used: {error.strerror}. {NAME_IT}") from None
 

@@ -24,7 +24,7 @@ from quoth.tools.storage.in_use import lost_lock
 from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
 from quoth.tools.storage.looking import opened_to_look
 from quoth.tools.storage.paths import store_path
-from quoth.tools.storage.private import private_file, private_folder
+from quoth.tools.storage.private import how_to_write, private_file, private_folder
 from quoth.tools.storage.same_file import GONE, SameFile, require_regular
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
@@ -48,7 +48,7 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
         yield None
         return
     except OSError as error:
-        raise UsageError(f"The store {path} cannot be opened: {error.strerror}.") from None
+        raise UsageError(CANNOT_OPEN.format(path, error.strerror) + _advice(path, error)) from None
     try:
         store = Store(path)
     except (UsageError, StoreError) as error:
@@ -82,6 +82,17 @@ BUSY_MS = 10_000  # how long one process waits for another
 CANNOT_OPEN = "The store {} cannot be opened: {}."
 OLDER = "is of an older quoth and must be brought up to date"
 BROKEN = "A part of this transaction has failed, so all of it is undone."
+
+
+def _advice(path: Path, error: Exception) -> str:
+    """What to type where a store may not be written, as a sentence with its leading space; else empty."""
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        failed, number = Path(error.filename or path), error.errno
+    elif isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError):  # it makes files beside the store
+        failed, number = path.parent, errno.EACCES
+    else:
+        return ""
+    return f" To go on: {how_to_write(failed, number, 'QUOTH_STATE')}."
 
 
 def _wait(tries: int) -> bool:
@@ -129,7 +140,7 @@ class Store:
             self._let_go()
             why = self._why_closed(error)
             kind = StoreError if why in (FULL, FAILED) else UsageError  # a disk is nobody's mistake
-            raise kind(CANNOT_OPEN.format(path, why)) from None
+            raise kind(CANNOT_OPEN.format(path, why) + _advice(Path(path), error)) from None
 
     def _why_closed(self, error: StoreError | apsw.Error | OSError) -> str:
         """Why the store could not be opened."""

@@ -10,11 +10,24 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from quoth.tools.errors import UsageError
+
+
+class NoHomeError(UsageError):
+    """HOME is not set, and the system knows no home of this user."""
+
+
+class NoFolderError(UsageError, FileNotFoundError):
+    """The current folder was removed, and a relative path was given."""
+
 
 def real_path(path: str | os.PathLike[str]) -> Path:
     """The absolute path that links lead to. Unlike ``Path.resolve`` before Python 3.13 it does not fail for a
-    link that leads to itself: reading the file says what is wrong."""
-    return Path(os.path.realpath(path))
+    link that leads to itself: reading the file says what is wrong. Raises NoFolderError."""
+    try:
+        return Path(os.path.realpath(path))
+    except FileNotFoundError:
+        raise NoFolderError("The current folder was removed. Type: cd DIR, or give absolute paths.") from None
 
 
 @lru_cache(maxsize=256)
@@ -55,4 +68,10 @@ def _folder(variable: str, kind: str) -> Path:
         return Path(named)
     import platformdirs
 
-    return Path(getattr(platformdirs, kind)("quoth", appauthor=False))
+    try:
+        return Path(getattr(platformdirs, kind)("quoth", appauthor=False))
+    except RuntimeError:
+        raise NoHomeError(
+            "You have no home folder, so quoth has no place for its own files. Type: export HOME=DIR "
+            "(a folder that you can write to)."
+        ) from None

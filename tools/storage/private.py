@@ -1,4 +1,4 @@
-"""Files and folders of the state that only their user can read.
+"""Files and folders of the state that only their user can read, and what to type where one cannot be written.
 
 It knows modes and owners; it must not know what the files hold.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -59,3 +60,37 @@ def _close(path: Path, mode: int) -> bool:
             path.chmod(mode)
         return True
     return False
+
+
+# What to do where a path cannot be written, by the number of the error. The owner alone may change the bits.
+_FIXES = {
+    errno.EACCES: "chmod u+rwx {path}",
+    errno.EPERM: "chattr -i {path}",
+    errno.EROFS: "mount its disk so that it can be written",
+    errno.ENOTDIR: "remove the file {path}",
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room on its disk",
+}
+
+
+def how_to_write(path: Path, number: int | None, variable: str = "") -> str:
+    """What to type so that ``path`` can be written, after the error ``number``, as a clause without a full
+    stop. ``variable`` is the one that moves quoth's own folder elsewhere, such as QUOTH_STATE."""
+    there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
+    fix = _FIXES.get(number or 0, "make {path} writable").format(path=shlex.quote(str(there)))
+    owner, home = there.lstat().st_uid, Path(os.path.expanduser("~"))  # noqa: PTH111  # Path's raises
+    if variable and home in (path, *path.parents) and not home.is_dir():
+        fix = f"set HOME to a folder of yours ({home} does not exist)"
+    elif number in (errno.EACCES, errno.EPERM) and owner != os.geteuid():
+        fix = f"ask {owner_name(owner)}, who owns {there}, for the right to write"
+    return f"{fix}, or: export {variable}=DIR (a folder that you can write to)" if variable else fix
+
+
+def owner_name(number: int) -> str:
+    """The name of a user, or ``user NUMBER`` where the system knows none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pwd
+import subprocess
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 from words import quoth
 
 from quoth.agent.cli.trial_writes import TrialError, try_folder
+from quoth.tools.storage.private import how_to_write
 
 SECRET = "sk-do-not-tell-1234567890"
 
@@ -28,6 +32,9 @@ def found(cwd: Path, *words: str, **env: str) -> tuple[int, dict[str, list[dict[
     return said.code, rows
 
 
+OR_STATE = ", or: export QUOTH_STATE=DIR (a folder that you can write to)"
+
+
 def test_what_another_user_owns_is_not_for_you_to_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,13 +42,47 @@ def test_what_another_user_owns_is_not_for_you_to_change(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    owner = pwd.getpwuid(os.geteuid()).pw_name
     cures = []
-    for user in (os.getuid(), os.getuid() + 1):
-        monkeypatch.setattr(os, "getuid", lambda user=user: user)
+    for user in (os.geteuid(), os.geteuid() + 1):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         with pytest.raises(TrialError) as told:
             try_folder(tmp_path)
         cures.append(told.value.cure)
-    assert cures == [f"chmod u+wx {tmp_path}", f"ask the owner of {tmp_path} for the right to write"]
+    asked = f"ask {owner}, who owns {tmp_path}, for the right to write"
+    assert cures == [f"chmod u+rwx {tmp_path}", asked]
+
+
+def test_a_home_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "gone"
+    monkeypatch.setenv("HOME", str(home))
+    wanted = f"set HOME to a folder of yours ({home} does not exist){OR_STATE}"
+    assert how_to_write(home / ".local" / "quoth", errno.EACCES, "QUOTH_STATE") == wanted
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "HOME" not in how_to_write(home / ".local" / "quoth", errno.EACCES, "QUOTH_STATE")
+
+
+def test_a_user_without_a_home_is_told_what_to_type(tmp_path: Path) -> None:
+    places = (
+        "QUOTH_STATE",
+        "QUOTH_CACHE",
+        "QUOTH_CONFIG",
+        "XDG_DATA_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+    )
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", *places)}
+    unknown = "import pwd; pwd.getpwuid = {}.__getitem__"  # as of a container's user with a number alone
+    start = "from quoth.agent.entry import main; sys.argv[1:] = WORDS; sys.exit(main())"
+    for words, code in ((["call", "(list-files)"], 2), (["doctor"], 1)):
+        program = f"import sys; {unknown}; {start.replace('WORDS', repr(words))}"
+        said = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True
+        )
+        assert "Traceback" not in said.stderr
+        assert said.returncode == code
+        assert "You have no home folder" in said.stdout + said.stderr
+        assert "export HOME=DIR" in said.stdout + said.stderr
 
 
 def test_it_looks_at_everything_and_makes_nothing(tmp_path: Path) -> None:
@@ -80,7 +121,7 @@ def test_a_folder_in_the_way_of_the_store_is_found(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("I am a file.")
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
-    assert rows["store"][0]["cure"] == f"remove the file {tmp_path}/state, or set QUOTH_STATE"
+    assert rows["store"][0]["cure"] == f"remove the file {tmp_path}/state{OR_STATE}"
 
 
 def store_in(tmp_path: Path) -> Path:
@@ -100,7 +141,7 @@ def test_a_folder_of_the_state_that_cannot_be_written_is_found(tmp_path: Path, p
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
     assert f"{there} cannot be written: " in rows["store"][0]["detail"]
-    assert rows["store"][0]["cure"].endswith(", or set QUOTH_STATE")
+    assert rows["store"][0]["cure"].endswith(OR_STATE)
 
 
 def test_a_cache_that_cannot_be_written_is_found(tmp_path: Path) -> None:

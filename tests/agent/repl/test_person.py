@@ -125,6 +125,9 @@ async def test_lisp_is_evaluated(repl: Repl, capsys: pytest.CaptureFixture[str],
 
 FAULTS = {
     "(read-fil 1)": "NameError: there is no name read-fil. Did you mean read-file?\n",
+    "(prnt 1)": "NameError: there is no name prnt. Did you mean print?\n",
+    "(wen True 1)": "NameError: there is no name wen. Did you mean when?\n",
+    f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… has more than 4300 digits; write it as a text.\n",
     "(last [1])": "NameError: there is no name last; programs have it: (eval '(last …)).\n",
     "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
     "(lambda (x) x)": "NameError: there is no name lambda; Hy says (fn [x] …).\n",

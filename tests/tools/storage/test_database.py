@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import pwd
 import subprocess
 import sys
 import threading
@@ -249,7 +251,25 @@ def test_a_read_only_place_is_named_once(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("quoth.tools.storage.database.private_file", fail)
     assert complaint(UsageError, lambda: Store(path)) == (
-        f"The store {path} cannot be opened: Read-only file system."
+        f"The store {path} cannot be opened: Read-only file system. To go on: mount its disk so that it can "
+        "be written, or: export QUOTH_STATE=DIR (a folder that you can write to)."
+    )
+
+
+def test_the_owner_of_a_store_of_another_user_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.sqlite"
+
+    def fail(of: Path) -> None:
+        raise OSError(errno.EACCES, "Permission denied", str(of))
+
+    owner = pwd.getpwuid(os.geteuid()).pw_name
+    monkeypatch.setattr("quoth.tools.storage.database.private_file", fail)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert complaint(UsageError, lambda: Store(path)) == (
+        f"The store {path} cannot be opened: Permission denied. To go on: ask {owner}, who owns {tmp_path}, "
+        "for the right to write, or: export QUOTH_STATE=DIR (a folder that you can write to)."
     )
 
 
