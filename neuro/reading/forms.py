@@ -50,15 +50,6 @@ _ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])"""
 _LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
 _ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
 
-
-# A call as most are written. The reader of forms would find the same, and takes longer. A long call is left
-# to that: what is looked at here in vain stays short.
-_WORD = r"[a-z][a-z0-9]*+(?:-[a-z0-9]++)*+"
-_ATOM = r'"[^"\\\r\ud800-\udfff]{0,1000}+"|-?(?:0|[1-9][0-9]{0,8}+)|True|False|None'
-_PLAIN = re.compile(rf"\(({_WORD})((?:\s++:{_WORD}\s++(?:{_ATOM})){{0,20}}+)\s*+\)", re.ASCII).match
-_PAIRS = re.compile(rf"\s++:({_WORD})\s++({_ATOM})", re.ASCII).findall
-_VALUES = {"True": True, "False": False, "None": None}
-
 # Texts that never end, and what is said to mend them.
 _UNCLOSED = {
     repair.UNCLOSED: 'write straight quotes, "so"',
@@ -150,11 +141,6 @@ class FormReader:
 
     def _lisp(self) -> None:
         text, start = self.text, self.position
-        if plain := plain_call(text, start, self.known):
-            form, self.position = plain
-            self._found(form, (start, self.position))
-            self.chained = "("
-            return
         head = _HEAD.match(text, start)
         name = kebab(bare_name(head[1], self.known)) if head else ""
         meant = name in self.known or name in ENVELOPE or _CALLISH.match(text, start) is not None
@@ -436,19 +422,6 @@ class FormReader:
             return read_literal(self.text, start, end, tail=KEYS)
         except NotRead:
             return None
-
-
-def plain_call(text: str, start: int, known: Collection[str]) -> tuple[CallForm, int] | None:
-    """The call of a known tool that begins at ``start`` and the offset behind it, where it is a plain one."""
-    found = _PLAIN(text, start)
-    if found is None or found[1] not in known:
-        return None
-    pairs = _PAIRS(found[2])
-    args = {
-        name: atom[1:-1] if atom[0] == '"' else _VALUES[atom] if atom in _VALUES else int(atom)
-        for name, atom in pairs
-    }
-    return (CallForm(found[1], args), found.end()) if len(args) == len(pairs) else None
 
 
 def _line_from(text: str, start: int) -> str:

@@ -69,6 +69,7 @@ _TOKEN = re.compile(
 ).match
 _BLANK = re.compile(rf"[\s{ODD_SPACES}]*+", re.ASCII).match
 _ODD = re.compile(f"[{ODD_SPACES}]").search
+_BEGUN = re.compile(r"[\w.+-]*+[ \t]*+\Z").match  # what the end of the text may have cut
 _KEYWORD = re.compile(r"[ \t]*+=(?!=)", re.ASCII).match
 _COLON = re.compile(r"\s*+:", re.ASCII).match
 _WORDS: Final = {
@@ -190,7 +191,7 @@ class _Reader:
             if found is None:
                 at = self._skip_blanks(pos)
                 if at < end:
-                    raise NotRead(f"{text[at]!r} cannot stand here", at)
+                    raise NotRead(f"{text[at]!r} cannot stand here", at, _BEGUN(text, at, end) is not None)
                 if tail is not None and stack and stack[-1].expect == _SEPARATOR:
                     return self._close_all(pos, tail)
                 raise NotRead("the text ends inside it", stack[-1].offset if stack else at, incomplete=True)
@@ -329,7 +330,8 @@ class _Reader:
 
     def _word(self, name: str, at: int) -> Any:
         if name not in _WORDS:
-            raise NotRead(f"{name[:40]} is no value; a text stands in quotes", at)
+            begun = _BEGUN(self.text, at, self.end) is not None
+            raise NotRead(f"{name[:40]} is no value; a text stands in quotes", at, begun)
         if name in ("True", "False", "None"):
             self._mended(PYTHON_WORDS)
         return _WORDS[name]

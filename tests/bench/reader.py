@@ -16,7 +16,6 @@ from typing import Any
 
 import hy
 
-from quoth.neuro.reading import forms
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.stream import ReplyStream
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
@@ -43,21 +42,11 @@ SAMPLES: dict[str, list[CallForm]] = {
 }
 
 
-def without_short_way(text: str) -> Any:
-    """The reply read as it would be if no call was a plain one."""
-    plain, forms.plain_call = forms.plain_call, lambda text, start, known: None
-    try:
-        return read_reply(text, KNOWN)
-    finally:
-        forms.plain_call = plain
-
-
 def readers(lisp: str, as_json: str) -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {
         "hy.read_many": lambda: list(hy.read_many(lisp)),
         "read_all": lambda: read_all(lisp),
         "read_reply": lambda: read_reply(lisp, KNOWN),
-        "read_reply, forms only": lambda: without_short_way(lisp),
         "form to CallForm": lambda: [from_model(form) for form in read_all(lisp)],
         "json.loads": lambda: json.loads(as_json),
     }
