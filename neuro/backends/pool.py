@@ -1,5 +1,5 @@
-"""The connections that back ends share: one pool for all of an event loop that go the same way, in which
-so many requests to each server have a place at once.
+"""The connections that back ends share: for each event loop and route to servers a pool, in which at most
+PLACES requests to each server are under way at once.
 
 Knows connections, certificates and proxies; it must not know what is sent. The last one to leave closes it.
 """
@@ -11,18 +11,17 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.addresses import trusted
-from quoth.tools.storage.lean_httpx import WIRE_LOG, httpx
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
+from quoth.tools.storage.lean_httpx import WIRE_LOGS, httpx
 
 PLACES = 100  # requests that are under way at one server
 KEPT = 30.0  # seconds a connection is kept for the next request
@@ -32,19 +31,50 @@ Way = tuple[bool, str, str, str]
 Make = Callable[[], Awaitable[httpx.AsyncBaseTransport]]
 
 
+@dataclass
+class _Server:
+    """The places at one server, given to whoever asked first, and the connections that are free, each since
+    when."""
+
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PLACES))
+    free: list[tuple[float, httpx.AsyncBaseTransport]] = field(default_factory=list)
+
+
 class Pool:
-    """What those who have joined share. ``make`` makes a transport for one connection: httpx's own pool looks
-    at all its connections for each request, which costs more than the request where there are a hundred."""
+    """What those who have joined share. ``make`` makes a transport for one request at a time. A transport of
+    httpx looks at all its connections for each request, which costs more than the request where there are a
+    hundred; and with HTTP/2 only a closed connection tells a server that its reply is no longer wanted.
+    Without a ``way`` the transport is one of the caller's, which is closed at the end alone."""
 
     def __init__(self, make: Make, way: Way | None = None) -> None:
         self.members = 1
         self._make = make
         self._way = way
         self._servers: defaultdict[bytes, _Server] = defaultdict(_Server)
+        self._made: set[httpx.AsyncBaseTransport] = set()
 
-    def place(self, url: httpx.URL) -> Place:
-        """A place among the requests to a server: ``async with pool.place(url) as transport``."""
-        return Place(self._servers[url.netloc], self._make)
+    @asynccontextmanager
+    async def place(self, url: httpx.URL) -> AsyncIterator[httpx.AsyncBaseTransport]:
+        """A place among the requests to a server: its transport, the one that was used last. One that was not
+        used for KEPT seconds is closed, and so is one whose request failed or was given up."""
+        server = self._servers[url.netloc]
+        async with server.turns:
+            transport = server.free.pop()[1] if server.free else await self._make()
+            self._made.add(transport)
+            try:
+                yield transport
+            except BaseException:
+                await self._close(transport)
+                raise
+            now = time.monotonic()
+            server.free.append((now, transport))
+        while now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
+            await self._close(server.free.pop(0)[1])
+
+    async def _close(self, transport: httpx.AsyncBaseTransport) -> None:
+        if self._way is not None:
+            self._made.discard(transport)
+            await transport.aclose()
 
     async def leave(self) -> None:
         """End one membership; the last one closes the connections."""
@@ -53,51 +83,8 @@ class Pool:
             return
         if self._way is not None:
             _POOLS.get(asyncio.get_running_loop(), {}).pop(self._way, None)
-        for server in self._servers.values():
-            for transport in server.made:
-                await transport.aclose()
-
-
-class _Server:
-    """The places at one server, given to whoever asked first, and its connections: those that are ``free``,
-    each since when, and all that were made."""
-
-    def __init__(self) -> None:
-        self.turns = asyncio.Semaphore(PLACES)
-        self.free: list[tuple[float, httpx.AsyncBaseTransport]] = []
-        self.made: list[httpx.AsyncBaseTransport] = []
-
-
-class Place:
-    """The place of one request; the connection that was used last is used next. One that nobody has used for
-    long is closed."""
-
-    def __init__(self, server: _Server, make: Make) -> None:
-        self._server = server
-        self._make = make
-
-    async def __aenter__(self) -> httpx.AsyncBaseTransport:
-        server = self._server
-        await server.turns.acquire()
-        if server.free:
-            _, self._transport = server.free.pop()
-            return self._transport
-        try:
-            self._transport = await self._make()
-        except BaseException:
-            server.turns.release()
-            raise
-        server.made.append(self._transport)
-        return self._transport
-
-    async def __aexit__(self, *_: object) -> None:
-        server, now = self._server, time.monotonic()
-        server.free.append((now, self._transport))
-        server.turns.release()
-        while server.free and now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
-            idle = server.free.pop(0)[1]
-            server.made.remove(idle)
-            await idle.aclose()
+        for transport in self._made:
+            await transport.aclose()
 
 
 # Connections belong to the loop that opened them.
@@ -130,31 +117,28 @@ def proxy_to(url: httpx.URL) -> str:
 def _maker(way: Way) -> Make:
     verify, named, _, proxy = way
     # It would write to the log what a server says where the request should go, with what secrets there are.
-    logging.getLogger(WIRE_LOG).addFilter(_without_headers)
+    for log in WIRE_LOGS:
+        logging.getLogger(log).addFilter(_without_headers)
 
     async def make() -> httpx.AsyncBaseTransport:
         try:
-            context = await trusted() if verify else None
+            context = await trusted() if verify else False
         except OSError as error:
             name = "SSL_CERT_FILE" if named else "SSL_CERT_DIR"
             raise ModelError(f"{name} names no certificates that can be read ({error}).", "down") from None
-        if proxy:
-            return _through(proxy, context)
-        from quoth.neuro.backends.connection import Connection  # here: most commands send nothing
-
-        return Connection(context, KEPT)
+        try:
+            SENT.learn(httpx.URL(proxy).password)
+            return httpx.AsyncHTTPTransport(
+                verify=context,
+                http2=find_spec("h2") is not None,  # of the extra quoth[http2]
+                limits=httpx.Limits(max_connections=1, keepalive_expiry=KEPT),
+                proxy=proxy or None,
+            )
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            why = str(error).replace(proxy, "***")  # its address may hold a password
+            raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
 
     return make
-
-
-def _through(proxy: str, context: SSLContext | None) -> httpx.AsyncBaseTransport:
-    limits = httpx.Limits(keepalive_expiry=KEPT)
-    try:
-        SENT.learn(httpx.URL(proxy).password)
-        return httpx.AsyncHTTPTransport(verify=context or False, limits=limits, proxy=proxy)
-    except (ValueError, ImportError, httpx.InvalidURL) as error:
-        why = str(error).replace(proxy, "***")  # its address may hold a password
-        raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
 
 
 def _without_headers(record: logging.LogRecord) -> bool:

@@ -23,5 +23,5 @@ else:
         del modules[MAIN]
 
 USER_AGENT = f"python-{httpx.__name__}/{httpx.__version__}"
-# The log of the library below it, httpcore or httpcore2, about requests and responses.
-WIRE_LOG = f"{httpx.__name__.replace('httpx', 'httpcore')}.http11"
+# The logs of the library below it, httpcore or httpcore2, about requests and responses.
+WIRE_LOGS = tuple(f"{httpx.__name__.replace('httpx', 'httpcore')}.{name}" for name in ("http11", "http2"))

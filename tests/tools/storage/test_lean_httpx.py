@@ -9,7 +9,7 @@ import sys
 from on_httpx2 import on_httpx2
 from words import python_nodes, rooms, sources
 
-from quoth.tools.storage.lean_httpx import USER_AGENT, WIRE_LOG, httpx
+from quoth.tools.storage.lean_httpx import USER_AGENT, WIRE_LOGS, httpx
 
 FRESH = """
 import sys
@@ -20,7 +20,7 @@ print(httpx.AsyncClient.__name__, *sorted({"rich", "click", "httpx._main"} & set
 LIBRARIES = {"httpx", "httpx2", "httpcore", "httpcore2"}
 # What each of the ways to the net does: a client, a transport, a proxy, the log, addresses, redirects.
 SOME = (
-    "tests/neuro/backends/test_connection.py",
+    "tests/neuro/backends/test_transport.py",
     "tests/neuro/backends/test_openai.py",
     "tests/tools/web",
     "tests/tools/storage/test_lean_httpx.py::test_names_that_are_made_of_its_own",
@@ -58,9 +58,9 @@ def test_nobody_else_imports_httpx() -> None:
 
 
 def test_names_that_are_made_of_its_own() -> None:
-    known = {"httpx": "httpcore.http11", "httpx2": "httpcore2.http11"}
+    known = {"httpx": "httpcore", "httpx2": "httpcore2"}
     assert f"python-{httpx.__name__}/{httpx.__version__}" == USER_AGENT
-    assert known[httpx.__name__] == WIRE_LOG
+    assert (f"{known[httpx.__name__]}.http11", f"{known[httpx.__name__]}.http2") == WIRE_LOGS
 
 
 def test_back_ends_and_web_pass_on_its_continuation() -> None:

@@ -1,51 +1,30 @@
-"""The connection to a model server: what is written to it at once, and when it is opened anew."""
+"""The transport to a model server: how replies end, when a connection is opened again, what is closed."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
-from loopback import Handler, QuietServer, Server, Sleeps, loopback, said
+import trustme
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived, StreamEnded
+from loopback import Handler, QuietServer, Sleeps, said
 from server_speech import OPENAI
 
 from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.connection import Connection, _Line
-from quoth.neuro.backends.messages import PIECE, Messages
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.pool import join
 from quoth.tools.storage import addresses
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with loopback(OPENAI.reply()) as server:
-        yield server
-
-
-@pytest.fixture
-def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each write."""
-    found: list[int] = []
-    opened = _Line.connection_made
-
-    def watched(line: _Line, transport: asyncio.Transport) -> None:
-        opened(line, transport)
-        write = transport.write
-
-        def counted(data: bytes) -> None:
-            found.append(len(data))
-            write(data)
-
-        transport.write = counted  # type: ignore[method-assign,assignment]
-
-    monkeypatch.setattr(_Line, "connection_made", watched)
-    return found
 
 
 async def asked(base_url: str, messages: Messages, **options: object) -> str:
@@ -54,18 +33,6 @@ async def asked(base_url: str, messages: Messages, **options: object) -> str:
         return (await backend.complete(messages, tools=b"[]")).text
     finally:
         await backend.aclose()
-
-
-async def test_a_request_is_one_write(server: Server, writes: list[int]) -> None:
-    assert await asked(server.base_url, said("hi", "x" * 40_000, "y")) == "hello"
-    assert len(writes) == 1
-
-
-async def test_a_long_request_is_a_write_for_each_piece(server: Server, writes: list[int]) -> None:
-    text = "x" * (PIECE // 2)
-    assert await asked(server.base_url, said(*[text] * 21)) == "hello"
-    assert len(writes) <= 12
-    assert [len(one["content"]) for one in server.asked()["messages"]] == [len(text)] * 21
 
 
 def test_a_server_of_the_vocabulary_queues_a_hundred_connections_that_it_has_not_accepted_yet() -> None:
@@ -95,13 +62,25 @@ def raw(
         thread.join(20)
 
 
+def read_request(caller: socket.socket) -> None:
+    """Read one request from its first byte to its last."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += caller.recv(65536)
+    head, _, body = head.partition(b"\r\n\r\n")
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    left = int(length.partition(b":")[2]) - len(body)
+    while left:
+        left -= len(caller.recv(left))
+
+
 async def test_a_connection_that_its_server_has_closed_costs_no_try() -> None:
     closed, callers = threading.Semaphore(0), list[str]()
     body = json.dumps(OPENAI.whole("hello")).encode()
 
     def answer(caller: socket.socket) -> None:
         callers.append(str(caller.getpeername()))
-        caller.recv(65536)
+        read_request(caller)
         caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
 
     with raw(answer, 3, closed) as port:
@@ -128,7 +107,7 @@ async def test_an_answer_that_comes_before_all_is_sent_is_heard() -> None:
 
 async def test_a_reset_while_a_reply_is_read_is_a_reply_cut_off() -> None:
     def reset(caller: socket.socket) -> None:
-        caller.recv(65536)
+        read_request(caller)
         caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{")
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -162,7 +141,7 @@ async def test_a_reply_is_read_however_its_end_is_told(how: str, size: int) -> N
 
     def answer(caller: socket.socket) -> None:
         caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        caller.recv(65536)
+        read_request(caller)
         with suppress(OSError):  # who heard more than was asked does not listen on
             for place in range(0, len(whole), size):
                 caller.sendall(whole[place : place + size])
@@ -174,25 +153,6 @@ async def test_a_reply_is_read_however_its_end_is_told(how: str, size: int) -> N
             assert (await backend.complete(said("hi"))).text == "hello"
             closed.acquire(timeout=20)
         await backend.aclose()
-
-
-async def test_a_long_reply_that_nobody_reads_leaves_a_connection_that_hears() -> None:
-    def answer(caller: socket.socket) -> None:
-        caller.recv(65536)
-        caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n")
-        caller.recv(65536)
-        caller.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
-
-    with raw(answer) as port:
-        connection = Connection(None, 60)
-        request = httpx.Request("POST", f"http://127.0.0.1:{port}/", content=b"")
-        async with asyncio.timeout(20):
-            reply = await connection.handle_async_request(request)
-            assert connection._line is not None
-            connection._line.data_received(b"x" * 200_000)  # as it may come, all at once
-            await reply.aclose()
-            assert await (await connection.handle_async_request(request)).aread() == b"hi"
-        await connection.aclose()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +170,7 @@ async def test_a_long_reply_that_nobody_reads_leaves_a_connection_that_hears() -
 )
 async def test_half_a_reply_is_none(answered: bytes, why: str) -> None:
     def answer(caller: socket.socket) -> None:
-        caller.recv(65536)
+        read_request(caller)
         with suppress(OSError):  # who heard enough does not read on
             caller.sendall(answered)
 
@@ -225,6 +185,60 @@ async def test_a_server_that_hangs_up_on_a_greeting_speaks_no_tls() -> None:
     with raw(greeted) as port, pytest.raises(ModelError) as raised:
         await asked(f"https://127.0.0.1:{port}/v1", said("hi"), sleep=Sleeps())
     assert "(UNEXPECTED_EOF_WHILE_READING). Does it speak https" in str(raised.value)
+
+
+class Http2Server(asyncio.Protocol):
+    """Answers each request but the first, and remembers which connections end."""
+
+    asked = 0
+    ended = 0
+    connections: set[object] = set()  # noqa: RUF012  of all instances
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.wire, self.state = transport, H2Connection(H2Configuration(client_side=False))
+        self.connections.add(self)
+        self.state.initiate_connection()
+        transport.write(self.state.data_to_send())
+
+    def connection_lost(self, error: Exception | None) -> None:
+        type(self).ended += 1
+
+    def data_received(self, data: bytes) -> None:
+        for event in self.state.receive_data(data):
+            if isinstance(event, DataReceived):
+                self.state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            if isinstance(event, StreamEnded):
+                type(self).asked += 1
+                if self.asked > 1:
+                    self.state.send_headers(event.stream_id, [(":status", "200")])
+                    self.state.send_data(event.stream_id, WHOLE, end_stream=True)
+        self.wire.write(self.state.data_to_send())
+
+
+async def test_over_http_2_a_request_that_is_given_up_ends_at_its_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ca, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    context.set_alpn_protocols(["h2"])
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    served = await asyncio.get_running_loop().create_server(Http2Server, "127.0.0.1", 0, ssl=context)
+    backend = OPENAI.backend(f"https://127.0.0.1:{served.sockets[0].getsockname()[1]}/v1")
+    asking = asyncio.create_task(backend.complete(said("hi")))
+    async with asyncio.timeout(20):
+        while not Http2Server.asked:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        while not Http2Server.ended:
+            await asyncio.sleep(0.01)
+        for _ in range(2):
+            assert (await backend.complete(said("hi"))).text == "hello"
+    assert len(Http2Server.connections) == 2
+    await backend.aclose()
+    served.close()
 
 
 async def test_certificates_are_read_once_and_for_https_alone(monkeypatch: pytest.MonkeyPatch) -> None:
