@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class AnswerOptions(Options):
+    groups = "asking"
     id: str = argument("ID", "the question, as quoth pending lists it")
     text: Sequence[str] = argument(
         "TEXT", "the answer, or the number of a choice; - reads it from stdin", nargs="*", default=()

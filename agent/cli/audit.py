@@ -27,6 +27,7 @@ UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 @dataclass(init=False, repr=False, eq=False)
 class AuditOptions(Options):
+    groups = "--session"
     """Options of ``quoth audit``. The common options ``--session`` and ``--user`` are filters here."""
 
     verify: str | None = argument(

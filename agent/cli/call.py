@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quoth.agent.cli.common import read_text, run_call, text_of, tools_of
-from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument, switch
+from quoth.agent.cli.options import DONE, USAGE, AgentOptions, Commands, Options, argument, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 
 
 @dataclass(init=False, repr=False, eq=False)
-class CallOptions(Options):
+class CallOptions(AgentOptions):
     form: str = argument("FORM", "such as '(echo :text \"hi\")'; - reads it from stdin")
 
 
 @dataclass(init=False, repr=False, eq=False)
 class ReadOptions(Options):
-    works_in_workspace = False
+    works_in_workspace, groups = False, "model tools"
     file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
     display: bool = switch("--display", "show what a person would be shown of it")
 

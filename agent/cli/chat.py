@@ -10,16 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from quoth.agent.cli import values
 from quoth.agent.cli.common import begin_to_serve, with_agent
-from quoth.agent.cli.options import (
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    Commands,
-    RunOptions,
-    option,
-)
+from quoth.agent.cli.options import DONE, FAILED, INTERRUPTED, Commands, RunOptions, option
+from quoth.agent.settings import at_least_one
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +38,7 @@ class ChatOptions(RunOptions):
         "--approvers", "NAMES", "the users who may decide requests, such as ann,ben (default: nobody)"
     )
     waiting: int | None = option(
-        "--waiting", "N", "at most so many messages of a chat wait (default: 20)", type=values.at_least_one
+        "--waiting", "N", "at most so many messages of a chat wait (default: 20)", type=at_least_one
     )
 
 

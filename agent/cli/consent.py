@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
 from quoth.agent.cli.common import agent_of, open_store, policy_options, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, as_user, option, switch
+from quoth.agent.cli.options import (
+    DONE,
+    FAILED,
+    AgentOptions,
+    Commands,
+    Options,
+    argument,
+    as_user,
+    option,
+    switch,
+)
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_terminal, may_draw, print_drawn, print_json, print_line
@@ -33,11 +43,12 @@ STEP = "of a plan, this step or group alone"
 
 @dataclass(init=False, repr=False, eq=False)
 class PendingOptions(Options):
+    groups = "redis"
     id: str | None = argument("ID", "the request to show in full", nargs="?")
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ApproveOptions(Options):
+class ApproveOptions(AgentOptions):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
     time: str | None = option("--for", "TIME", "as often as it comes within 30m, 2h, 1d")
@@ -54,6 +65,7 @@ class ApproveOptions(Options):
 
 @dataclass(init=False, repr=False, eq=False)
 class DenyOptions(Options):
+    groups = "redis asking"
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
     why: str = option("--why", "TEXT", "the reason", default="")

@@ -20,6 +20,7 @@ from quoth.agent.cli.options import (
     EXIT_OF_RUN,
     FAILED,
     USAGE,
+    AgentOptions,
     Commands,
     Options,
     OptionsT,
@@ -56,7 +57,7 @@ def _name(text: str) -> str:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class FlyOptions(Options):
+class FlyOptions(AgentOptions):
     plan: str = argument("PLAN.org", "the plan; Markdown is read too, and not written to")
     check: bool = switch("--check", "only say what is wrong with it; run nothing")
     dry_run: bool = switch("--dry-run", "only show what each step may call")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, option, switch
-from quoth.agent.cli.values import at_least_one
+from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import StoreError, UsageError
@@ -22,6 +22,7 @@ DAYS = 30
 
 @dataclass(init=False, repr=False, eq=False)
 class GcOptions(Options):
+    groups = "asking"
     days: int = option(
         "--days", "N", f"sessions that ended so long ago (default: {DAYS})", type=at_least_one, default=DAYS
     )

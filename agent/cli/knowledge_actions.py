@@ -34,6 +34,7 @@ class ShowOptions(Options):
 
 @dataclass(init=False, repr=False, eq=False)
 class ForgetOptions(Options):
+    groups = "asking"
     names: Sequence[str] = argument("NAME", NAME, nargs="+")
 
 

@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, parsed
+from quoth.agent.cli.options import DONE, FAILED, USAGE, AgentOptions, Commands, Options, parsed
 from quoth.agent.cli.parser import BEFORE, Parser
 from quoth.agent.cli.project import tell_workspace
 from quoth.agent.terminal.output import (
@@ -56,15 +57,52 @@ FILES = {
 }
 
 
+HELP = {
+    "a model": "run chat fly resume models",
+    "tools": "call eval read tools belt",
+    "rules": "policy trust audit pending approve deny answer",
+    "sessions": "sessions log diff undo stats gc rm replay lift fork export import",
+    "memory": "memory knowledge remind",
+    "machines": "worker catalog",
+    "quoth itself": "help doctor new completion",
+}
+SHOWN = ("model", "workspace", "tools", "policy", "user", "session", "json", "yes")  # in the help of quoth
+
+
+class Whole(Parser):
+    """The parser of the whole command line, whose help fits one screen."""
+
+    def format_help(self) -> str:
+        from quoth.agent.cli.examples import EXAMPLES  # here: one reads help seldom
+
+        rows: dict[str, Any] = {one.dest.removesuffix(BEFORE): one for one in self._actions}
+        rows["model"].help = "openai:NAME, local, … (default: see quoth models)"
+        shown = [
+            (f"{one.option_strings[0]} {one.metavar or ''}", one.help) for one in map(rows.__getitem__, SHOWN)
+        ]
+        return "\n".join(
+            [
+                "usage: quoth [OPTION ...] [COMMAND ...]\n",
+                f"{self.description}\n",
+                *(f"  {title:<13} {names}" for title, names in HELP.items()),
+                "",
+                *(f"  {flag:<17} {told}" for flag, told in shown),
+                "\nquoth COMMAND --help shows a command, quoth help settings every setting. Examples:",
+                *(f"  {line}" for line in EXAMPLES[""]),
+                "",
+            ]
+        )
+
+
 def parser(words: Sequence[str] = ()) -> Parser:
     """Return the parser of the whole command line; where ``words`` begin with a command, of the commands of
     its file alone. Common options may precede or follow the command."""
-    whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
-    whole.add_fields(Options, BEFORE, Options)
+    whole = Whole(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
+    whole.add_fields(AgentOptions, BEFORE)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )
-    whole.set_defaults(kind=Options, do=_repl)
+    whole.set_defaults(kind=AgentOptions, do=_repl)
     commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser), whole)
     for file in files_of(words):
         import_module(f"quoth.agent.cli.{file}").add(commands)

@@ -25,6 +25,7 @@ LABEL = "the label of a block"
 
 @dataclass(init=False, repr=False, eq=False)
 class MemoryOptions(Options):
+    groups = "memory asking"
     agent: str | None = option("--agent", "ID", "whose memory (default: agent)")
 
 

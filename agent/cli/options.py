@@ -5,21 +5,21 @@ Each field of an options class is an option of the command line. Knows no single
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
-from quoth.agent.cli import values
-from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated
-from quoth.neuro.backends.providers import specs
+from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated, options_of
+from quoth.agent.settings import ROWS, CommandSettings
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import Project, find_project, given_project
 
 if TYPE_CHECKING:
+    import argparse
+
     from quoth.agent.run.run import RunLimits
 
 DONE, FAILED, USAGE, PENDING, INTERRUPTED = 0, 1, 2, 3, 130
@@ -51,133 +51,15 @@ def as_user(user: str | None) -> list[str]:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class Options:
-    """The options that every command has. One that was not given is None, empty or False.
+class Options(CommandSettings):
+    """The options that every command has, with those of its ``groups`` of settings in its help.
 
-    All subclasses share one ``__init__``: generating one for each would double a command's start time."""
+    Every command understands every setting but those of a run, so that a script may give all the same."""
 
-    model: str | None = option("--model", "SPEC", f"{specs()} (default: see quoth models)")
-    dialect: str | None = option(
-        "--dialect",
-        "NAME",
-        "how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
-    )
-    after_tags: Literal["stop", "continue"] | None = option(
-        "--after-tags",
-        "WHAT",
-        "after a reply with calls, stop or continue (default: stop in a chat, else continue)",
-        choices=("stop", "continue"),
-    )
-    belt: Literal["full", "search"] | None = option(
-        "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
-    )
-    base_url: str | None = option("--base-url", "URL", "the address of the model's server")
-    instructions: str | None = option(
-        "--instructions", "TEXT", "what the model is told before any task, or @FILE that holds it"
-    )
-    temperature: float | None = option(
-        "--temperature", "T", "how freely the model chooses its words, from 0 to 2", type=values.temperature
-    )
-    timeout: float | None = option(
-        "--timeout",
-        "SECONDS",
-        "how long the model's server may be silent (default: 120)",
-        type=values.at_least_one,
-    )
-    api_key: str | None = option(
-        "--api-key",
-        "@FILE",
-        "the key of the model's server (default: see quoth models)",
-        type=values.key_file,
-    )
-    reply_tokens: int | None = option(
-        "--max-reply-tokens",
-        "N",
-        "tokens one reply of the model may have (default: by what it can read)",
-        type=values.at_least_one,
-    )
-    workspace: str | None = option(
-        "--workspace", "DIR", "the folder the file tools may touch (default: the project's root)"
-    )
-    tools: Sequence[str] = option(
-        "--tools", "FILE", "a .hy or .py file of tools; may be repeated", action="append", default=()
-    )
-    without: Sequence[str] = option(
-        "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
-    )
-    remote: str | None = option(
-        "--remote", "URL", "redis://…, where workers offer tools (a password: in QUOTH_REDIS, or @FILE)"
-    )
-    local: Sequence[str] = option(
-        "--local",
-        "TOOL",
-        "keep this tool here though it is remote too; may be repeated",
-        action="append",
-        default=(),
-    )
-    prefix: str | None = option("--prefix", "NAME", "what the keys in Redis begin with (default: sg)")
-    key: str | None = option("--key", "FILE", "the key shared with the workers (default: QUOTH_CATALOG_KEY)")
-    redis_ca: str | None = option("--redis-ca", "FILE", "the CA of a rediss:// server")
-    shared: str | None = option(
-        "--shared", "URL", "redis://…, where machines share limits and requests (default: QUOTH_SHARED)"
-    )
-    sources: Sequence[str] = option(
-        "--source",
-        "NAME=PATH",
-        "a folder or file that tools may read; may be repeated",
-        action="append",
-        default=(),
-    )
-    channels: Sequence[str] = option(
-        "--channel",
-        "NAME=WHERE",
-        "a file or web address that messages can be sent to; may be repeated",
-        action="append",
-        default=(),
-    )
-    knowledge: bool = switch("--knowledge", "gather sources, claims and learnings in the folder knowledge/")
-    search: str | None = option(
-        "--search", "WHERE", "where research looks: a SearXNG server, an address with {query}, or a folder"
-    )
-    search_keys: str | None = option(
-        "--search-keys", "MAP", "where a server's answer has results=,title=,url=,text="
-    )
-    policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
-    gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
-    gate_command: str | None = option(
-        "--gate-command", "CMD", "a program that judges every call: JSON on stdin, exit 0 allows, 2 denies"
-    )
-    boundary: str | None = option(
-        "--boundary",
-        "KIND",
-        "what confines programs: bubblewrap, landlock, seatbelt or none (default: the best that works)",
-        choices=("bubblewrap", "landlock", "seatbelt", "none"),
-    )
-    memory: str | None = option(
-        "--memory",
-        "URL",
-        "postgresql://…, the memory (default: QUOTH_MEMORY, or that of the workspace)",
-    )
-    user: str | None = option("--user", "NAME", "who is asking (default: the login name)", type=values.a_name)
-    session: str | None = option(
-        "--session", "ID", "the session the calls belong to (default: a new one)", type=values.a_name
-    )
-    trace: str | None = option(
-        "--trace", "FILE", "append a line of JSON to FILE for each run, turn, request and call"
-    )
-    trace_content: bool = switch(
-        "--trace-content", "also prompts, replies, arguments and results, without secrets"
-    )
-    json: bool = switch("--json", "machine-readable, on stdout alone")
-    yes: bool = switch("--yes", "allow what would be asked")
-    no_input: bool = switch("--no-input", "never ask; such a call stays pending")
-    debug: bool = switch("--debug", "show the traceback of each error on stderr")
+    groups: ClassVar[str] = ""  # of settings, or the flags of some, beside the common ones
     works_in_workspace: ClassVar[bool] = True  # whether the command first prints where that is
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
     planning: bool = False  # whether that session is in plan mode
-
-    def __init__(self, **given: Any) -> None:
-        vars(self).update({one.name: one.default for one in fields(self)} | given)
 
     @property
     def project(self) -> Project:
@@ -193,8 +75,7 @@ class Options:
     @property
     def plans(self) -> bool:
         """Whether a run is in plan mode."""
-        given = vars(self).get("plan")
-        return self.planning if given is None else bool(given)
+        return self.planning if self.plan_mode is None else self.plan_mode
 
     def like(self, *words: str) -> str:
         """Return a ``quoth`` command with the tools and rules of this one, quoted for a shell."""
@@ -237,55 +118,21 @@ class Options:
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 
+WORK = "model tools policy services memory redis session asking"  # what an agent needs
+
+
+@dataclass(init=False, repr=False, eq=False)
+class AgentOptions(Options):
+    """Options of a command that runs calls."""
+
+    groups = WORK
+
+
 @dataclass(init=False, repr=False, eq=False)
 class RunOptions(Options):
-    """Options for the limits of a run, named as in RunLimits. A test compares the defaults in the help."""
+    """Options of a command that asks a model."""
 
-    steps: int | None = option(
-        "--max-steps", "N", "at most so many turns of the model (default: 25)", type=values.at_least_one
-    )
-    calls: int | None = option(
-        "--max-calls", "N", "at most so many calls (default: 100)", type=values.at_least_one
-    )
-    tokens: int | None = option(
-        "--max-tokens",
-        "N",
-        "stop before a request that may take more tokens, in and out (default: no bound)",
-        type=values.at_least_one,
-    )
-    cost: float | None = option(
-        "--max-cost",
-        "USD",
-        "stop before a request that may cost more (default: no bound; needs quoth[prices])",
-        type=values.dollars,
-    )
-    seconds: float | None = option(
-        "--max-seconds",
-        "N",
-        "stop after so many seconds, without those in which you are asked (default: no bound)",
-        type=values.at_least_one,
-    )
-    repeats: int | None = option(
-        "--max-repeats",
-        "N",
-        "stop after the same call was repeated N times (default: 3)",
-        type=values.at_least_one,
-    )
-    context: int | None = option(
-        "--max-context",
-        "N",
-        "tokens the model can read at once (default: as known of the model)",
-        type=values.at_least_one,
-    )
-    window: float | None = option(
-        "--repeat-window",
-        "SECONDS",
-        "answer a call that comes back within it by its earlier result; 0: never (default: 300)",
-        type=values.seconds,
-    )
-
-
-LIMITS = [one for one in fields(RunOptions) if one.name not in {one.name for one in fields(Options)}]
+    groups = f"{WORK} limits"
 
 
 def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunLimits:
@@ -293,28 +140,30 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
     Unknown limits in ``before``, from another version, are ignored."""
     from quoth.agent.run.run import RunLimits
 
-    typed = vars(options)
-    given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "reply_tokens")}
-    return replace(
-        RunLimits.of(before or {}), **{name: value for name, value in given.items() if value is not None}
-    )
+    return replace(RunLimits.of(before or {}), **filled(options, "limits"))
+
+
+def filled(options: CommandSettings, part: str) -> dict[str, Any]:
+    """The fields that ``options`` give to this part of an agent's options: those of "model", for example."""
+    given = vars(options)
+    return {
+        row.to.partition(".")[2]: given[name]
+        for name, row in ROWS.items()
+        if row.to.startswith(f"{part}.") and given[name] is not None and given[name] != ()
+    }
 
 
 @dataclass(init=False, repr=False, eq=False)
 class StreamOptions(RunOptions):
     """Also how a run is shown while it goes on."""
 
+    groups = f"{RunOptions.groups} plan"
     stream: bool = switch("--stream", "with --json: each event as a line of JSON, as it happens")
-    plan: bool | None = option(
-        "--plan",
-        None,
-        "plan mode: what does more than read is not made, and becomes a step of a flight plan",
-        action=argparse.BooleanOptionalAction,
-    )
 
 
 @dataclass(init=False, repr=False, eq=False)
 class CatalogOptions(Options):
+    groups = "policy --tools --prefix --key --redis-ca"
     redis: str | None = option(
         "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
     )
@@ -348,7 +197,7 @@ class Commands:
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.fill = lambda parser: parser.add_fields(kind, AFTER, Options)
+        parser.fill = lambda parser: parser.add_fields(kind, AFTER)
         parser.set_defaults(kind=kind, do=do)
 
     def group(self, name: str, help: str, add: Callable[[Commands], None]) -> None:
@@ -356,7 +205,7 @@ class Commands:
         parser = self._parsers.add_parser(name, help=help, description=help)
 
         def fill(parser: Parser) -> None:
-            parser.add_fields(Options, WITHIN, Options)
+            parser.add_fields(Options, WITHIN)
             add(Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True)))
 
         parser.fill = fill
@@ -368,9 +217,9 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
     given = vars(found)
     if extra:
         _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]), found.kind)
-    for one in filter(is_repeated, fields(found.kind)):
+    for one in filter(is_repeated, options_of(found.kind)):
         given[one.name] = [word for place in PLACES for word in given.pop(one.name + place, ())]
-    names = {one.name for one in fields(found.kind)}
+    names = {one.name for one in options_of(found.kind)}
     return given.get("instead", found.do), found.kind(
         **{name: value for name, value in given.items() if name in names}
     )
@@ -382,7 +231,7 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
             f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
         )
     name = word.partition("=")[0]
-    known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
+    known = [one.metadata["flags"][0] for one in options_of(kind) if one.metadata["flags"]]
     from quoth.agent.cli.mistakes import no_option  # here: most commands are there
 
     raise no_option(name, command, known, f". See: {command} --help")

@@ -10,11 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from typing import Any, NoReturn
 
+from quoth.agent.settings import GROUPS
 from quoth.agent.terminal.output import print_line
 from quoth.tools.errors import UsageError
 
 # Where an option stands that may be repeated: before the command, before its action, or after both.
 PLACES = BEFORE, WITHIN, AFTER = "_before", "_within", "_after"
+OF_A_RUN = ("limits", "plan")  # groups of settings that only commands take which name them
+
+
+def options_of(kind: type[Any]) -> list[Field[Any]]:
+    """The options that a command with these takes."""
+    left_out = set(OF_A_RUN) - set(kind.groups.split())
+    rows = ((one, one.metadata.get("row")) for one in fields(kind) if one.metadata)
+    return [one for one, row in rows if row is None or row.group not in left_out]
 
 
 def is_repeated(one: Field[Any]) -> bool:
@@ -71,23 +80,25 @@ class Parser(argparse.ArgumentParser):
             raise no_command(what, str(value), self.prog, known)
         super()._check_value(action, value)
 
-    def add_fields(self, kind: type[Any], place: str, common: type[Any]) -> None:
-        """Add the options of ``kind``, those of ``common`` in a group. ``place``, of PLACES, ends the
+    def add_fields(self, kind: type[Any], place: str) -> None:
+        """Add the options of ``kind``; help shows the settings of its groups. ``place``, of PLACES, ends the
         attribute of an option that may be repeated, because a later list would replace an earlier one."""
-        group_of_all = self.add_argument_group("common options")
-        rivals: dict[str, Any] = {}
-        shared = {one.name for one in fields(common)}
-        for one in fields(kind):
-            if not one.metadata:
-                continue
-            more: dict[str, Any] = {name: value for name, value in one.metadata.items() if name != "flags"}
-            where: Any = group_of_all if one.name in shared else self
-            if group := more.pop("rivals", ""):
-                if group not in rivals:
-                    rivals[group] = self.add_mutually_exclusive_group()
-                where = rivals[group]
+        shown = {"common", *kind.groups.split()}
+        parts: dict[str, Any] = {}  # of the help, and options that exclude each other
+        for one in options_of(kind):
+            more = {name: value for name, value in one.metadata.items() if name != "flags"}
+            row, rivals = more.pop("row", None), more.pop("rivals", "")
+            where: Any = self
+            if rivals:
+                where = parts.get(rivals) or parts.setdefault(rivals, self.add_mutually_exclusive_group())
+            elif row and not shown & {row.group, *one.metadata["flags"]}:
+                more["help"] = argparse.SUPPRESS
+            elif row:
+                title = GROUPS[row.group]
+                where = parts.get(title) or parts.setdefault(title, self.add_argument_group(title))
             if flags := one.metadata["flags"]:
-                kept = f"{one.name}{place}" if is_repeated(one) else one.name
-                where.add_argument(*flags, dest=kept, **more)
+                where.add_argument(
+                    *flags, dest=f"{one.name}{place}" if is_repeated(one) else one.name, **more
+                )
             else:
                 where.add_argument(one.name, **more)

@@ -37,11 +37,13 @@ def _share(text: str) -> float:
 
 @dataclass(init=False, repr=False, eq=False)
 class CheckOptions(Options):
+    groups = "tools policy"
     file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
 
 
 @dataclass(init=False, repr=False, eq=False)
 class ExplainOptions(Options):
+    groups = "tools policy redis session"
     form: str | None = argument(
         "FORM", "such as '(read-file \"x\")'; - reads it from stdin (default: those of --session)", nargs="?"
     )
@@ -54,6 +56,7 @@ class ExplainOptions(Options):
 
 @dataclass(init=False, repr=False, eq=False)
 class TrustOptions(Options):
+    groups = "asking"
     dir: str | None = argument("DIR", "the workspace (default: here)", nargs="?")
 
 

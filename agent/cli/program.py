@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.agent.cli.common import run_call, show_result, text_of, with_agent
-from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
+from quoth.agent.cli.options import DONE, AgentOptions, Commands, argument, switch
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
@@ -26,7 +26,7 @@ MEMORY_DECIDES: Final = (
 
 
 @dataclass(init=False, repr=False, eq=False)
-class EvalOptions(Options):
+class EvalOptions(AgentOptions):
     form: str = argument("FORM", "such as '(* 6 7)'; - reads it from stdin")
     dry_run: bool = switch("--dry-run", "only show what it may call; nothing is done but reading")
     pure: bool = switch("--dry-run=pure", "the same, and nothing is read either")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class PastOptions(Options):
+    groups = "model tools policy redis memory"
     """Options that name a recorded session."""
 
     of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")

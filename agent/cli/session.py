@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import named_or_latest, open_store, read_text, write_new
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
-from quoth.agent.cli.values import at_least_one
+from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, may_draw, print_data, print_drawn, print_json, print_line
 from quoth.agent.terminal.person import is_inside
@@ -81,6 +81,7 @@ class ImportOptions(Options):
 
 @dataclass(init=False, repr=False, eq=False)
 class RemoveOptions(Options):
+    groups = "asking"
     of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
 
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class ToolsOptions(Options):
+    groups = "tools policy"
     name: str | None = argument("NAME", "the tool to show; test makes the examples of a FILE", nargs="?")
     file: str | None = argument("FILE", "test: the file of tools", nargs="?")
 
 
 @dataclass(init=False, repr=False, eq=False)
 class BeltOptions(Options):
+    groups = "tools policy"
     view: str = option(
         "--view",
         "VIEW",

@@ -29,6 +29,7 @@ ID = "the session, or the beginning of its id (default: your latest that has wri
 
 @dataclass(init=False, repr=False, eq=False)
 class UndoOptions(Options):
+    groups = "asking"
     of: str | None = argument("SESSION", ID, nargs="?")
     to: str | None = option(
         "--to", "CALL", "the first call to take back, as quoth log counts: 12 or ID.12 (default: all)"

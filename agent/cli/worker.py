@@ -9,16 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli import values
 from quoth.agent.cli.common import begin_to_serve, policy_options
-from quoth.agent.cli.options import (
-    DONE,
-    INTERRUPTED,
-    Commands,
-    OfferOptions,
-    Options,
-    option,
-)
+from quoth.agent.cli.options import DONE, INTERRUPTED, Commands, OfferOptions, Options, option
+from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain, print_json, results_only
 from quoth.tools.errors import StoreError, UsageError
 
@@ -28,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class WorkerOptions(OfferOptions):
-    jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=values.at_least_one, default=10)
+    groups = f"{OfferOptions.groups} --shared --trace --trace-content"
+    jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
     memory: str | None = option(
         "--memory", "MB", "all the memory that the worker may use (default: no limit)"
     )
@@ -39,7 +33,7 @@ class WorkerOptions(OfferOptions):
         "--takeover",
         "SECONDS",
         "after so long others make the calls of a worker that is gone (default: 30)",
-        type=values.at_least_one,
+        type=at_least_one,
         default=30,
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
+from quoth.agent.settings import as_org
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.text import number_of
 
@@ -24,7 +25,7 @@ TOPICS = {
         *("skills", "web", "python", "emacs", "memory", "reminders", "chat", "machines"),
         *("traces", "dialects"),
     ),
-    "To look up": ("commands", "terms", "security", "house"),
+    "To look up": ("commands", "settings", "terms", "security", "house"),
 }
 _HEADLINE = re.compile(r"^\*+ (.+)$")
 _BLOCK = re.compile(r"^#\+(begin|end)_\w+", re.IGNORECASE)
@@ -84,7 +85,10 @@ def pages() -> Mapping[str, Page]:
     """All pages by topic, in the order in which they are listed."""
     folder = files(__package__)
     names = [name for group in TOPICS.values() for name in group]
-    return {name: Page(name, (folder / f"{name}.org").read_text("utf-8")) for name in names}
+    return {
+        name: Page(name, as_org() if name == "settings" else (folder / f"{name}.org").read_text("utf-8"))
+        for name in names
+    }
 
 
 def look_up(words: Sequence[str]) -> Page | list[Section]:

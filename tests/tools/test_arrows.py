@@ -36,7 +36,7 @@ ORDER = {
     ],
     "neuro": ["reading backends", "embed", "prompt", "think"],
     "agent": [
-        "events reply plan",
+        "events reply plan settings",
         "terminal",
         "session",
         "config manual trace",
