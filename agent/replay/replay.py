@@ -32,6 +32,7 @@ from quoth.agent.session.past import Past, has_failed
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
 from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
+from quoth.tools.call.canonical import bound_form
 from quoth.tools.call.ports import NoCallLog, NoReceipts
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
@@ -41,7 +42,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.policy.effects import only_reads
-from quoth.tools.policy.scope import bound_form
 from quoth.tools.storage.database import Store
 from quoth.tools.text import count
 

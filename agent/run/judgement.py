@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.policy_page import explanation_lines
 from quoth.tools.call.call import Route, Verdict, deny, new_call
+from quoth.tools.call.canonical import as_written, checked
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.effects import changes_nothing
-from quoth.tools.policy.scope import as_written, checked
 
 if TYPE_CHECKING:
     from quoth.agent.run.host import Host

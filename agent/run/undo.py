@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.session.undo import Undo
 from quoth.tools.call.call import new_call
+from quoth.tools.call.canonical import checked
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.scope import checked
 from quoth.tools.registry.table import cognitive_tools
 
 if TYPE_CHECKING:

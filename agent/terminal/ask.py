@@ -21,6 +21,7 @@ from quoth.agent.terminal.output import is_terminal, shown
 from quoth.agent.terminal.question import columns, question
 from quoth.agent.terminal.words import ASKS, prompt, rows
 from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.canonical import arguments
 from quoth.tools.call.change import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.workspace import Workspace
@@ -29,7 +30,7 @@ from quoth.tools.consent.requests import Decision, SayYes
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, suggested
+from quoth.tools.policy.scope import covers, left_open, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import SECONDS
 from quoth.tools.visible import visible

@@ -19,6 +19,7 @@ from words import complaint, desk, files, form, load, shipped, tool
 
 from quoth.agent.terminal.requests import question_of
 from quoth.tools.call.call import Call, new_call
+from quoth.tools.call.canonical import bound_form
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision, request_digest
 from quoth.tools.errors import DefinitionError, UsageError
@@ -28,7 +29,7 @@ from quoth.tools.lisp.reader import read_all, read_one
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.lint import check
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.scope import bound_form, covers, left_open, read_scope, suggested
+from quoth.tools.policy.scope import covers, left_open, read_scope, suggested
 from quoth.tools.registry.code_version import own_code
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.param_types import WorkspacePath

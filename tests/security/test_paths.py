@@ -17,6 +17,7 @@ from words import Gateway, agent, complaint, desk, files, form, lines, load, shi
 
 from quoth.agent.cli.main import main
 from quoth.tools.call.call import new_call
+from quoth.tools.call.canonical import checked
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
@@ -24,7 +25,6 @@ from quoth.tools.errors import ToolError
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.lint import check
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.scope import checked
 from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools

@@ -4,6 +4,7 @@ files; and Python reaches a .hy module only by string."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -358,3 +359,40 @@ def test_a_hy_module_named_by_python_would_be_found(tmp_path: Path) -> None:
         "quoth.tools.macros",
         "quoth.tools.registry.expand",
     }
+
+
+def misdirections(table: str, root: Path) -> list[str]:
+    """The files that a table of ``what is new | goes into`` names and that are not there, and the names that
+    are not in the file it gives for them. A bare file is in the folder of the path before it."""
+    wrong = []
+    for row in table.splitlines():
+        folder, name = root, ""
+        for word in re.findall(r"=([^=|]+)=", row):
+            if re.fullmatch(r"[A-Z_]+", word):
+                name = word
+            elif re.fullmatch(r"\w[\w./-]*(?:\.\w+|/)", word):
+                path = root / word if "/" in word else folder / word
+                folder = path if word.endswith("/") else path.parent
+                if "NAME" in word:
+                    continue
+                if not path.exists():
+                    wrong.append(word)
+                elif name and path.is_file() and not re.search(rf"(?m)^{name}\b", path.read_text()):
+                    wrong.append(f"{name} of {word}")
+                name = ""
+    return wrong
+
+
+def test_the_manual_sends_authors_to_files_that_are_there() -> None:
+    agent = next(room for room in rooms() if room.name == "agent")
+    page = (agent / "manual/house.org").read_text(encoding="utf-8")
+    table = page.partition("| what is new ")[2].partition("\n\n")[0]
+    assert table.count("|") > 20
+    assert misdirections(table, agent.parent) == []
+
+
+def test_the_check_of_the_manual_can_fail(tmp_path: Path) -> None:
+    files(tmp_path, {"tools/a.py": "ROWS = 1\n", "tools/b.py": "", "tools/text": ""})
+    row = "| a tool | a row in =ROWS= of =tools/{}=, its word in =WORDS= of =b.py=, its text in =c.py= |"
+    assert misdirections(row.format("a.py"), tmp_path) == ["WORDS of b.py", "c.py"]
+    assert misdirections(row.format("none.py"), tmp_path) == ["tools/none.py", "WORDS of b.py", "c.py"]

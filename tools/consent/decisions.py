@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import bound_form
 from quoth.tools.call.change import Changes
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.redaction import SECRET, Redactor
@@ -35,12 +36,7 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.scope import (
-    bound_form,
-    covers,
-    read_scope,
-    suggested,
-)
+from quoth.tools.policy.scope import covers, read_scope, suggested
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import count

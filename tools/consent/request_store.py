@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import arguments, guessed_targets, touched
 from quoth.tools.call.ports import Audit, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import encodable
@@ -23,12 +24,7 @@ from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError,
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.effects import by_effects, with_maker
-from quoth.tools.policy.scope import (
-    arguments,
-    guessed_targets,
-    suggested,
-    touched,
-)
+from quoth.tools.policy.scope import suggested
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 

@@ -14,13 +14,12 @@ from io import BufferedReader
 from typing import Any, cast
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import arguments, paths_in
 from quoth.tools.call.change import Change, Changes, differing, lines_of
 from quoth.tools.call.keeping import NO_FILE
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.changes import changes_of
 from quoth.tools.errors import InvalidCallError, ToolError
-from quoth.tools.policy.predicates import paths_in
-from quoth.tools.policy.scope import arguments
 from quoth.tools.registry.table import CognitiveTool
 
 UNREADABLE = "unreadable"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import arguments
 from quoth.tools.call.change import Change, Changes
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
@@ -19,7 +20,6 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.binding import offered_to
 from quoth.tools.door.execution import brief
 from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError
-from quoth.tools.policy.scope import arguments
 from quoth.tools.registry.table import CognitiveTool
 
 SECONDS = 5.0  # a person waits for the question

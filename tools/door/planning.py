@@ -8,6 +8,7 @@ made: that comes when the plan is flown.
 from __future__ import annotations
 
 from quoth.tools.call.call import PROGRAMS
+from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.context import Planning
 from quoth.tools.door.asking import telling_origins
 from quoth.tools.door.changes import changes_of
@@ -15,7 +16,6 @@ from quoth.tools.door.parts import Parts
 from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.effects import changes_nothing
-from quoth.tools.policy.predicates import paths_in
 
 FILES = frozenset({"reads", "writes"})
 LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship, which change nothing

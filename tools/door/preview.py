@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny
+from quoth.tools.call.canonical import guessed_targets, path_arguments, paths_in, resolved
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.values import UNKNOWN
@@ -20,8 +21,6 @@ from quoth.tools.door.state import CallState
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.effects import with_maker
-from quoth.tools.policy.predicates import paths_in
-from quoth.tools.policy.scope import guessed_targets, path_arguments, resolved
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool
 

@@ -21,6 +21,7 @@ from quoth.tools.call.call import (
     ask,
     deny,
 )
+from quoth.tools.call.canonical import as_written, checked, paths_in
 from quoth.tools.call.echoes import SENT
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
@@ -43,8 +44,6 @@ from quoth.tools.errors import (
     raise_if_broken,
 )
 from quoth.tools.policy.effects import is_of_own_files, only_reads
-from quoth.tools.policy.predicates import paths_in
-from quoth.tools.policy.scope import as_written, checked
 from quoth.tools.registry.places import place_of_error, users_traceback
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from quoth.tools.call.call import Verdict
+from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
@@ -19,7 +20,7 @@ from quoth.tools.origin.links import links
 from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
 from quoth.tools.policy.model import CAREFUL
 from quoth.tools.policy.origins import in_words, is_shown, keys_in, origin_of
-from quoth.tools.policy.predicates import EvaluationContext, Noted, paths_in
+from quoth.tools.policy.predicates import EvaluationContext, Noted
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.roles import (
     Destination,

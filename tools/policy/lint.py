@@ -15,6 +15,7 @@ from typing import Any, Literal
 import hy.models as m
 
 from quoth.tools.call.call import new_call
+from quoth.tools.call.canonical import is_path
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm
@@ -26,7 +27,7 @@ from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicate_reader import texts_of
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
-from quoth.tools.policy.scope import URL, is_path
+from quoth.tools.policy.scope import URL
 from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable

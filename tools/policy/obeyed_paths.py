@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.obeyed import obeyed_parts, repository_made
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.predicates import EvaluationContext, Truth, paths_in
+from quoth.tools.policy.predicates import EvaluationContext, Truth
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.text import file_name
 

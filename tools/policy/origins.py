@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.origin import Origin
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.origin.leaves import leaves, links_of
-from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth, paths_in
+from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth
 from quoth.tools.registry.roles import SENDING, fields_of, names_destination
 from quoth.tools.text import short
 from quoth.tools.visible import visible

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import paths_in, workspace_of
 from quoth.tools.call.values import UNKNOWN
-from quoth.tools.call.workspace import ELSEWHERE, Workspace
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.quotas import account_of
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
@@ -69,7 +70,7 @@ class EvaluationContext:
         self.origins = origins  # None: where a value comes from is undecided
         self.argument = ""  # the one that a predicate of origins is tested on
         self.noted: dict[str, Noted] = {}  # what was last found of each such argument
-        self.workspace = workspace = place_of(tool, workspace)
+        self.workspace = workspace = workspace_of(tool, workspace)
         self.root = str(workspace.root)
         self._deadline = 0.0
         self._root_id: tuple[int, int] | None = None
@@ -97,11 +98,6 @@ class EvaluationContext:
         if found is _MISSING:
             found = trails[path] = _trail(self.workspace, self.root, path)
         return found
-
-
-def place_of(tool: CognitiveTool, workspace: Workspace) -> Workspace:
-    """The folder that the paths of a tool mean: the workspace, or that of the worker who makes its calls."""
-    return ELSEWHERE if tool.remote else workspace
 
 
 def _trail(workspace: Workspace, root: str, path: str) -> ResolvedPath | None:
@@ -453,15 +449,6 @@ def _leads_through(place: ResolvedPath, folder: str, facts: EvaluationContext) -
         return None
     identity = (found.st_dev, found.st_ino)
     return identity in place.ids or identity == facts.root_id()
-
-
-def paths_in(value: Any) -> Iterator[str]:
-    """The paths in a value: itself, or the items of a list or dictionary."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, tuple, Mapping)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from paths_in(item)
 
 
 ANY_PATH = "path"  # in a rule for any tool: each path that a call names, whatever its argument's name

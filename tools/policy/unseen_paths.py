@@ -9,10 +9,11 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterable, Iterator
 
+from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.policy import Layer
-from quoth.tools.policy.predicates import ANY_PATH, paths_in
+from quoth.tools.policy.predicates import ANY_PATH
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from words import form, tool
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import checked
 from quoth.tools.call.origin import MODEL, ArgumentOrigin, Origin
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
 from quoth.tools.origin.leaves import leaves
-from quoth.tools.policy.scope import checked
 from quoth.tools.registry.param_types import WorkspacePath
 
 TASK, MAIL, OWN = Origin(in_task=True), Origin(text="read-file mail.txt"), "the model's own"

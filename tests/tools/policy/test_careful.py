@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from words import form, tool
 
 from quoth.tools.call.call import Call, Verdict, new_call
+from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.call.values import UNKNOWN
@@ -18,7 +19,6 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
-from quoth.tools.policy.scope import arguments
 from quoth.tools.registry.param_types import WorkspacePath
 
 TEXT: dict[str, Any] = {"default": ""}

@@ -8,6 +8,7 @@ import pytest
 from words import complaint, form, table_of, tool
 
 from quoth.tools.call.call import Call, Verdict, new_call, verdict_columns
+from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.call.values import UNKNOWN
@@ -20,7 +21,7 @@ from quoth.tools.policy.offer import always_denied
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.predicates import EvaluationContext
 from quoth.tools.policy.reach import may_reach
-from quoth.tools.policy.scope import arguments, covers, read_scope
+from quoth.tools.policy.scope import covers, read_scope
 from quoth.tools.policy.walking import Walk
 from quoth.tools.registry.param_types import WorkspacePath
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from words import files, tool
 
 from quoth.tools.call.call import Verdict, new_call
+from quoth.tools.call.canonical import checked
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.scope import checked
 from quoth.tools.registry.param_types import WorkspacePath
 
 PATHS = {"path": {"type": WorkspacePath}, "to": {"type": WorkspacePath, "default": None}}

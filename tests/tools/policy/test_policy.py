@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 
 from quoth.tools.call.call import Call, Verdict, new_call
+from quoth.tools.call.canonical import checked
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
@@ -31,7 +32,6 @@ from quoth.tools.policy.offer import always_denied, permissions_of
 from quoth.tools.policy.places import workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
-from quoth.tools.policy.scope import checked
 from quoth.tools.policy.trust import Trust
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.param_types import WorkspacePath

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from words import complaint, files, form, tool
 
 from quoth.tools.call.call import Call
+from quoth.tools.call.canonical import arguments, bound_form, touched
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import InvalidCallError, ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.scope import arguments, bound_form, covers, read_scope, suggested, touched
+from quoth.tools.policy.scope import covers, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
 
 ANY = tool(
