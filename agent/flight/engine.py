@@ -106,7 +106,7 @@ class _Flight:
 
     def _session(self, name: str) -> Session:
         agent = self.agent
-        return Session(agent.transcript, name, agent.user, store_path(agent.workspace.root))
+        return Session(agent.transcript, name, agent.user, store_path(agent.workspace.root), agent.origins)
 
     def _free(self) -> str:
         """Return the id of the agent's session if it is unused, else a new id."""

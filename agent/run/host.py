@@ -236,7 +236,8 @@ class Host(EventSource):
     def _open_record(self) -> None:
         """Open the record of one session."""
         self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
-        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+        store = store_path(self.workspace.root)
+        self._session = Session(self.transcript, self.session, self.user, store, self.origins)
 
     def _open_session(self) -> None:
         """Open what belongs to one session: its record, its memory, its programs, the way to its people."""

@@ -233,14 +233,16 @@ class Run:
         if self.log is None or isinstance(found, NativeFound):
             return ""
         words = text[found.start : found.end]
-        return quoted(found.form, words, self.door.table, self.log.session.sources, self.log.reply)
+        return quoted(found.form, words, self.door.table, self.log.session.read(self.log.reply))
 
     def sure(self, reading: Reading) -> float | None:
         """How sure the model says it is. What it repeats of an earlier text is not its own estimate."""
         if self.log is None:
             return reading.confidence
-        sources, seq = self.log.session.sources, self.log.reply
-        return min((sure for sure, line in reading.sure if not stands(line, sources, seq)), default=None)
+        read = self.log.session.read
+        return min(
+            (sure for sure, line in reading.sure if not stands(line, read(self.log.reply))), default=None
+        )
 
     @property
     def chats(self) -> bool:

@@ -26,6 +26,7 @@ from quoth.agent.run.offers import Offers
 from quoth.agent.run.purse import Funds, Purse
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.run.surroundings import Place, surroundings_for
+from quoth.agent.session.origins import HostOrigins
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, read_messages
@@ -68,6 +69,7 @@ class TeamHost(Place, Protocol):
     workspace: Workspace
     transcript: Transcript
     call_log: StoreCallLog
+    origins: HostOrigins
     pages: StorePages
     models: Models
     tracer: Tracer | None
@@ -229,7 +231,8 @@ class Team:
         looks = not data and len(table.visible) > 0
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
-        session = Session(self._agent.transcript, call.session, call.user, Path())
+        agent = self._agent
+        session = Session(agent.transcript, call.session, call.user, Path(), agent.origins)
         log = RunLog(session, name)
         must_act = looks and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()

@@ -1,5 +1,5 @@
-"""Where the values of calls come from, in the sessions of a host: feeds the index of each (tools/origin) from
-its transcript.
+"""Where the values of calls come from, and which texts the model has read, in the sessions of a host: feeds
+the index of each (tools/origin) from its transcript.
 
 Knows the events of a transcript and which of them hold a person's words, fields and texts; it must not know
 how a value is spelt or found, nor rules. Until the first look-up of a session nothing is kept; then all its
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import hy.models as m
 
@@ -23,8 +24,9 @@ from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.history.event import Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import Code
+from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.origin.quotations import ReadText
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -32,7 +34,7 @@ from quoth.tools.visible import visible
 SESSIONS = 16  # whose indexes are kept at hand; that of another is read from its transcript again
 ASKS = "ask-person"
 SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
-GIVEN, PLAN = "what was given with the task", "the plan"
+GIVEN, PLAN, MESSAGE = "what was given with the task", "the plan", "a message of the chat"
 HERE = "what the model was told of this folder"
 NAME = 60  # characters of a name that a person reads
 HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
@@ -61,10 +63,14 @@ class SessionOrigins:
     """What one session has seen, from its events in their order."""
 
     def __init__(
-        self, tools: Callable[[], ToolTable], outer: Callable[[str], Call | None] | None = None
+        self,
+        tools: Callable[[], ToolTable],
+        outer: Callable[[str], Call | None] | None = None,
+        read: Mapping[tuple[int, str], ReadText] | None = None,
     ) -> None:
         from quoth.tools.origin.index import OriginIndex  # here: most calls are judged without it
 
+        self.read = dict(read or {})  # what the model has read, by event and text, in order
         self._tools = tools
         self._outer = outer  # the calls whose bodies run
         self._index = OriginIndex()
@@ -108,13 +114,13 @@ class SessionOrigins:
             self._given()
         match kind:
             case "stimulus":
-                self._begins(data, run)
+                self._begins(seq, data, run)
             case "memory":
                 for block in data["blocks"]:
-                    told = [block.get("description", ""), block["text"]]
-                    self._index.text(
-                        _named("the memory block", block["label"]), "\n".join(filter(None, told))
-                    )
+                    text = "\n".join(filter(None, (block.get("description"), block["text"])))
+                    name = _named("the memory block", block["label"])
+                    self._index.text(name, text)
+                    self._reads(seq, name, text)
             case "flight" if "user" in data:
                 self._users[key] = data["user"]
                 self._flights.add(seq)
@@ -125,11 +131,20 @@ class SessionOrigins:
             case "call":
                 self._calls(seq, data, run, parent)
             case "receipt":
-                self._ends(data, parent)
+                self._ends(seq, data, parent)
 
-    def _begins(self, data: Mapping[str, Any], run: str) -> None:
+    def _reads(self, seq: int, name: str, *told: Any, said: bool = False) -> None:
+        """Note what the model was shown in an event, for it may repeat it."""
+        if text := "\n".join(one if isinstance(one, str) else print_value(one) for one in told if one):
+            self.read.setdefault((seq, text), ReadText(seq, name, text, said))
+
+    def _begins(self, seq: int, data: Mapping[str, Any], run: str) -> None:
         """Take in how a run began. The task of a sub-agent is the words of a model, and those of a step of a
         plan are a person's only by its approval."""
+        files = [file.get("text") for file in data.get("files", ())]
+        self._reads(seq, GIVEN, data.get("surroundings"), data.get("data"), *files)
+        if data.get("chat"):
+            self._reads(seq, MESSAGE, data["text"], said=True)
         user = self._users[run] = str(data.get("speaker") or data["user"])
         if run.endswith(SUB_AGENT):
             return
@@ -161,15 +176,21 @@ class SessionOrigins:
         if (made := self._made.get(begun)) is not None and made.form.tool != PROGRAMS:
             self._index.gave(_values(made.form), made.user)
 
-    def _ends(self, data: Mapping[str, Any], parent: int) -> None:
+    def _ends(self, seq: int, data: Mapping[str, Any], parent: int) -> None:
         status, stage = data["status"], data.get("stage", "")
-        if status == "pending" or (made := self._made.pop(parent, None)) is None:
+        made = self._made.get(parent)
+        form, table = CallForm("a call") if made is None else made.form, self._tools()
+        label = label_of(form, table)
+        # A program that was not run has only the model's words, and other stages only the host's.
+        if not stage and not (status == "invalid" and form.tool == PROGRAMS):
+            self._reads(seq, f"the result of {label}", data.get("value"), data.get("message"))
+        if status == "pending" or made is None:
             return
-        if stage not in ("", "receipt"):  # the host's own words
+        del self._made[parent]
+        if stage not in ("", "receipt"):
             return
-        form, table = made.form, self._tools()
         if data.get("message"):
-            self._index.text(label_of(form, table), data["message"])
+            self._index.text(label, data["message"])
         if status != "ok":
             return
         tool = table.get(form.tool) if form.tool in table else None
@@ -181,7 +202,7 @@ class SessionOrigins:
             data.get("value"),
             True if tool is None else tool.texts,
             args=_values(form),
-            name=label_of(form, table),
+            name=label,
             user=made.user,
         )
 
@@ -192,14 +213,18 @@ class SessionOrigins:
         return self._users.get(run, "")
 
 
-@dataclass
-class _Live:
+@dataclass(eq=False)
+class LiveOrigins:
     """The origins of a session that is written, and how far its transcript has been taken in."""
 
     origins: SessionOrigins
     seen: int = 0
     undone: int = 0
     behind: bool = True  # there are events that were not heard
+
+    def read(self, before: int) -> Iterator[ReadText]:
+        """What the model has read before event ``before``, in order."""
+        return (one for one in tuple(self.origins.read.values()) if one.seq < before)
 
 
 class HostOrigins:
@@ -211,7 +236,9 @@ class HostOrigins:
         self._transcript = transcript
         self._tools = tools
         self._outer = outer
-        self._live: OrderedDict[str, _Live] = OrderedDict()
+        self._latest: OrderedDict[str, LiveOrigins] = OrderedDict()
+        # also those that a session keeps
+        self._live: WeakValueDictionary[str, LiveOrigins] = WeakValueDictionary()
         transcript.observer = self._heard
 
     def find(self, value: Any, call: Call) -> Origin:
@@ -219,7 +246,7 @@ class HostOrigins:
             return Origin(in_task=True)
         if not call.session:
             return MODEL
-        origins = self._read(call.session)
+        origins = self.live(call.session).origins
         around = self._outer(call.parent) if call.parent else None
         while around is not None:  # its event may not be written yet
             if is_typed(around) and around.route == "flight":
@@ -229,20 +256,23 @@ class HostOrigins:
             around = self._outer(around.parent) if around.parent else None
         return origins.find(value, call)
 
-    def _read(self, session: str) -> SessionOrigins:
-        """The origins of a session, with all that its transcript holds now."""
+    def live(self, session: str) -> LiveOrigins:
+        """The origins of a session, with all that its transcript holds now. Its texts are known, with their
+        secrets, as long as somebody keeps it."""
         live, undone = self._live.get(session), self._transcript.undone
         if live is None or live.undone != undone:  # what was undone may have been taken in
-            live = self._live[session] = _Live(SessionOrigins(self._tools, self._outer), undone=undone)
-        self._live.move_to_end(session)
-        while len(self._live) > SESSIONS:
-            self._live.popitem(last=False)
+            read = None if live is None else live.origins.read
+            live = LiveOrigins(SessionOrigins(self._tools, self._outer, read), undone=undone)
+        self._live[session] = self._latest[session] = live
+        self._latest.move_to_end(session)
+        while len(self._latest) > SESSIONS:
+            self._latest.popitem(last=False)
         if live.behind:
             for event in self._transcript.events(session, after=live.seen):
                 _take(live.origins, event)
                 live.seen = event.seq
             live.behind = False
-        return live.origins
+        return live
 
     def _heard(
         self, session: str, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str
@@ -253,16 +283,20 @@ class HostOrigins:
         if live is None or live.behind:
             return
         if seq <= live.seen:  # the session was removed, and is begun anew
-            del self._live[session]
+            self._drop(session)
             return
         live.behind = seq != live.seen + 1
         if not live.behind:
             try:
                 live.origins.take(seq, kind, data, run, parent, key)
             except Exception:
-                del self._live[session]
+                self._drop(session)
             else:
                 live.seen = seq
+
+    def _drop(self, session: str) -> None:
+        self._live.pop(session, None)
+        self._latest.pop(session, None)
 
 
 def past_calls(

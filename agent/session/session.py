@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from quoth.agent.session.origins import HostOrigins, LiveOrigins
 from quoth.agent.session.past import Past, Talk, _native, remember
-from quoth.agent.session.quotation import Sources
 from quoth.neuro.backends.messages import Image, Message, Messages
 from quoth.neuro.prompt.dialects import sound_calls
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import GOING_ON, Event, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.origin.quotations import ReadText
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.file_lock import hold, is_held
 from quoth.tools.storage.in_use import Kind, in_use
 
@@ -61,13 +63,16 @@ class Unfinished(NamedTuple):
 class Session:
     """One session of a user in a workspace."""
 
-    def __init__(self, transcript: Transcript, id: str, user: str, store: Path) -> None:
+    def __init__(
+        self, transcript: Transcript, id: str, user: str, store: Path, origins: HostOrigins | None = None
+    ) -> None:
         self.transcript = transcript
         self.id = id
         self.user = user
         self._store = store
         self._open: tuple[int, str] | None = None  # the number and digest of the opening that is in force
-        self.sources = Sources(transcript, id)
+        self._origins = origins
+        self._live: LiveOrigins | None = None  # kept, for the model remembers secrets that are deleted
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
     @contextlib.contextmanager
@@ -129,9 +134,19 @@ class Session:
     def forget_secrets(self, run: str) -> None:
         """Delete the secrets of a run that has ended; texts the model may still quote stay in memory."""
         if self.transcript.has_secrets(self.id):
-            self.sources.read()
+            self._seen()
         self.transcript.forget_secrets(self.id, run=run)
         self.forget_opening()
+
+    def read(self, before: int) -> Iterator[ReadText]:
+        """What the model has read before event ``before``, in order. It is looked for at the first use."""
+        yield from self._seen().read(before)
+
+    def _seen(self) -> LiveOrigins:
+        if self._origins is None:  # no host drives it
+            self._origins = HostOrigins(self.transcript, ToolTable, lambda call: None)
+        self._live = self._origins.live(self.id)
+        return self._live
 
     def forget_opening(self) -> None:
         """Delete the secrets in the openings, unless something may still be resumed."""

@@ -1,0 +1,68 @@
+"""Texts that a model has read, and how the words of a call are looked for in them: without regard to case,
+spaces and escapes, and also word by word, so that another spelling of the same call is found too.
+
+It knows texts; it must not know events, calls and forms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+_ESCAPE = re.compile(r"\\[ntr]")
+_SPACE = re.compile(r"[\s\\]+")
+_NO_WORD = re.compile(r"[\W_]+")
+_NOTHING = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+                      "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]")  # fmt: skip
+_ENVELOPE = re.compile(r" (?:args|arguments|parameters|params|input)(?= )")
+
+
+def _plain(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _NOTHING.sub("", text))
+    return _ESCAPE.sub(" ", text)
+
+
+def letters(text: str) -> str:
+    """The text without spaces, backslashes and what cannot be seen."""
+    return _SPACE.sub("", _plain(text))
+
+
+def close(text: str) -> str:
+    """The text normalised, without spaces and backslashes."""
+    return letters(text).casefold()
+
+
+def words(text: str) -> str:
+    """The words of the normalised text, each between spaces."""
+    return _ENVELOPE.sub("", f" {_NO_WORD.sub(' ', _plain(text).casefold()).strip()} ")
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A text that a model was shown in event ``seq``; ``name`` is for people. ``said`` marks a message of a
+    chat: people ask for a call in words, so that only one that stands there letter by letter is a quotation.
+    """
+
+    seq: int
+    name: str
+    text: str
+    said: bool = False
+
+    @cached_property
+    def close(self) -> str:
+        return letters(self.text) if self.said else close(self.text)
+
+    @cached_property
+    def words(self) -> str:
+        return words(self.text)
+
+    def quotes(self, typed: Iterable[str], folded: Iterable[str], rows: Iterable[str] = ()) -> bool:
+        """Whether one of the needles stands in it: of a message of a chat those that are ``typed``, of others
+        those that are ``folded``, or one of the ``rows`` of words."""
+        if self.said:
+            return any(needle in self.close for needle in typed)
+        return any(needle in self.close for needle in folded) or any(row in self.words for row in rows)
