@@ -355,7 +355,7 @@ def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, st
 
 def sound_calls(calls: Iterable[NativeCall], finish: str) -> list[NativeCall]:
     """Native calls as they go back to a server: arguments that are misspelt, with one reading, as JSON."""
-    from quoth.neuro.reading.arguments import sound_arguments
+    from quoth.neuro.reading.json_calls import sound_arguments
 
     cut = finish == "length"
     return [{**call, "arguments": sound_arguments(call["arguments"], cut=cut)} for call in calls]
@@ -364,8 +364,7 @@ def sound_calls(calls: Iterable[NativeCall], finish: str) -> list[NativeCall]:
 def _read_native(completion: Completion, table: ToolTable, words: Reading) -> Reading:
     """The native calls of a reply beside its ``words``. A call in these is one that the server has left
     there, and not another one."""
-    from quoth.neuro.reading.arguments import read_arguments
-    from quoth.neuro.reading.json_calls import bare_name
+    from quoth.neuro.reading.json_calls import bare_name, read_arguments
 
     reading = replace(words, calls=[], errors=[], passed=[])
     names = {wire_name(name): name for name in table.names()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from quoth.neuro.reading import repair
 from quoth.neuro.reading.json_calls import CALLED, KEYS, bare_name, is_meant, json_calls
 from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal
 from quoth.neuro.reading.marks import is_draft
-from quoth.neuro.reading.markup import Family, mended_literal
+from quoth.neuro.reading.markup import Family, read_data
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
@@ -39,6 +40,7 @@ FENCE_LINE = (
     r"|(?P<org>\#\+)(?i:(?:begin|end)_(?=(?:src|example|quote|verse|comment|export)\b)))"
     r"[ \t]*+(?P<info>[\w+-]*+)(?(org)[^\n]*+|[^`(\n]*+)$"
 )
+FENCE_END = r"`{3}|~{3}|#\+(?i:end)_"
 FENCE = re.compile(rf"^[ \t]*+{FENCE_LINE}", re.MULTILINE)
 _HEAD = re.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
 _CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
@@ -363,9 +365,11 @@ class FormReader:
 
     def _literal(self, start: int, meant: bool = False) -> Literal | None:
         """The value at ``start``; when it cannot be read, it is text, or a fault if a call was ``meant``."""
-        text = self.text
+        text, guess = self.text, self.final and not self.cut
         try:
-            return self._mended_literal(start) if self.family else read_literal(text, start)
+            if self.family is None:
+                return read_literal(text, start)
+            return read_data(text, start, "|".join(self.family.ends), guess=guess, outer=KEYS)
         except NotRead as error:
             if error.incomplete and not self.final:
                 raise Wait(start) from None
@@ -378,8 +382,9 @@ class FormReader:
             self._need_line(stop)
             meant = fault.incomplete or _line_from(text, stop).endswith((")", "]"))
         if meant and not self.example:
-            if closed := self._closed(start, fault.incomplete):
-                return closed
+            with suppress(NotRead):  # where nothing but its end is missing
+                ends = FENCE_END if self.fence else "(?!)"
+                return read_data(text, start, ends, guess=guess, outer=KEYS)
             self.position = max(self.position, stop)
             named = _NAME.match(text, start + (text[start] == "["))
             hint = self.hint(named[1] if named else "", json="{" in text[start : start + 2])
@@ -396,10 +401,6 @@ class FormReader:
             self.stopped = "too much before it cannot be read"
         return None
 
-    def _mended_literal(self, start: int) -> Literal:
-        stop = "|".join(self.family.ends) if self.family else ""
-        return mended_literal(self.text, start, stop, guess=self.final and not self.cut)
-
     def _is_known(self, name: str) -> bool:
         """Whether a call in Python's syntax with that name is one."""
         return self.family is not None or kebab(self._tool(name)) in self.known
@@ -410,18 +411,6 @@ class FormReader:
 
     def _named(self, form: CallForm) -> CallForm:
         return replace(form, tool=kebab(self._tool(form.tool)))
-
-    def _closed(self, start: int, incomplete: bool) -> Literal | None:
-        """The value at ``start``, if nothing but its end is missing."""
-        end = len(self.text)
-        if self.fence is not None and (mark := FENCE.search(self.text, start)):
-            end = mark.start()
-        elif not (incomplete and self.final and not self.cut):
-            return None
-        try:
-            return read_literal(self.text, start, end, tail=KEYS)
-        except NotRead:
-            return None
 
 
 def _line_from(text: str, start: int) -> str:

@@ -6,13 +6,16 @@ as JSON text), OpenAI's ``{"function": {…}}`` and ``{"tool_calls": […]}``, a
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from quoth.neuro.reading.arguments import read_arguments
+from quoth.neuro.reading.literals import NotRead
+from quoth.neuro.reading.markup import Cursor
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, too_deep
+from quoth.tools.registry.parameters import is_plain
 
 NAMES: Final = ("tool", "name", "tool_name", "function", "function_name", "action")
 ARGUMENTS: Final = ("args", "arguments", "parameters", "params", "input", "tool_input", "action_input")
@@ -34,6 +37,10 @@ CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
 NAMESPACE: Final = "functions."
 NAMESPACES: Final = (NAMESPACE, "function.", "default_api.", "default-api.", "tools.", "tool.", "api.")
 _MARKS = re.compile(r"<\|.*|:\d+\Z", re.DOTALL)  # of a template, or the number of a call, behind a name
+
+NO_ARGUMENTS: Final = "{} was read as no arguments."
+ENCODED: Final = "The arguments were encoded as JSON more than once."
+MOST_ENCODED: Final = 3
 
 _MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["']([^"'\n]{1,80})["']""")
 
@@ -127,3 +134,64 @@ def _checked(tool: str, args: Any, positional: Any) -> CallForm:
     if too_deep(call.args) or too_deep(call.positional):
         raise InvalidCallError(f"{tool}: an argument is nested too deeply.")
     return call
+
+
+# The arguments of native calls, and those that are JSON text in an object
+
+
+class Arguments(NamedTuple):
+    """The arguments by name, and a sentence for each repair of their spelling."""
+
+    values: dict[str, Any]
+    repairs: tuple[str, ...] = ()
+
+
+def read_arguments(text: str, *, cut: bool = False) -> Arguments:
+    """The arguments in a text. ``cut``: the reply was cut off, so a missing end is not guessed. Raises
+    InvalidCallError."""
+    repairs: dict[str, None] = {}
+    value: Any = text
+    for _ in range(MOST_ENCODED + 1):
+        if not isinstance(value, str):
+            break
+        if value is not text:
+            repairs[ENCODED] = None
+        value = _value(value, repairs, cut)
+    if value is None or value == []:
+        repairs[NO_ARGUMENTS.format("null" if value is None else "[]")] = None
+        value = {}
+    if not isinstance(value, dict):
+        raise InvalidCallError("The arguments are an object with a name for each value.")
+    return Arguments(value, tuple(repairs))
+
+
+def _value(text: str, repairs: dict[str, None], cut: bool) -> Any:
+    """The value that a text spells. Raises InvalidCallError."""
+    try:
+        return json.loads(text if text.strip() else "{}")
+    except RecursionError:
+        raise InvalidCallError("The arguments are nested too deeply.") from None
+    except ValueError as error:
+        unread = InvalidCallError(f"The arguments are not JSON: {error}.")
+    at = Cursor(text, 0, cut=cut)
+    try:
+        value = at.value()
+    except NotRead:
+        raise unread from None
+    if not isinstance(value, dict | str) or not is_plain(value) or text[at.position :].strip():
+        raise unread
+    repairs |= at.repairs
+    return value
+
+
+def sound_arguments(text: str, *, cut: bool = False) -> str:
+    """The arguments as they go back to a server: JSON, also where they are misspelt and have one reading."""
+    try:
+        if isinstance(json.loads(text or "{}"), dict):
+            return text
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.dumps(read_arguments(text, cut=cut).values, ensure_ascii=False)
+    except InvalidCallError:
+        return text

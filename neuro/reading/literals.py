@@ -162,27 +162,29 @@ class _Frame:
 
 
 def read_literal(
-    text: str, start: int, end: int | None = None, *, tail: Collection[str] | None = None
+    text: str, start: int, end: int | None = None, *, outer: Collection[str] | None = None
 ) -> Literal:
     """The literal, or the call, that begins at ``text[start]``. A call inside a call is Code.
 
-    With ``tail``, brackets still open where the text ends are closed there, unless an inner one holds a key
-    in ``tail``: that is a key of an outer object, so the inner one could have ended before it. Raises
-    NotRead.
+    With ``outer``, brackets still open where the text ends are closed there, unless an inner object has a key
+    of ``outer``, or, where that is empty, any key but its first: this may be a key of an outer object, so the
+    inner one could have ended before it. Raises NotRead.
     """
-    return _Reader(text, len(text) if end is None else end).read(start, tail)
+    return _Reader(text, len(text) if end is None else end, outer).read(start)
 
 
 class _Reader:
-    def __init__(self, text: str, end: int) -> None:
+    def __init__(self, text: str, end: int, outer: Collection[str] | None) -> None:
         self.text = text
         self.end = end
         self.stack: list[_Frame] = []
         self.repairs: dict[str, None] = {}
         self.in_call = 0  # frames of calls that are open
         self.spans: list[tuple[int, int]] = []
+        self.outer = outer
+        self.spills = False  # whether an inner object could have ended before its last key
 
-    def read(self, pos: int, tail: Collection[str] | None) -> Literal:
+    def read(self, pos: int) -> Literal:
         text, end, stack = self.text, self.end, self.stack
         value: Any = None
         values = 0
@@ -192,8 +194,8 @@ class _Reader:
                 at = self._skip_blanks(pos)
                 if at < end:
                     raise NotRead(f"{text[at]!r} cannot stand here", at, _BEGUN(text, at, end) is not None)
-                if tail is not None and stack and stack[-1].expect == _SEPARATOR:
-                    return self._close_all(pos, tail)
+                if self.outer is not None and stack and stack[-1].expect == _SEPARATOR:
+                    return self._close_all(pos)
                 raise NotRead("the text ends inside it", stack[-1].offset if stack else at, incomplete=True)
             kind, at = found.lastgroup, found.start(found.lastgroup or 0)
             if not found[0].isascii() and _ODD(text, pos, at):
@@ -265,12 +267,22 @@ class _Reader:
             self._mended(TRAILING_COMMA)
         self.stack.pop()
         self.in_call -= frame.name is not None
+        if self.outer is not None and any(outer.closer == "}" for outer in self.stack):
+            self._note([*frame.pairs][1:])
         value = frame.value
         return Code(canonical(value)) if self.in_call and isinstance(value, CallForm) else value
 
-    def _close_all(self, at: int, outer: Collection[str]) -> Literal:
+    def _note(self, keys: list[Any]) -> None:
+        """Note whether one of these keys may belong to an outer object."""
+        self.spills |= any(key in self.outer for key in keys) if self.outer else bool(keys)
+
+    def _close_all(self, at: int) -> Literal:
         """The end of the text closes what is open."""
-        if any(key in outer for frame in self.stack[1:] for key in frame.pairs):
+        for frame in self.stack[1:]:
+            keys = [*frame.pairs, *([frame.key] if frame.expect == _VALUE else [])]
+            self._note(keys if self.outer else keys[1:])
+        self.outer = None
+        if self.spills:
             raise NotRead("its end is missing, and could have been in several places", at, incomplete=True)
         self._mended(tail_repair("".join(frame.closer for frame in reversed(self.stack))))
         value: Any = None

@@ -9,12 +9,11 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from quoth.neuro.reading.json_calls import KEYS
 from quoth.neuro.reading.literals import Literal, NotRead, read_literal
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_json, too_deep
@@ -23,14 +22,14 @@ NAME: Final = r"[A-Za-z_][\w./-]{0,127}"
 FENCED: Final = "The code fence around the arguments was dropped."
 ENTITIES: Final = "HTML entities in the call were read as the characters they stand for."
 DOUBLED: Final = "The doubled braces around the call were read as single ones."
-ADDED: Final = "A closing bracket that was missing before the end mark was added."
+EXTRA: Final = "{} was dropped behind the value."
 
 _compiled = lru_cache(maxsize=512)(re.compile)
 _FENCE = re.compile(r"\s*+`{3}[\w+-]*+\s*+").match
 _FENCE_END = re.compile(r"\s*+`{3}").match
 _BLANK = re.compile(r"\s*+").match
 _BRACES = re.compile(r"\s*+\}").match
-_EXCESS = re.compile(r"\s*+[}\]]{1,3}+(?=\s*+(?:<|\[[A-Z/]|`{3}|\Z))").match
+_EXCESS = re.compile(r"(?:\s*+[}\])]){1,9}+(?=\s*+(?:<|\[[A-Z/]|`{3}|\Z))").match
 _UNNAMED = re.compile(r"\(\?P<\w+>")
 _LINE = re.compile(r"\A(?:\r?\n)?(.*?)(?:\r?\n)?\Z", re.DOTALL)
 _ESCAPED = re.compile(r"[\[{]\s*+\{?+\s*+&(?:quot|\#34|\#x22);").match
@@ -47,17 +46,58 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """One way of calling. ``mark`` is the regular expression of what begins a section of calls. ``read``
-    reads the section; without it a form in JSON, Lisp or Python's syntax follows the mark. ``ends`` are marks
-    that end a section, or a turn: they are no text. ``results`` begin what the model makes up of a result.
-    ``shape`` shows a call."""
+    """One way of calling. ``mark`` is the regular expression of what begins a section of calls.
+
+    A section is read by ``read``, or by these: ``call`` begins a call, with the name of its tool as the group
+    ``tool`` (where the group is missing, the call cannot be read); ``key`` begins a value, with its name as
+    the group ``name``, and ``value_end`` ends it; without ``key`` the arguments are JSON; ``end`` ends a
+    call. If ``stray`` finds its group ``stray`` first behind that, the call is ambiguous. ``close`` ends the
+    section, and ``words`` say that words follow. Without all of them a form in JSON, Lisp or Python's syntax
+    follows the mark.
+
+    ``ends`` are marks that end a section, or a turn: they are no text. ``results`` begin what the model makes
+    up of a result. ``shape`` shows a call."""
 
     name: str
     mark: str = ""
     read: Callable[[Cursor], None] | None = None
+    call: str = ""
+    key: str = ""
+    value_end: str = ""
+    end: str = "(?!)"
+    stray: str = ""
+    close: str = "(?!)"
+    words: str = "(?!)"
     ends: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     shape: str = ""
+
+    @property
+    def has_sections(self) -> bool:
+        return bool(self.read or self.call)
+
+    def read_section(self, at: Cursor) -> None:
+        """Read the calls of a section, whose mark has been passed."""
+        if self.read is not None:
+            return self.read(at)
+        while found := at.begin(self.call):
+            if found["tool"] is None:
+                raise NotRead("the name of the tool is missing", at.position, at.at_end)
+            arguments: Mapping[str, Any]
+            if self.key and not at.take(r"(?=[{`])"):
+                arguments = at.parameters(self.key, self.value_end, self.end)
+                if at.take(self.end) is None and (at.cut or not at.at_end):
+                    raise NotRead("its end mark is missing", at.position, at.at_end)
+                stray = _compiled(self.stray).search(at.text, at.position) if self.stray else None
+                if stray and stray["stray"]:
+                    raise NotRead("a value contains an end mark, so its end is ambiguous", at.start)
+            else:
+                arguments = at.object(self.end)
+                at.take(self.end)
+            at.add(found["tool"], arguments)
+        at.take(self.close)
+        at.speaks = at.take(self.words) is not None
+        return None
 
 
 class Cursor:
@@ -83,22 +123,11 @@ class Cursor:
             self.position = found.end()
         return found
 
-    def need(self, pattern: str, what: str) -> re.Match[str]:
-        found = self.take(pattern)
-        if found is None:
-            raise NotRead(f"{what} is missing", self.position, self.at_end)
-        return found
-
-    def ends(self, pattern: str) -> None:
-        """Take the mark that ends a call or a section. It may be missing at the end of a whole reply only."""
-        if self.take(pattern) is None and (self.cut or not self.at_end):
-            raise NotRead("its end mark is missing", self.position, self.at_end)
-
-    def begin(self) -> None:
-        """A call begins here."""
-        found = _BLANK(self.text, self.position)
-        self.start = found.end() if found else self.position
-        self.repairs = {}
+    def begin(self, pattern: str) -> re.Match[str] | None:
+        """What matches here and begins a call."""
+        blank = _BLANK(self.text, self.position)
+        self.start, self.repairs = blank.end() if blank else self.position, {}
+        return self.take(pattern)
 
     def add(self, name: str, arguments: Any) -> None:
         """One call more, which ends here."""
@@ -137,10 +166,9 @@ class Cursor:
                 raise NotRead(f"the value of {name} is not JSON", at) from None
         return values
 
-    def object(self, stop: str = "") -> Mapping[str, Any]:
-        """The arguments: an object in JSON, in a fence or with repairs; empty where ``stop`` follows at
-        once."""
-        if stop and _compiled(rf"\s*+(?:{stop})").match(self.text, self.position):
+    def object(self, stop: str) -> Mapping[str, Any]:
+        """The arguments: an object in JSON; empty where ``stop`` follows at once."""
+        if _compiled(rf"\s*+(?:{stop})").match(self.text, self.position):
             return {}
         value = self.value(stop)
         if value is None or value == []:  # an empty object, as some print it
@@ -152,43 +180,37 @@ class Cursor:
     def skip_excess(self) -> None:
         """Pass over closing brackets that no other ones open, before an end mark."""
         if excess := _EXCESS(self.text, self.position):
+            self.repairs[EXTRA.format("".join(excess[0].split()))] = None
             self.position = excess.end()
 
     def value(self, stop: str = "") -> Any:
+        """The arguments in JSON, in a fence or not, with what is misspelt in one way only mended."""
         fence = _FENCE(self.text, self.position)
         start = (fence or _BLANK(self.text, self.position)).end()  # type: ignore[union-attr]
-        read = mended_literal(self.text, start, stop, guess=not self.cut)
-        self.repairs.update(dict.fromkeys(read.repairs))
+        read = read_data(self.text, start, stop, guess=not self.cut)
+        self.repairs |= dict.fromkeys(((FENCED,) if fence else ()) + read.repairs)
         self.position = read.end
         self.skip_excess()
         if fence and (end := _FENCE_END(self.text, self.position)):
-            self.repairs[FENCED] = None
             self.position = end.end()
         return read.value
 
 
-def read_invocations(at: Cursor, prefix: str = "") -> None:
-    """Calls as Anthropic's models write them in text: ``<invoke name="…"><parameter name="…">…``; the names
-    of the elements may have a prefix."""
-    call, value = rf"{prefix}(?:invoke|function)", rf"{prefix}param(?:eter)?"
-    opener = rf'<{value}\s+name="?(?P<name>[^">\n]+)"?(?:\s+string="(?P<string>true|false)")?\s*>'
-    while True:
-        at.begin()
-        found = at.take(rf'<{call}\s+name="?(?P<tool>[^">\n]+)"?\s*>')
-        if found is None:
-            return
-        values = at.parameters(opener, rf"</{value}>", rf"</{call}>")
-        at.ends(rf"</{call}>")
-        at.add(found["tool"], values)
-
-
-def mended_literal(text: str, start: int, stop: str = "", *, guess: bool = True) -> Literal:
-    """The JSON value at ``start``, with what is known to go wrong in sections mended: doubled braces, HTML
-    entities, and closing brackets that are missing before ``stop``, the pattern of an end mark, or before the
-    end of the text if it may be guessed."""
+def read_data(
+    text: str,
+    start: int,
+    stop: str = "",
+    *,
+    guess: bool = True,
+    outer: Collection[str] = (),
+) -> Literal:
+    """The JSON value at ``start``, also where it is misspelt in one way only: as read_literal reads it, with
+    doubled braces, HTML entities, and closing brackets that are missing before ``stop``, the pattern of an
+    end mark, or before the end of the text if it may be guessed. ``outer`` are the keys of the outer object,
+    if they are known. Raises NotRead."""
     ends = _compiled(stop) if stop else None
     if _ESCAPED(text, start):
-        return _unescaped(text, start, ends)
+        return _unescaped(text, start, ends, outer)
     if text.startswith("{{", start):
         read = read_literal(text, start + 1)
         if end := _BRACES(text, read.end):
@@ -200,16 +222,28 @@ def mended_literal(text: str, start: int, stop: str = "", *, guess: bool = True)
         at = len(text) if error.incomplete else error.offset
         if not (ends.match(text, at) if ends and not error.incomplete else error.incomplete and guess):
             raise
-        read = read_literal(text, start, at, tail=KEYS)
-        return read._replace(repairs=(ADDED,)) if at < len(text) else read
+        return read_literal(text, start, at, outer=outer)
     return read
 
 
-def _unescaped(text: str, start: int, ends: re.Pattern[str] | None) -> Literal:
+def _unescaped(text: str, start: int, ends: re.Pattern[str] | None, outer: Collection[str]) -> Literal:
     found = ends.search(text, start) if ends else None
     stop = found.start() if found else len(text)
     try:
-        read = mended_literal(html.unescape(text[start:stop]), 0)
+        read = read_data(html.unescape(text[start:stop]), 0, outer=outer)
     except NotRead as error:
         raise NotRead(str(error), start, error.incomplete) from None
     return read._replace(end=stop, spans=(), repairs=(*read.repairs, ENTITIES))
+
+
+def invocations(name: str, prefix: str) -> Family:
+    """A family that calls as Anthropic's models do in text: ``<invoke name="…"><parameter name="…">…``; the
+    names of the elements may have a prefix."""
+    call, value = rf"{prefix}(?:invoke|function)", rf"{prefix}param(?:eter)?"
+    return Family(
+        name,
+        call=rf'<{call}\s+name="?(?P<tool>[^<>"\n]+)"?\s*>',
+        key=rf'<{value}\s+name="?(?P<name>[^">\n]+)"?(?:\s+string="(?P<string>true|false)")?\s*>',
+        value_end=rf"</{value}>",
+        end=rf"</{call}>",
+    )

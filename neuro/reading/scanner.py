@@ -235,7 +235,7 @@ class Scan(FormReader):
         elif self._is_mixed(start):
             self.position = max(end, start + 1)
             self.fence = self.fence and (self.fence[0], "an example")
-        elif family[0].read is None:
+        elif not family[0].has_sections:
             self._before_form(start, *family)
         elif not self._held():
             self._in_section(start, *family)
@@ -307,8 +307,7 @@ class Scan(FormReader):
         cursor = Cursor(text, behind, cut=self.cut)
         fault: NotRead | None = None
         try:
-            assert family.read is not None
-            family.read(cursor)
+            family.read_section(cursor)
             if not cursor.calls and not cursor.speaks:
                 raise NotRead("there is no call in it", behind)
         except NotRead as error:

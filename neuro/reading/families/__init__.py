@@ -17,7 +17,7 @@ def _families() -> Iterator[Family]:
 
 
 # Those with a parser of their own come first: their marks say more.
-FAMILIES: Final = sorted(_families(), key=lambda family: (family.read is None, family.name))
+FAMILIES: Final = sorted(_families(), key=lambda family: (not family.has_sections, family.name))
 _MARKED: Final = [(family, re.compile(family.mark).match) for family in FAMILIES if family.mark]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family, read_invocations
+from dataclasses import replace
+
+from quoth.neuro.reading.markup import NAME, Family, invocations
 
 _BAR, _GAP = "[｜|]", r"(?:\\?_|▁| )"
 _DSML = rf"{_BAR}{{1,2}}\s*DSML\s*{_BAR}{{1,2}}\s*"
@@ -12,42 +14,27 @@ def _mark(*words: str) -> str:
     return f"<{_BAR}{_GAP.join(words)}{_BAR}>"
 
 
-_BEGIN, _END = _mark("tool", "call", "begin"), _mark("tool", "call", "end")
+_BEGIN, _SEP, _END = (_mark("tool", *words) for words in (("call", "begin"), ("sep",), ("call", "end")))
 _SECTION_END = _mark("tool", "calls", "end")
 _TURN_END = _mark("end", "of", "sentence")
-
-
-def read(at: Cursor) -> None:
-    while True:
-        at.begin()
-        if not at.take(_BEGIN):
-            break
-        name = at.need(rf"({NAME})\s*{_mark('tool', 'sep')}", "the name of the tool")[1]
-        if name == "function" and (found := at.take(rf"({NAME})(?=\s*[`{{])")):
-            name = found[1]
-        at.add(name, at.object(_END))
-        at.take(_END)
-    at.take(_SECTION_END)
-
-
-def read_dsml(at: Cursor) -> None:
-    read_invocations(at, _DSML)
-    at.ends(rf"</{_DSML}(?:tool|function)_calls>")
 
 
 FAMILIES = (
     Family(
         "DeepSeek",
         mark=rf"{_mark('tool', 'calls', 'begin')}|(?=<｜tool▁call▁begin｜>)",
-        read=read,
+        call=rf"{_BEGIN}(?:\s*(?P<kind>function\s*{_SEP}\s*(?={NAME}\s*[`{{]))?+(?P<tool>{NAME})"
+        rf"\s*(?(kind)(?=[`{{])|{_SEP}))?",
+        end=_END,
+        close=_SECTION_END,
         ends=(_SECTION_END, _TURN_END, rf"<{_BAR}Assistant{_BAR}>"),
         results=(_mark("tool", "outputs?", "begin"), rf"<{_BAR}User{_BAR}>"),
         shape="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
     ),
-    Family(
-        "DSML",
+    replace(
+        invocations("DSML", _DSML),
         mark=rf"<{_DSML}(?:tool|function)_calls>|(?=</?{_DSML}\w)",
-        read=read_dsml,
+        close=rf"</{_DSML}(?:tool|function)_calls>",
         shape='<｜DSML｜tool_calls><｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">…',
     ),
 )

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family
-
-
-def read(at: Cursor) -> None:
-    while True:
-        at.begin()
-        found = at.take(rf">>>({NAME})[ \t]*\n")
-        if found is None:
-            return
-        if found[1] == "all":
-            at.speaks = True
-            return
-        at.add(found[1], at.object())
-
+from quoth.neuro.reading.markup import NAME, Family
 
 FAMILIES = (
     Family(
         "functionary",
         mark=rf"(?=>>>(?:all[ \t]*\n|{NAME}[ \t]*\n\s*\{{))",
-        read=read,
+        call=rf">>>(?!all[ \t]*\n)(?P<tool>{NAME})[ \t]*\n",
+        words=r">>>all[ \t]*\n",
         shape=">>>NAME\n{…}",
     ),
 )

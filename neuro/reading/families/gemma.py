@@ -31,11 +31,7 @@ def _as_json(at: Cursor) -> str:
 
 
 def read(at: Cursor) -> None:
-    while True:
-        at.begin()
-        found = at.take(rf"call:({NAME})\s*(?=[{{(])")
-        if found is None:
-            break
+    while found := at.begin(rf"call:({NAME})\s*(?=[{{(])"):
         start = at.position
         data = _as_json(at)
         if data.startswith("("):  # some write the brackets of a call

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family
+from quoth.neuro.reading.markup import NAME, Family
 
-_END = r"</(?:longcat_)?tool_call>"
-_KEY = r"<(?:longcat_)?arg_key>(?P<name>[^<>\n]+)</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>"
-
-
-def read(at: Cursor) -> None:
-    at.begin()
-    name = at.need(NAME, "the name of the tool")[0]
-    if at.take(r"(?=[{`])"):
-        at.add(name, at.object(_END))
-        at.take(_END)
-        return
-    values = at.parameters(_KEY, "</(?:longcat_)?arg_value>", _END)
-    at.ends(_END)
-    at.add(name, values)
-
-
+_BEGIN, _END = r"<(?:longcat_)?tool_call>", r"</(?:longcat_)?tool_call>"
 FAMILIES = (
     Family(
         "GLM",
-        mark=rf"<(?:longcat_)?tool_call>\s*+(?={NAME}\s*(?:<(?:longcat_)?arg_key>|{_END}|[{{`]|\n))"
-        r"|<longcat_tool_call>|(?=<(?:longcat_)?arg_(?:key|value)>)",
-        read=read,
+        mark=rf"(?={_BEGIN}\s*+{NAME}\s*(?:<(?:longcat_)?arg_key>|{_END}|[{{`]|\n)"
+        r"|<longcat_tool_call>|<(?:longcat_)?arg_(?:key|value)>)",
+        call=rf"{_BEGIN}\s*(?P<tool>{NAME})",
+        key=r"<(?:longcat_)?arg_key>(?P<name>[^<>\n]+)</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>",
+        value_end="</(?:longcat_)?arg_value>",
+        end=_END,
         ends=(
             r"</longcat_tool_call>",
             r"<\|(?:begin|end)_of_box\|>",

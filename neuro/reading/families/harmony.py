@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 
+from quoth.neuro.reading.literals import NotRead
 from quoth.neuro.reading.markup import Cursor, Family
 
+_MESSAGE = r"<\|message\|>"
 _STOP = r"<\|(?:call|end|return)\|>"
 _TO = re.compile(r"\bto=([\w./-]+)").search
 
 
 def read(at: Cursor) -> None:
-    at.begin()
-    header = at.need(
-        r"(?:[^<{]|<\|(?:start|channel|constrain)\|>){0,300}?(?:<\|message\|>|(?=\{)|\Z)", "<|message|>"
-    )[0]
-    if found := _TO(header):
+    header = at.begin(rf"(?:[^<{{]|<\|(?:start|channel|constrain)\|>){{0,300}}?(?:{_MESSAGE}|(?=\{{)|\Z)")
+    if header is None:
+        raise NotRead("<|message|> is missing", at.position, at.at_end)
+    if found := _TO(header[0]):
         at.add(found[1], at.object(_STOP))
         at.take(_STOP)
     else:

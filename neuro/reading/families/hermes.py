@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family
-
-
-def read_named(at: Cursor) -> None:
-    """The name in an attribute, and the arguments inside."""
-    at.begin()
-    name = at.need(rf'name="({NAME})"[^<>\n]{{0,80}}>', "the name of the tool")[1]
-    at.add(name, at.object("</tool_call>"))
-    at.take("</tool_call>")
-
+from quoth.neuro.reading.markup import NAME, Family
 
 FAMILIES = (
     Family(
         "Hermes",
-        mark=r"<tool_call\s+(?=name=)",
-        read=read_named,
+        mark=r"(?=<tool_call\s+name=)",
+        call=rf'<tool_call\s+(?:name="(?P<tool>{NAME})"[^<>\n]{{0,80}}>)?',
+        end="</tool_call>",
         shape='<tool_call name="NAME">{…}</tool_call>',
     ),
     Family(

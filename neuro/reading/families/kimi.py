@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import Cursor, Family
+from quoth.neuro.reading.markup import Family
 
 _BEGIN, _END = r"<\|tool_call_begin\|>", r"<\|tool_call_end\|>"
 _ARGUMENTS = r"<\|tool_call_argument_begin\|>"
 _SECTION_END = r"<\|tool_calls?_section_end\|>"
 
 
-def read(at: Cursor) -> None:
-    while True:
-        at.begin()
-        if not at.take(_BEGIN):
-            break
-        header = at.need(
-            r"([\w./-]{1,140})(?::\d+)?\s*<\|tool_call_argument_begin\|>", "the name of the tool"
-        )
-        at.add(header[1], at.object(_END))
-        at.take(_END)
-    at.take(_SECTION_END)
-
-
 FAMILIES = (
     Family(
         "Kimi",
         mark=r"<\|tool_calls?_section_begin\|>|(?=<\|tool_call_(?:argument_)?begin\|>)",
-        read=read,
+        call=rf"{_BEGIN}(?:\s*(?P<tool>[\w./-]{{1,140}})(?::\d+)?\s*{_ARGUMENTS})?",
+        end=_END,
+        close=_SECTION_END,
         ends=(_SECTION_END, r"<\|im_(?:assistant|middle)\|>"),
         shape="<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}"
         "<|tool_call_end|><|tool_calls_section_end|>",

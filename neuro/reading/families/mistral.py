@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import NAME, Cursor, Family
-
-
-def read(at: Cursor) -> None:
-    while True:
-        at.begin()
-        again = r"(?:\[TOOL_CALLS\]\s*)?" if at.calls else ""
-        found = at.take(rf"{again}({NAME})\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\]|(?=\{{))")
-        if found is None:
-            return
-        at.add(found[1], at.object())
-
+from quoth.neuro.reading.markup import NAME, Family
 
 FAMILIES = (
     Family(
         "Mistral",
         mark=rf"\[TOOL_CALLS\](?=\s*{NAME}\s*(?:\[ARGS\]|\[CALL_ID\]|\{{))",
-        read=read,
+        call=rf"(?:\[TOOL_CALLS\]\s*)?(?P<tool>{NAME})\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\]|(?=\{{))",
         shape="[TOOL_CALLS]NAME[ARGS]{…}",
     ),
     Family(

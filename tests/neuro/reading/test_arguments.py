@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from quoth.neuro.reading.arguments import (
+from quoth.neuro.reading.json_calls import (
     ENCODED,
-    EXTRA,
-    FENCED,
     NO_ARGUMENTS,
+    bare_name,
     read_arguments,
     sound_arguments,
 )
-from quoth.neuro.reading.json_calls import bare_name
 from quoth.neuro.reading.literals import (
     BARE_KEYS,
     LINE_BREAKS,
@@ -28,6 +26,7 @@ from quoth.neuro.reading.literals import (
     TRAILING_COMMA,
     tail_repair,
 )
+from quoth.neuro.reading.markup import EXTRA, FENCED
 from quoth.tools.errors import InvalidCallError
 
 A = {"path": "a"}
