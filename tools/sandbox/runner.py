@@ -23,7 +23,7 @@ import hy
 
 from quoth.tools.call.values import plain
 from quoth.tools.errors import Pending, ToolError, ToolFailure
-from quoth.tools.lisp.forms import CallForm, canonical, from_model, kebab
+from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
 from quoth.tools.sandbox.failures import runtime_error
@@ -384,7 +384,7 @@ async def _answered(run: _Run, form: CallForm, name: str) -> _Answer | _Suspende
     try:
         return {"return_value": await run.call(form, name)}
     except Pending as pending:
-        return _Suspended({"at": "call", "form": canonical(form), "name": name}, [pending.message])
+        return _Suspended({"at": "call", "form": str(form), "name": name}, [pending.message])
     except ToolFailure as failure:
         run.failures.append(failure)
         kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
