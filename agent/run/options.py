@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.remote_tools import RemoteTools
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog
-    from quoth.tools.door.gate_program import GateProgram
+    from quoth.tools.door.user_gates import GateProgram
     from quoth.tools.shared.opening import Shared
 
 
@@ -226,7 +226,7 @@ class PolicyOptions:
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
     zone ``zone="Europe/Berlin"``, and so do those of ``budgets``, what users may spend on models in a day:
     ``budgets=[DailyBudget(cost=5)]``. ``gate_command`` is a program that judges every call,
-    ``gate_command=["./gate.py"]`` (tools/door/gate_program.py).
+    ``gate_command=["./gate.py"]`` (tools/door/user_gates.py).
 
     With ``shared="redis://HOST:PORT"`` the limits, and the requests for approval, are those of all machines
     that share this Redis, the ``prefix`` of its keys and the key in the
@@ -245,7 +245,7 @@ class PolicyOptions:
 
     def __post_init__(self) -> None:
         if self.gate_command is not None:
-            from quoth.tools.door.gate_program import gate_words  # here: most agents have none
+            from quoth.tools.door.user_gates import gate_words  # here: most agents have none
 
             if not isinstance(self.gate_command, str | list | tuple):
                 raise UsageError(f"gate_command is a program and its arguments, not {self.gate_command!r}.")
@@ -285,7 +285,7 @@ class PolicyOptions:
         parameters ``secrets``. Raises UsageError."""
         if config.gate_command is None and self.gate_command is None:
             return []
-        from quoth.tools.door.gate_program import GateProgram, gate_words  # here: most agents have none
+        from quoth.tools.door.user_gates import GateProgram, gate_words  # here: most agents have none
 
         own = config.gate_command and gate_words(config.gate_command, "(gate-command …) in config.hy")
         return [GateProgram(argv, secrets) for argv in (own, self.gate_command) if argv]
@@ -293,7 +293,7 @@ class PolicyOptions:
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""
         if isinstance(self.gate, str | Path):
-            from quoth.tools.door.gate_file import FileGate  # here: most agents have none
+            from quoth.tools.door.user_gates import FileGate  # here: most agents have none
 
             return FileGate(self.gate)
         return self.gate

@@ -1,7 +1,7 @@
 """Plan mode: keeps the calls that are not made as steps, in the transcript, and writes them as a flight plan.
 
 Knows a session's transcript and the form of plans; it must not know the loop, or how a plan is flown. The
-door refuses the calls (tools/door/planning.py). The steps are events, so a run that was killed goes on with
+door refuses the calls (tools/door/stages.py). The steps are events, so a run that was killed goes on with
 them, and the file is made of them alone.
 """
 

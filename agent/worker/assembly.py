@@ -31,7 +31,7 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir
 
 if TYPE_CHECKING:
-    from quoth.tools.door.gate_program import GateProgram
+    from quoth.tools.door.user_gates import GateProgram
     from quoth.tools.shared.opening import Shared
 
 

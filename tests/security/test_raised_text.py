@@ -13,7 +13,7 @@ from words import Gateway, Spy, desk, gateway, tool
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.question import Question
-from quoth.tools.door.gate_program import GateProgram
+from quoth.tools.door.user_gates import GateProgram
 from quoth.tools.errors import ToolError
 from quoth.tools.storage.database import Store
 

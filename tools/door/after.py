@@ -11,8 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 
 from quoth.tools.call.keeping import kept_by
-from quoth.tools.door.parts import Parts
-from quoth.tools.door.state import CallState
+from quoth.tools.door.state import CallState, Parts
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.walking import Walk
 from quoth.tools.registry.table import cognitive_tools

@@ -18,8 +18,7 @@ from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED, Answer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief, kind_of
-from quoth.tools.door.parts import Parts
-from quoth.tools.door.state import CallState, Outcome
+from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import PERMISSION, Pending, ToolFailure, raise_if_broken
 from quoth.tools.lisp.forms import CallForm
 

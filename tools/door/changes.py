@@ -17,8 +17,7 @@ from quoth.tools.call.change import Change, Changes
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.door.binding import offered_to
-from quoth.tools.door.execution import brief
+from quoth.tools.door.execution import brief, offered_to
 from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError
 from quoth.tools.registry.table import CognitiveTool
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,15 +20,44 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.asking import Permission
 from quoth.tools.door.execution import brief
 from quoth.tools.door.inner import Inner
-from quoth.tools.door.mistaken import with_tool_named
-from quoth.tools.door.parts import Parts
 from quoth.tools.door.recording import acknowledged, record_end
 from quoth.tools.door.stages import STAGES
-from quoth.tools.door.state import CallState, Outcome
+from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import ServerError, Status, StoreError, ToolNotFound, ToolRateLimited
 from quoth.tools.history.audit import row_of_host
-from quoth.tools.lisp.forms import CallForm, from_json
+from quoth.tools.lisp.forms import CallForm, from_json, kebab
 from quoth.tools.registry.table import ToolTable
+
+FAILURES = ("error", "invalid")
+_GUESS = re.compile(r" Did you mean [^?]+\?$")  # of another program or file
+
+
+def with_tool_named(outcome: Outcome, form: CallForm, table: ToolTable) -> Outcome:
+    """The outcome; where its error quotes an argument that is the name of a tool, it says how to call that
+    tool."""
+    if outcome.status not in FAILURES:
+        return outcome
+    for text in _texts([*form.args.values(), *form.positional]):
+        name = kebab(text)
+        if name in table.visible and name != form.tool and _is_quoted(text, outcome.message):
+            hint = f"{name} is a tool: {_shape(table, name)}"
+            return replace(outcome, message=f"{_GUESS.sub('', outcome.message)} {hint}")
+    return outcome
+
+
+def _texts(values: list[Any]) -> Iterator[str]:
+    for value in values:
+        yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
+
+
+def _is_quoted(text: str, message: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", message) is not None
+
+
+def _shape(table: ToolTable, name: str) -> str:
+    """A call of the tool with its required arguments left open."""
+    required = [f":{one.name} …" for one in table.get(name).offered if one.required]
+    return f"({' '.join([name, *required])})"
 
 
 class Door(Parts):

@@ -1,4 +1,5 @@
-"""Runs a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task.
+"""Runs a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task; it gets
+the arguments that it has parameters for.
 
 It knows functions and clocks; it must not know calls, tables or verdicts. It stops everything it starts.
 """
@@ -10,6 +11,7 @@ import contextlib
 import contextvars
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
@@ -181,3 +183,22 @@ async def _in_thread(
         finally:
             del error  # it knows this frame
     return value
+
+
+def offered_to(
+    function: Callable[..., Any], marks: Mapping[str, Any], args: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a function has parameters for, of the host's ``marks`` and a call's arguments."""
+    offered = {**marks, **{name.replace("-", "_"): value for name, value in args.items()}}
+    wanted = _parameters(function)
+    return {name: value for name, value in offered.items() if name in wanted}
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameter names of a function, cached."""
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except ValueError:  # one is a word of Python, ``as``, which a function of Hy may have
+        code = function.__code__
+        return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])

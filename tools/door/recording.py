@@ -31,8 +31,7 @@ from quoth.tools.call.ports import Logged
 from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
-from quoth.tools.door.parts import Parts
-from quoth.tools.door.state import CallState, Outcome
+from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import Status, StoreError
 from quoth.tools.history.references import digest_of_texts
 from quoth.tools.policy.effects import only_reads

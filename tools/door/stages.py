@@ -2,6 +2,8 @@
 Outcome that ends it.
 
 It knows the door's parts as ports, never the door itself, and ignores anything a model says about permission.
+Plan mode stands behind policy and guard, so that a denied call is no step, and before gate and person, who
+judge a call when it is made: that is when the plan is flown.
 """
 
 from __future__ import annotations
@@ -22,18 +24,17 @@ from quoth.tools.call.call import (
     deny,
 )
 from quoth.tools.call.canonical import as_written, checked, paths_in
+from quoth.tools.call.context import Planning
 from quoth.tools.call.echoes import SENT
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
-from quoth.tools.door.asking import ask_consent, require_verdict, weigh
-from quoth.tools.door.binding import bindings
-from quoth.tools.door.execution import brief, kind_of, run_function
+from quoth.tools.door.asking import ask_consent, require_verdict, telling_origins, weigh
+from quoth.tools.door.changes import changes_of
+from quoth.tools.door.execution import brief, kind_of, offered_to, run_function
 from quoth.tools.door.gate import gate_verdict
-from quoth.tools.door.parts import Parts
-from quoth.tools.door.planning import note_in_plan
 from quoth.tools.door.recording import record_begin
-from quoth.tools.door.state import CallState, Outcome
+from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import (
     InvalidCallError,
     QuothError,
@@ -43,9 +44,61 @@ from quoth.tools.errors import (
     UnknownToolError,
     raise_if_broken,
 )
-from quoth.tools.policy.effects import is_of_own_files, only_reads
+from quoth.tools.policy.effects import changes_nothing, is_of_own_files, only_reads
 from quoth.tools.registry.places import place_of_error, users_traceback
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+
+FILES = frozenset({"reads", "writes"})
+LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship, which change nothing
+
+
+async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
+    """In plan mode, let a call that only reads go on, and note any other one as a step."""
+    planning, tool = state.context.planning, state.known_tool
+    if planning is None:
+        return None
+    if tool.name == PROGRAMS:
+        planning.enters(state.call)
+        return None
+    paths = [str(path) for param in tool.path_params for path in paths_in(state.args.get(param.name))]
+    operation = state.args.get("operation") if tool.ships else None
+    if operation in LOOKING or (operation is None and changes_nothing(tool)):
+        return _reads(planning, state, paths)
+    if not FILES.issuperset(tool.effects):  # what a program or a server does is not told by a path
+        paths = []
+    if (fault := _fault(planning, state, paths)) is not None:
+        return Outcome("error", message=fault)
+    return Outcome("denied", message=planning.note(telling_origins(state, state.call), paths))
+
+
+def _reads(planning: Planning, state: CallState, paths: list[str]) -> Outcome | None:
+    """Tell a reader of the steps that change what it reads: they are not made yet."""
+    for path in paths:
+        if not (step := planning.changing([path])):
+            continue
+        if not _exists(state, path):
+            return Outcome("error", message=f"{path} is not there yet; step {step} of the plan is about it.")
+        state.notes.append(f"{path} is as it was before the plan; step {step} of the plan changes it.")
+    return None
+
+
+def _fault(planning: Planning, state: CallState, paths: list[str]) -> str | None:
+    """Why a call would fail as things are, unless an earlier step may have changed them by then."""
+    tool = state.known_tool
+    if tool.remote or planning.changing(paths, perhaps=True):
+        return None
+    found = changes_of(tool, state.call, state.context.workspace)
+    if found is None or not found.fails:
+        return None
+    return f"{tool.name} is no step of the plan. {found.trouble}"
+
+
+def _exists(state: CallState, path: str) -> bool:
+    try:
+        return state.context.workspace.resolve(path).exists()
+    except (ToolError, OSError):
+        return True  # its reader says what is wrong with it
+
 
 LOG = logging.getLogger(__name__)
 GUARD_SECONDS = 10.0
@@ -301,6 +354,11 @@ def data_of(tool: CognitiveTool, made: Any) -> Any:
         return plain(made)
     except NoDataError as error:
         raise ToolError(f"{tool.name} returned {error.sentence}") from None
+
+
+def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
+    """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
+    return offered_to(function, {"call": state.call, "ctx": state.context, **more}, state.args)
 
 
 async def value_of_body(state: CallState) -> Any:

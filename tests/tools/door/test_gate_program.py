@@ -13,7 +13,7 @@ from words import Spy, complaint, files, gateway, quoth, shipped, tool
 
 from quoth import PolicyOptions
 from quoth.tools.call.call import GateDecision
-from quoth.tools.door.gate_program import GateProgram, gate_words
+from quoth.tools.door.user_gates import GateProgram, gate_words
 from quoth.tools.errors import UsageError
 
 SH = "/bin/sh"

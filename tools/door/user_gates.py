@@ -1,12 +1,12 @@
-"""A gate that is a program of the user's: it gets each call as JSON on stdin, and exits with 0 to allow it,
-or with 2 to deny it in its own words.
+"""Gates that a user supplies: a Hy file that defines ``check``, or a program.
 
-Anything else, a program that cannot be started and one that is late deny the call. It knows programs and
-calls; it must not know the stages.
+A program gets each call as JSON on stdin, and exits with 0 to allow it, or with 2 to deny it in its own
+words. Anything else, a program that cannot be started and one that is late deny the call.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shlex
@@ -20,10 +20,12 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import SECRET, Redactor, redact, sounds_secret
 from quoth.tools.call.values import plain
 from quoth.tools.door.gate import GateError
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.hy_loader import load_hy_file
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -140,3 +142,29 @@ def gate_words(given: str | Sequence[str], where: str) -> tuple[str, ...]:
 
 def _absolute(word: str) -> str:
     return str(Path(word).absolute()) if Path(word).is_file() else word
+
+
+SHAPE = "(defn :async check [tool call ctx] …)"
+
+
+class FileGate:
+    """The gate in a Hy file. Its ``check`` may be asynchronous or not. Raises UsageError for a file without
+    such a function."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.suffix != ".hy":
+            raise UsageError(f"{path} is no gate file; a gate is written in a file that ends in .hy.")
+        with registering_in(ToolTable()):  # a gate file gives no tools
+            module = load_hy_file(self.path)
+        self.check: Any = getattr(module, "check", None)
+        if not callable(self.check):
+            own = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+            hint = did_you_mean("check", own)
+            raise UsageError(f"{path} defines no function check: {SHAPE}.{hint}")
+        try:
+            inspect.signature(self.check).bind(None, None, None)
+        except TypeError:
+            line = getattr(getattr(self.check, "__code__", None), "co_firstlineno", 1)
+            names = " ".join(inspect.signature(self.check).parameters)
+            raise UsageError(f"{path}:{line}: check takes [{names}]; it is called so: {SHAPE}.") from None
