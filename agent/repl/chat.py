@@ -22,7 +22,7 @@ class ChatRepl(Repl):
     commands: ClassVar[dict[str, Command]] = {
         name: command for name, command in COMMANDS.items() if command.chat
     }
-    first = (("any text", "say it in the chat; the conversation goes on from line to line"),)
+    entries = (("any text", "say it in the chat; the conversation goes on from line to line"),)
 
     lisp = False
 

@@ -38,10 +38,10 @@ class Command:
         return f"{f',{self.name} {self.usage}'.rstrip():<{WIDTH}}{self.help}"
 
 
-def help_text(commands: dict[str, Command], *first: tuple[str, str]) -> str:
-    """The help of some commands, after what else may be typed."""
-    rows = [f"{what:<{WIDTH}}{does}" for what, does in first]
-    return "\n".join([*rows, *map(str, commands.values())])
+def help_text(commands: dict[str, Command], *entries: tuple[str, str]) -> str:
+    """The help of some commands, and then what else may be typed: a low window shows the end of a page."""
+    rows = [f"{what:<{WIDTH}}{does}" for what, does in entries]
+    return "\n".join([*map(str, commands.values()), *rows])
 
 
 # Talking
@@ -318,18 +318,18 @@ ALL: tuple[Any, ...] = (
     Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
     Command("answer", "ID TEXT", "answer a question in words, or by a choice's number", answer),
     Command("resume", "", "go on with what waited", resume),
-    Command("plan", "", "plan mode on or off: only what reads is made, the rest is planned", plan),
+    Command("plan", "", "plan mode on or off: only reads are run, the rest is planned", plan),
     Command("fly", "PLAN", "fly a flight plan", fly, chat=False),
     Command("session", "", "which session this is", session),
     Command("sessions", "", "list the sessions of this workspace", sessions),
     Command("log", "ID", "what happened in a session; without ID: in this one", log),
     Command("tokens", "", "how many tokens this session has used", tokens),
-    Command("undo", "", "take back a message and what was written since; ,undo files: only that", undo),
+    Command("undo", "", "take back a message and its changes of files; ,undo files: those alone", undo),
     Command("redo", "", "write the files again that the last ,undo has put back", redo),
     Command("diff", "ID", "what a session has changed in files; without ID: this one", diff),
     Command("new", "", "forget the conversation", new),
     Command("trace", "", "the whole traceback of the last error", trace, chat=False),
-    Command("quit", "", "leave (Ctrl-D does too)", leave),
+    Command("quit", "", "leave; so do exit and Ctrl-D", leave),
 )  # fmt: skip
 COMMANDS: dict[str, Command] = {command.name: command for command in ALL}
 SHORT = {"q": "quit", "exit": "quit"}

@@ -13,7 +13,11 @@ from quoth.agent.manual.pages import TOPICS
 from quoth.agent.repl.typed import read_typed
 
 Kind = Literal["nothing", "command", "word", "lisp", "prose"]
-WORDS = {"exit": ",quit", "quit": ",quit", "help": ",help", "?": ",help"}  # what they do, as commands
+# What they do, as commands; they are typed at the prompts of shells, editors and other agents.
+WORDS = {
+    **dict.fromkeys(["exit", "quit", "exit()", "quit()", "/exit", "/quit", ":q"], ",quit"),
+    **dict.fromkeys(["help", "help()", "/help", "?"], ",help"),
+}
 LONGEST_DATUM = 10_000  # characters of an entry without a parenthesis at its start that may be a datum
 # How Lisp with a parenthesis begins: what is not closed yet goes on in the next line.
 _OPEN = re.compile(r"(['`~]|~@|#[^\s(]{0,20})?\(|#\{")

@@ -56,6 +56,8 @@ def _no_name(name: str, known: frozenset[str]) -> str:
 
     if name in known or hy.mangle(name) in getattr(builtins, "_hy_macros", {}):
         return f"{name} is a macro, and no value; (describe '{name}) tells of it."
+    if set(name) & set("“”„«»"):
+        return f'there is no name {name}; a text is in straight quotes: "…".'
     if name in HY:
         return f"there is no name {name}; Hy says {HY[name]}."
     if name in RULES or name == "pmap":

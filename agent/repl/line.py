@@ -62,6 +62,11 @@ class LineEditor:
         # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
         return await self._session.prompt_async(prompt, handle_sigint=False)
 
+    @property
+    def typed(self) -> str:
+        """What stood at the prompt when it was last left."""
+        return self._session.default_buffer.text
+
 
 def _keys(is_form: Callable[[str], bool]) -> KeyBindings:
     """What is not prompt_toolkit's own. ``is_form`` tells which entries are Lisp."""

@@ -25,7 +25,7 @@ from quoth.tools.errors import QuothError, did_you_mean
 
 T = TypeVar("T")
 
-FIRST = (
+ENTRIES = (
     ("(form)", "evaluate Lisp, all of Hy, on this machine; tools are functions"),
     ("any text", "give it to the agent; the conversation goes on from line to line"),
 )
@@ -43,12 +43,12 @@ class Repl(Interpreter):
     """
 
     commands: ClassVar[dict[str, Command]] = COMMANDS
-    first: tuple[tuple[str, str], ...] = FIRST
+    entries: tuple[tuple[str, str], ...] = ENTRIES
     lisp: ClassVar[bool] = True  # whether a form is evaluated
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         super().__init__(agent, as_json)
-        self.help = help_text(self.commands, *self.first)
+        self.help = help_text(self.commands, *self.entries)
         self._picked_up = picked_up
         self._edits = self.interactive and not is_dumb()
         self._editor: Any = None
@@ -81,6 +81,8 @@ class Repl(Interpreter):
                 except EOFError:
                     return 0
                 except KeyboardInterrupt:  # Ctrl-C at the prompt drops the line
+                    if self._editor is not None and not self._editor.typed:
+                        self.complain("To leave: exit, or Ctrl-D.")
                     continue
                 except _Interrupted:
                     return 130

@@ -65,7 +65,7 @@ KINDS = {
               "10:30", "2026-11-23", "it's", "What is (+ 1 2)?", ":)", "# Title", "- item", "a, b", "x.y",
               "help me"],
     "command": [",help", ",x y"],
-    "word": ["exit", "quit", "help", "?", "help policy"],
+    "word": ["exit", "quit", "exit()", "/exit", ":q", "help", "/help", "?", "help policy"],
     "nothing": ["", "  "],
 }  # fmt: skip
 
@@ -128,6 +128,7 @@ FAULTS = {
     "(prnt 1)": "NameError: there is no name prnt. Did you mean print?\n",
     "(wen True 1)": "NameError: there is no name wen. Did you mean when?\n",
     f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… has more than 4300 digits; write it as a text.\n",
+    "(print “hi”)": 'NameError: there is no name “hi”; a text is in straight quotes: "…".\n',
     "(last [1])": "NameError: there is no name last; programs have it: (eval '(last …)).\n",
     "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
     "(lambda (x) x)": "NameError: there is no name lambda; Hy says (fn [x] …).\n",

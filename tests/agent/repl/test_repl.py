@@ -296,7 +296,11 @@ def test_ctrl_c_at_the_prompt_drops_what_was_typed(terminal: Terminal) -> None:
 
 def test_help_and_a_command_there_is_not(terminal: Terminal) -> None:
     terminal.enter(",help")
-    for line in (",approve ID     approve it once", ",resume         go on", ",quit           leave (Ctrl-D"):
+    for line in (
+        ",approve ID     approve it once",
+        ",resume         go on",
+        ",quit           leave; so do exit",
+    ):
         terminal.see(line)
     terminal.prompted()
     terminal.enter(",hlp")
