@@ -13,13 +13,13 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.call_pieces import joined
-from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.history import as_object
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.request import Request, endpoint
-from quoth.neuro.backends.thoughts import owner_of, refuses_thoughts
+from quoth.neuro.backends.thoughts import owner_of
+from quoth.neuro.backends.wordings import ending_of, says
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too
@@ -84,11 +84,10 @@ class AnthropicBackend(HttpBackend):
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Leave out thoughts that the server cannot use, from now on."""
-        said = str(error.get("message"))
-        if not refuses_thoughts(said):
+        if not says(error, "bad-signature"):
             return False
         before, self._wire = self._wire, wire.anthropic
-        if not self._rewrite(request, said):
+        if not self._rewrite(request, str(error.get("message"))):
             self._wire = before  # it sends none
             return False
         return True

@@ -1,18 +1,16 @@
 """The size of a model's context window in tokens, and an estimate of the tokens that a request takes.
 
-Knows names of models, and how servers report a reply limit; no tokenizer, no tool, no loop.
+Knows names of models; no tokenizer, no tool, no loop.
 Estimates depend only on the messages and on what the server said, so a replayed run gets the same ones.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from quoth.neuro.backends.base import Backend
 from quoth.neuro.backends.messages import Message, Messages, to_json
-from quoth.neuro.backends.wordings import meaning_of
 
 UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
 LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and is asked for those
@@ -149,19 +147,3 @@ class Gauge:
             self._counted += message_tokens(messages[self._seen])
             self._seen += 1
         return self._counted + self.beside
-
-
-# What servers say of replies that are too long
-
-_FEWER = re.compile(
-    r"max_(?:completion_|output_|new_)?tokens.{0,200}?"
-    r"(?:at most|>|\[1(?= )|less than or equal to|<=) ?`?(\d+)",
-    re.DOTALL,
-)
-
-
-def reply_limit(error: Mapping[str, Any]) -> int:
-    """The highest number of reply tokens that a server allows, if the error says that more were requested;
-    else 0."""
-    found = _FEWER.search(str(error.get("message") or "").replace(",", ""))
-    return int(found.group(1)) if found and meaning_of(error) != "long" else 0

@@ -24,8 +24,7 @@ from quoth.neuro.backends.base import (
     Why,
 )
 from quoth.neuro.backends.pool import PLACES
-from quoth.neuro.backends.roles import refuses_results
-from quoth.neuro.backends.wordings import meaning_of, wait_in, window_in
+from quoth.neuro.backends.wordings import meaning_of, says, wait_in, window_in
 from quoth.tools.call.echoes import SENT
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import printable, short
@@ -39,16 +38,6 @@ MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds 
 PASSING = (408, 425, 429)  # statuses below 500 that another try may get over
 DOES = {429: "is limiting requests", 529: "is overloaded"}
 UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
-# How servers say that they take no tools; some of them with a status of 500.
-_TOOLS = r"\b(?:tools?|functions?|tool_choice|function[ _]call(?:s|ing)?)\b(?![.\[])"
-_REFUSAL = (
-    r"(?:not (?:support|enabled|permitted|allowed|available|accept)|found that support|requires"
-    r"|unsupported|unknown|unrecogni[sz]ed)"
-)
-_TOOLS_REFUSED = re.compile(
-    rf"{_TOOLS}[^.\n]{{0,60}}{_REFUSAL}|{_REFUSAL}[^.\n]{{0,60}}{_TOOLS}", re.IGNORECASE
-)
-_NO_TOOLS = re.compile(r"not support tool|unsupported param: tools|tools param requires", re.IGNORECASE)
 
 
 class TransientError(Exception):
@@ -115,7 +104,7 @@ class Server:
         quoted = self._quote(said)
         tail = f" It said: {quoted}" if quoted else ""
         why: Why = ""
-        if had_tools and _refuses_tools(status, error, said):
+        if had_tools and _refuses_tools(status, error):
             self.tool_view = ""
             return ToolsRefusedError(f"{self._shown} takes no tools for {self._model} ({status}).{tail}")
         means = meaning_of(error)
@@ -153,7 +142,7 @@ class Server:
         elif status in (404, 405, 410):
             sentence = f"{self._shown} has no model {self._model}, or no such address ({status}).{tail}"
         elif status in (400, 422):
-            return RequestRefusedError(refused)
+            return ModelError(refused) if says(error, "range") else RequestRefusedError(refused)
         elif status < 400 and (there := self._redirected(response)):
             sentence = (
                 f"{self._shown} says to ask {there} instead ({status}). That was not done, because the key "
@@ -289,15 +278,14 @@ def _words_of(page: str) -> str:
     return title.group(1) if title else ""
 
 
-def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
+def _refuses_tools(status: int, error: Mapping[str, Any]) -> bool:
     """Whether a server refuses native tools as such, and not one of them or a message."""
     if status >= 500:  # llama.cpp calls it a server_error, which else is one that passes
-        return _NO_TOOLS.search(said) is not None
-    if meaning_of(error) is not None or str(error.get("param")).startswith("messages"):
+        return says(error, "no-tools")
+    if meaning_of(error) is not None:
         return False
-    if refuses_results(said):  # the template of its model has no place for them
-        return True
-    return status in (400, 404, 422) and _TOOLS_REFUSED.search(said) is not None
+    # Where other roles have not helped, the template of its model has no place for results.
+    return says(error, "alternate", "only-users") or (status in (400, 404, 422) and says(error, "tools"))
 
 
 def parsed(raw: bytes | str) -> Any:

@@ -12,10 +12,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from quoth.neuro.backends.messages import Message, NativeCall, to_json
-from quoth.neuro.backends.roles import ALL_ROLES, Roles
 
 PARTING = "OK."  # the assistant's turn between a message that was sent and the next of the same role
 BLANK = "[empty]"  # for a message without words, which some servers refuse
@@ -30,6 +30,18 @@ WORD_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # Anthropic's
 SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")  # Mistral's
 # The names of tools that all providers take; Gemini's begin with a letter or an underscore.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles that a server takes: whether ``system`` is one; with ``strict`` the assistant has to say
+    something between a result and the next message of the user."""
+
+    system: bool = True
+    strict: bool = False
+
+
+ALL_ROLES = Roles()
 
 
 class History:

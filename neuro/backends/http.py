@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -30,24 +29,27 @@ from quoth.neuro.backends.answers import (
 )
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
-from quoth.neuro.backends.context_window import reply_limit
-from quoth.neuro.backends.endings import FINISHES
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, Wire, to_json
-from quoth.neuro.backends.output_schema import portable_schema
+from quoth.neuro.backends.output_schema import portable_schema, tools_without
 from quoth.neuro.backends.pool import Pool, join
-from quoth.neuro.backends.refused_options import KEYS, OPTIONS, refused_name, tools_without
 from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
-from quoth.neuro.backends.wordings import meaning_of
+from quoth.neuro.backends.wordings import (
+    FINISHES,
+    KEYS,
+    OPTIONS,
+    meaning_of,
+    refused_name,
+    reply_limit,
+    says,
+)
 from quoth.tools.call.echoes import SENT, credentials
 from quoth.tools.storage.inflate import UnknownEncodingError
 from quoth.tools.storage.lean_httpx import USER_AGENT, httpx
 from quoth.tools.storage.turns import own_turn
 
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
-_OF_SCHEMAS = re.compile(r"schema|response_format|text\.format|output_config|structured", re.IGNORECASE)
 MISFITS = (400, 404, 422, 500)  # perhaps there is something in the request that the model cannot take
-_OF_IMAGES = re.compile(r"image|vision|multi-?modal|content.{0,40}string", re.IGNORECASE)
 MOST_CALLS = 1_000  # native ones, in one reply
 
 _JOINED: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakKeyDictionary[HttpBackend, Pool]]
@@ -370,8 +372,9 @@ class HttpBackend(Server):
 
     def _leave_out(self, error: dict[str, Any], request: Request) -> bool:
         """Ask without an option, or without a key in the schemas of the tools, that the server refuses by its
-        words, from now on; false for any other error."""
-        if meaning_of(error) is not None:
+        words, from now on; false for any other error. A temperature that was chosen and is out of range is
+        no option to leave out."""
+        if meaning_of(error) is not None or (request.sent.get("temperature") and says(error, "range")):
             return False
         sent = [name for name in OPTIONS if name in request.sent and request.sent[name] is not None]
         if option := refused_name(error, sent):
@@ -395,12 +398,12 @@ class HttpBackend(Server):
         refuses it."""
         images = [image for message in request.messages for image in message.get("images", ())]
         of_calls = bool(images) and all("size" in image for image in images)  # a person's are not left out
-        if of_calls and not self._blind and _OF_IMAGES.search(str(error.get("message"))):
+        if of_calls and not self._blind and says(error, "images"):
             self._blind = True
             request.parts = request.rewrite()
             return True
         field = next((name for name in SCHEMA_FIELDS if name in request.options), "")
-        if not field or not _OF_SCHEMAS.search(f"{error.get('param')} {error.get('message')}"):
+        if not field or not says(error, "schema"):
             return False
         return self._drop(field, request)
 

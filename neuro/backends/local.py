@@ -27,9 +27,10 @@ from quoth.neuro.backends.base import (
     RequestOptions,
     Usage,
 )
+from quoth.neuro.backends.history import Roles
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.roles import ALL_ROLES, Roles, roles_to_try
 from quoth.neuro.backends.weights import KNOWN, Doing, Progress, explicit_weights, find_weights
+from quoth.neuro.backends.wordings import says
 from quoth.tools.installing import install_extra
 
 SEED = 20  # any fixed number: the same messages shall give the same reply
@@ -243,7 +244,7 @@ class LocalBackend:
         message = str(error.get("message", "it did not say why"))
         if "grammar" in message:
             return ModelError(f"The model {self.name} cannot use the grammar it was given ({message}).")
-        kind = RolesRefusedError if roles_to_try(message, ALL_ROLES) else ModelError
+        kind = RolesRefusedError if says(error, "alternate", "system", "only-users") else ModelError
         return kind(f"The model {self.name} refused the request: {message}")
 
     def _load(self, stop: threading.Event) -> Any:

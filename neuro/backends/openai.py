@@ -5,7 +5,6 @@ Must not know tools, forms or the loop; native tools and calls pass through it a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,15 +13,14 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer, Stream
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.call_pieces import Calls
-from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.history import ANY_ID, SHORT_ID
+from quoth.neuro.backends.history import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.output_schema import is_strict
 from quoth.neuro.backends.request import Request, endpoint
-from quoth.neuro.backends.roles import Roles, roles_to_try
 from quoth.neuro.backends.thoughts import Thoughts, owner_of, thoughts_to_try
+from quoth.neuro.backends.wordings import ending_of, says
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -108,9 +106,7 @@ class OpenAIBackend(HttpBackend):
         roles, and some servers thoughts."""
         if self._adapt_history(error, request):
             return True
-        coded = error.get("code") == "unsupported_parameter" and error.get("param") == "max_tokens"
-        named = re.search("max_tokens.*max_completion_tokens", str(error.get("message")), re.DOTALL)
-        if "max_tokens" not in request.options or not (coded or named):
+        if "max_tokens" not in request.options or not says(error, "completion-tokens"):
             return False
         self._thinks = True
         request.options["max_completion_tokens"] = request.options.pop("max_tokens") + THINKING
@@ -118,13 +114,12 @@ class OpenAIBackend(HttpBackend):
 
     def _adapt_history(self, error: dict[str, Any], request: Request) -> bool:
         """Write the conversation in another way, from now on, if the server refuses its roles or thoughts."""
-        said = str(error.get("message"))
-        changes = [{"roles": roles} for roles in roles_to_try(said, self._chat.roles)]
+        changes = [{"roles": roles} for roles in _roles_to_try(error, self._chat.roles)]
         before = self._chat, self._text
-        for change in [*changes, *thoughts_to_try(said, self._thoughts)]:
+        for change in [*changes, *thoughts_to_try(error, self._thoughts)]:
             self._chat = replace(before[0], **change)
             self._text = replace(before[1], roles=self._chat.roles)
-            if self._rewrite(request, said):
+            if self._rewrite(request, str(error.get("message"))):
                 return True
         self._chat, self._text = before  # it was about something else
         return False
@@ -168,6 +163,14 @@ class OpenAIBackend(HttpBackend):
         if choice and isinstance(choice.get("error"), dict):
             self._failed(choice)
         return choice
+
+
+def _roles_to_try(error: Mapping[str, Any], roles: Roles) -> list[Roles]:
+    """What may be tried, in this order, where a server refuses the roles of a conversation; nothing where its
+    words are about something else."""
+    if says(error, "alternate"):
+        return [replace(roles, strict=True), Roles(system=False, strict=True)]
+    return [replace(roles, system=False)] if says(error, "system", "only-users") else []
 
 
 def _choice(reply: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,12 +1,16 @@
-"""The JSON Schema of an answer, as the providers take it that let a model answer by one.
+"""The JSON Schemas of an answer and of tools, as the providers take them.
 
 Knows what they have in common of JSON Schema; it checks no answer, that is for whoever wants it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
+
+from quoth.neuro.backends.messages import to_json
 
 # Not every provider enforces these, some refuse them: they are told to the model in words.
 LIMITS = {
@@ -72,3 +76,32 @@ def _nodes(node: Any) -> Iterator[Mapping[str, Any]]:
                 yield from _nodes(list(value.values()))
             elif key not in DATA:
                 yield from _nodes(value)
+
+
+@lru_cache(maxsize=8)
+def tools_without(tools: bytes, keys: frozenset[str]) -> bytes:
+    """The tools of a request without these keys of their schemas."""
+    return to_json(_without(json.loads(tools), keys)) if keys else tools
+
+
+def _without(node: Any, keys: frozenset[str]) -> Any:
+    if isinstance(node, list):
+        return [_without(item, keys) for item in node]
+    if not isinstance(node, dict):
+        return node
+    left: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in NAMED and isinstance(value, dict):
+            left[key] = {name: _without(item, keys) for name, item in value.items()}
+        elif key == "type" and "type" in keys and isinstance(value, list):
+            left[key] = next((kind for kind in value if kind != "null"), "string")
+        elif key in DATA and key not in keys:
+            left[key] = value
+        elif key not in keys or key == "type":
+            left[key] = _without(value, keys)
+        elif key == "const":
+            left["enum"] = [value]
+        elif key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
+            branches = [_without(one, keys) for one in value if one != {"type": "null"}]
+            left |= branches[0] if len(branches) == 1 or (branches and key == "allOf") else {}
+    return left

@@ -11,11 +11,11 @@ from typing import Any
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
-from quoth.neuro.backends.endings import ending_of
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.openai import THINKING, OpenAIBackend, named_schema
 from quoth.neuro.backends.request import Request
+from quoth.neuro.backends.wordings import OPTIONS, ending_of, meaning_of, refused_name, says
 
 LEAST = 16  # tokens of a reply; a limit below is refused
 ENCRYPTED = "reasoning.encrypted_content"
@@ -55,12 +55,13 @@ class ResponsesBackend(OpenAIBackend):
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Models that do not think have nothing to encrypt, those that do refuse ``temperature``. Thoughts
         that were encrypted for another account, or too long ago, are left out from now on."""
-        if error.get("param") == "include" or "ncrypted content is not supported" in error.get("message", ""):
+        if says(error, "seals"):
             return self._drop("include", request)
-        if error.get("code") == "invalid_encrypted_content" and self._items.owner:
+        if says(error, "sealed") and self._items.owner:
             self._items = wire.responses
             return self._rewrite(request, error["message"])
-        if error.get("param") == "temperature" and not self._thinks:
+        refused = meaning_of(error) is None and not says(error, "range") and refused_name(error, OPTIONS)
+        if refused == "temperature" and not self._thinks:
             self._thinks = True
             request.options["max_output_tokens"] += THINKING
         return super()._adapt(error, request)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.neuro.backends.providers import PROVIDERS
+from quoth.neuro.backends.wordings import says
 from quoth.tools.storage.lean_httpx import httpx
 
 TEXTS = ("reasoning_content", "reasoning")  # the fields for thoughts in words, as servers spell them
@@ -30,27 +31,14 @@ def owner_of(name: str, url: httpx.URL) -> str:
     return f"{whole}@{url.host}"
 
 
-_MISSING = r"missing|must be (?:passed|provided|included|sent)|is required|passed back"
-_NO_FIELD = re.compile(r"\breasoning_(?:content|details)\b|['\"`]reasoning['\"`]")
-_LACKS_FIELD = re.compile(rf"reasoning_content\b.*(?:{_MISSING})", re.IGNORECASE | re.DOTALL)
-_LACKS_SIGNATURE = re.compile(rf"(?:{_MISSING}).{{0,20}}thought_?signature", re.IGNORECASE)
-_BAD_SIGNATURE = re.compile(r"(?:invalid|corrupted)\W{1,3}(?:thought.?)?signature", re.IGNORECASE)
-
-
-def thoughts_to_try(said: str, field: str) -> list[dict[str, Any]]:
+def thoughts_to_try(error: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
     """What may be changed in a chat's wire where a server refuses how thoughts go back: it lacks them, or
     cannot use these. Nothing where its words are about something else."""
-    if _LACKS_FIELD.search(said):
+    if says(error, "lacks-thoughts"):
         return [{"thinks": field}] if field in TEXTS else []
-    if _LACKS_SIGNATURE.search(said):
+    if says(error, "lacks-signature"):
         return [{"signs": True}]
-    unwanted = _BAD_SIGNATURE.search(said) or _NO_FIELD.search(said)
-    return [{"owner": "", "thinks": ""}] if unwanted else []
-
-
-def refuses_thoughts(said: str) -> bool:
-    """Whether Anthropic's server refuses the thoughts of another, or of another model."""
-    return bool(_BAD_SIGNATURE.search(said) and "thinking" in said)
+    return [{"owner": "", "thinks": ""}] if says(error, "bad-signature", "thoughts") else []
 
 
 def reasoning_in(kept: Mapping[str, Any] | None) -> str:

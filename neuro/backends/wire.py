@@ -13,16 +13,17 @@ from functools import cache
 from typing import Any
 
 from quoth.neuro.backends.history import (
+    ALL_ROLES,
     ANY_ID,
     BLANK,
     WORD_ID,
     History,
+    Roles,
     accepted_call,
     as_object,
     with_calls,
 )
 from quoth.neuro.backends.messages import Image, Message, NativeCall, Wire, Writer
-from quoth.neuro.backends.roles import ALL_ROLES, Roles
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 

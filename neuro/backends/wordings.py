@@ -1,4 +1,5 @@
-"""The words by which servers say that a request is too long, limited, unpaid or filtered: one row each.
+"""What servers say, in one table: that a request is too long, limited or unpaid, that they refuse a role, a
+thought, an option or tools; and how a reply ended.
 
 Data, and the search in it; a new wording is a new row. Knows neither requests nor sentences for people.
 """
@@ -7,127 +8,195 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-Meaning = Literal["limited", "bill", "filtered", "long", "busy"]
+# What an error means for a request as a whole.
+MEANINGS = ("limited", "bill", "filtered", "long", "busy")
 
 
 class Wording(NamedTuple):
-    """How one server, or several, say ``means``: ``words`` is searched in what the error says, in which no
-    comma stands, ``code`` in its code, type and status. A group of ``words`` is the size of the window."""
+    """How one server, or several, say something. An error is of this ``kind`` if its message, without commas,
+    has the ``words``, or its code, type and status have the ``code``; and if its param or message fits
+    ``where``, the part of the request that it must be about. A group of ``words`` is a number of tokens."""
 
-    means: Meaning
+    kind: str
     who: str
     words: str = ""
     code: str = ""
+    where: str = ""
 
 
 _MANY = "several"
-
-# The first that matches decides: a limit for a while is worded as too many tokens too.
-ROWS = (
-    Wording(
-        "long", "OpenAI", r"request too large for .{0,400}?limit:? (\d+)"
-    ),  # tokens a minute: no use to wait
-    Wording("limited", "Bedrock", r"too many (?:tokens|requests)\W+please wait", "throttlingexception"),
-    Wording("limited", "DashScope", code=r"throttling(?!.*allocationquota\.freetieronly)"),
-    Wording("limited", "GLM", code=r"\b130[2358]\b"),
-    Wording("limited", "Kimi", code=r"rate_limit_reached|engine_overloaded"),
-    Wording("limited", _MANY, r"rate limit\b|too many requests", r"rate_?limit|too_many_req"),
-    Wording("bill", "OpenAI", code=r"insufficient_quota|billing|spend_limit"),
-    Wording("bill", "Anthropic", r"credit balance is too low", r"credit_balance"),
-    Wording("bill", "DeepSeek", r"insufficient (?:account )?(?:balance|credits?|funds)"),
-    Wording("bill", "Kimi", code=r"exceeded_current_quota"),
-    Wording("bill", "GLM", r"余额不足", r"\b1113\b"),
-    Wording("bill", "DashScope", r"account is in good standing|欠费", r"arrearage|freetieronly"),
-    Wording("bill", "one-api", r"用户额度不足", r"insufficient_user_quota"),
-    Wording("bill", "xAI", r"(?:used all available credits|reached its monthly spending limit)"),
-    Wording("bill", _MANY, code=r"insufficient_(?:balance|credit|funds)|payment_required"),
-    Wording("filtered", "OpenAI", r"flagged as potentially violating", r"content_policy_violation"),
-    Wording(
-        "filtered", "Azure", r"content management policy", r"content_filter|responsibleaipolicyviolation"
-    ),
-    Wording("filtered", "DashScope", r"inappropriate content", r"data_?inspection_?failed"),
-    Wording("filtered", "GLM", r"(?:不安全|敏感)内容", r"\b1301\b"),
-    Wording("filtered", "Kimi", r"considered high risk"),
-    Wording("filtered", "DeepSeek", r"content exists risk"),
-    Wording("filtered", "xAI", r"content violates usage guidelines"),
-    Wording("filtered", "Gemini", r"prohibited.content|blocked by .{0,30}safety"),
-    Wording("filtered", "MiniMax", r"new_sensitive"),
-    Wording("filtered", "OpenRouter", r"requires moderation .{0,80}flagged|your input was flagged"),
-    Wording("long", "OpenAI", r"maximum context length is (\d+)", r"context_length_exceeded"),
-    Wording("long", "OpenAI", r"exceeds? (?:the |this )?(?:model'?s )?context window(?: of (\d+))?"),
-    Wording("long", "OpenAI", r"input tokens exceed the configured limit of (\d+)"),
-    Wording("long", "OpenAI", r"maximum string length|string too long", r"string_above_max_length"),
-    Wording("long", "Anthropic", r"prompt is too long(?:: \d+ tokens > (\d+))?"),
-    Wording("long", "Anthropic", r"exceed context limit: \d+ \+ \d+ > (\d+)"),
-    Wording("long", "Anthropic", r"request exceeds the maximum size", r"request_too_large"),
-    Wording("long", "Anthropic", code=r"model_context_window_exceeded"),
-    Wording("long", "llama.cpp", r"available context size(?: \((\d+))?", r"exceed_context_size"),
-    Wording("long", "llama.cpp", r"context size has been exceeded|input is too large to process"),
-    Wording("long", "vLLM", r"context length is only (\d+)"),
-    Wording("long", "vLLM", r"longer than the maximum model length of (\d+)"),
-    Wording("long", "vLLM", r"too long to fit into the model \(context length (\d+)"),
-    Wording("long", "SGLang", r"longer than the model'?s context length \((\d+)"),
-    Wording(
-        "long", "SGLang", r"exceeds the (?:model'?s )?maximum (?:allowed |context )length(?: of)? \(?(\d+)"
-    ),
-    Wording("long", "LM Studio", r"greater than the context length(?: \(n_keep: \d+ ?>= ?n_ctx: (\d+))?"),
-    Wording("long", "LM Studio", r"loaded with context length of only (\d+)"),
-    Wording("long", "LM Studio", r"reached context length of (\d+)"),
-    Wording("long", "xAI", r"maximum prompt length is (\d+)"),
-    Wording("long", "Kimi", r"exceeded model token limit(?::? (\d+))?"),
-    Wording("long", "GLM", r"prompt exceeds max(?:imum)? length", r"\b1261\b"),
-    Wording("long", "GLM", r"tokens in request more than max tokens allowed"),
-    Wording("long", "Bedrock", r"input is too long(?: for requested model)?"),
-    Wording("long", "Bedrock", r"too many input tokens\W+max input tokens: (\d+)"),
-    Wording("long", "DashScope", r"range of input length should be \[\d+ (\d+)"),
-    Wording(
-        "long", "Gemini", r"input token count.{0,20} exceeds the maximum number of tokens allowed \(?(\d+)"
-    ),
-    Wording("long", "Gemini", r"request payload size exceeds the limit"),
-    Wording("long", "TGI", r"`?inputs`? tokens \+ `?max_new_tokens`? must be <= (\d+)"),
-    Wording("long", "TGI", r"`?inputs`? must have less than (\d+) tokens"),
-    Wording("long", "Cohere", r"number of tokens in the prompt cannot exceed (\d+)"),
-    Wording(
-        "long", "Copilot", r"token count of \d+ exceeds the limit of (\d+)", r"max_prompt_tokens_exceeded"
-    ),
-    Wording("long", "Mistral", r"too large for model with (\d+) maximum context length"),
-    Wording("long", "Groq", r"reduce the length of the (?:input )?(?:messages|prompt)"),
-    Wording("long", "Cerebras", r"current length is \d+ while limit is (\d+)"),
-    Wording("long", "Ollama", r"input length exceeds (?:the )?(?:maximum )?context length"),
-    Wording("long", "Ollama", r"prompt too long; exceeded (?:max )?context length"),
-    Wording("long", "MiniMax", r"context window exceeds limit", r"\b2013\b"),
-    Wording("long", "Fireworks", r"model maximum context length: (\d+)"),
-    Wording("long", "Cloudflare", r"exceeded this model context window limit \((\d+)"),
-    Wording("long", "Volcengine", r"input length \d+ exceeds the maximum length (\d+)"),
-    Wording("long", "Volcengine", r"exceeds? max message tokens"),
-    Wording("long", "TabbyAPI", r"greater than (?:the )?max_seq_len(?:gth)?(?: \(?(\d+))?"),
-    Wording("long", "DS4", r"configured context size is (\d+)"),
-    Wording("long", "SambaNova", r"maximum sequence length(?: is| of)? (\d+)"),
-    Wording("long", "LiteLLM", r"contextwindowexceedederror"),
-    Wording("long", "in Chinese", r"(?:上下文|输入|提示词|prompt).{0,8}(?:超长|超过|超出|过长)"),
-    Wording(
-        "long",
-        _MANY,
-        r"(?:maximum|max) (?:context|model) length|(?:context|token) (?:length |limit )exceeded",
-    ),
-    Wording("long", _MANY, r"context (?:length|window) (?:is |was )?exceeded|too many tokens"),
-    Wording("busy", "DeepSeek", r"server is (?:over|busy)", r"insufficient_system_resource"),
-    Wording("busy", "Groq", code=r"capacity_exceeded"),
-    Wording("busy", _MANY, r"overloaded", r"overloaded|api_error|server_error|timeout|network_error"),
+_TOOLS = r"\b(?:tools?|functions?|tool_choice|function[ _]call(?:s|ing)?)\b(?![.\[])"
+_NO_TOOLS = (
+    r"(?:not (?:support|enabled|permitted|allowed|available|accept)|found that support|requires"
+    r"|unsupported|unknown|unrecogni[sz]ed)"
 )
+_SYSTEM = r"\b(?:system|developer)['\"`]?[ _](?:role|message|prompt|instruction)s?\b"
+_REFUSED = r"(?:not |un)(?:be )?(?:support|allow|enabl|accept|permit)"
+_UNKNOWN = (
+    r"(?:\bun(?:supported|known|recogni[sz]ed|expected)|\bextra\b|\binvalid\b|\bcannot\b|\bnot (?!one of)\w)"
+)
+_MISSING = r"(?:missing|must be (?:passed|provided|included|sent)|is required|passed back)"
+_THOUGHTS = r"(?:\breasoning_(?:content|details)\b|['\"`]reasoning['\"`])"
+_IMAGES = r"(?:image|vision|multi-?modal)"
+_SCHEMA = r"(?:response_?format|json_?schema|output_config|structured.outputs?|\bschema\b(?! for function))"
+_SAMPLING = r"\b(?:temperature|top_[pk]|penalty)\b"
+
+_ROWS: tuple[tuple[str, ...], ...] = (
+    # A request as a whole. The first that matches decides: a limit for a while may say too many tokens.
+    ("long", "OpenAI", r"request too large for .{0,400}?limit:? (\d+)"),  # tokens a minute: no use to wait
+    ("limited", "Bedrock", r"too many (?:tokens|requests)\W+please wait", r"throttlingexception"),
+    ("limited", "DashScope", "", r"throttling(?!.*allocationquota\.freetieronly)"),
+    ("limited", "GLM", "", r"\b130[2358]\b"),
+    ("limited", "Kimi", "", r"rate_limit_reached|engine_overloaded"),
+    ("limited", _MANY, r"rate limit\b|too many requests", r"rate_?limit|too_many_req"),
+    ("bill", "OpenAI", "", r"insufficient_quota|billing|spend_limit"),
+    ("bill", "Anthropic", r"credit balance is too low", r"credit_balance"),
+    ("bill", "DeepSeek", r"insufficient (?:account )?(?:balance|credits?|funds)"),
+    ("bill", "Kimi", "", r"exceeded_current_quota"),
+    ("bill", "GLM", r"余额不足", r"\b1113\b"),
+    ("bill", "DashScope", r"account is in good standing|欠费", r"arrearage|freetieronly"),
+    ("bill", "one-api", r"用户额度不足", r"insufficient_user_quota"),
+    ("bill", "xAI", r"(?:used all available credits|reached its monthly spending limit)"),
+    ("bill", _MANY, "", r"insufficient_(?:balance|credit|funds)|payment_required"),
+    ("filtered", "OpenAI", r"flagged as potentially violating", r"content_policy_violation"),
+    ("filtered", "Azure", r"content management policy", r"content_filter|responsibleaipolicyviolation"),
+    ("filtered", "DashScope", r"inappropriate content", r"data_?inspection_?failed"),
+    ("filtered", "GLM", r"(?:不安全|敏感)内容", r"\b1301\b"),
+    ("filtered", "Kimi", r"considered high risk"),
+    ("filtered", "DeepSeek", r"content exists risk"),
+    ("filtered", "xAI", r"content violates usage guidelines"),
+    ("filtered", "Gemini", r"prohibited.content|blocked by .{0,30}safety"),
+    ("filtered", "MiniMax", r"new_sensitive"),
+    ("filtered", "OpenRouter", r"requires moderation .{0,80}flagged|your input was flagged"),
+    ("long", "OpenAI", r"maximum context length is (\d+)", r"context_length_exceeded"),
+    ("long", "OpenAI", r"exceeds? (?:the |this )?(?:model'?s )?context window(?: of (\d+))?"),
+    ("long", "OpenAI", r"input tokens exceed the configured limit of (\d+)"),
+    ("long", "OpenAI", r"string too long", r"string_above_max_length", r"^(?!.*\b(?:tools|functions)\[)"),
+    ("long", "Anthropic", r"prompt is too long(?:: \d+ tokens > (\d+))?"),
+    ("long", "Anthropic", r"exceed context limit: \d+ \+ \d+ > (\d+)"),
+    ("long", "Anthropic", r"request exceeds the maximum size", r"request_too_large"),
+    ("long", "Anthropic", "", r"model_context_window_exceeded"),
+    ("long", "llama.cpp", r"available context size(?: \((\d+))?", r"exceed_context_size"),
+    ("long", "llama.cpp", r"context size has been exceeded|input is too large to process"),
+    ("long", "vLLM", r"context length is only (\d+)"),
+    ("long", "vLLM", r"longer than the maximum model length of (\d+)"),
+    ("long", "vLLM", r"too long to fit into the model \(context length (\d+)"),
+    ("long", "SGLang", r"longer than the model'?s context length \((\d+)"),
+    ("long", "SGLang", r"exceeds the (?:model'?s )?maximum (?:allowed |context )length(?: of)? \(?(\d+)"),
+    ("long", "LM Studio", r"greater than the context length(?: \(n_keep: \d+ ?>= ?n_ctx: (\d+))?"),
+    ("long", "LM Studio", r"loaded with context length of only (\d+)"),
+    ("long", "LM Studio", r"reached context length of (\d+)"),
+    ("long", "xAI", r"maximum prompt length is (\d+)"),
+    ("long", "Kimi", r"exceeded model token limit(?::? (\d+))?"),
+    ("long", "GLM", r"prompt exceeds max(?:imum)? length", r"\b1261\b"),
+    ("long", "GLM", r"tokens in request more than max tokens allowed"),
+    ("long", "Bedrock", r"input is too long(?: for requested model)?"),
+    ("long", "Bedrock", r"too many input tokens\W+max input tokens: (\d+)"),
+    ("long", "DashScope", r"range of input length should be \[\d+ (\d+)"),
+    ("long", "Gemini", r"input token count.{0,20} exceeds the maximum number of tokens allowed \(?(\d+)"),
+    ("long", "Gemini", r"request payload size exceeds the limit"),
+    ("long", "TGI", r"`?inputs`? tokens \+ `?max_new_tokens`? must be <= (\d+)"),
+    ("long", "TGI", r"`?inputs`? must have less than (\d+) tokens"),
+    ("long", "Cohere", r"number of tokens in the prompt cannot exceed (\d+)"),
+    ("long", "Copilot", r"token count of \d+ exceeds the limit of (\d+)", r"max_prompt_tokens_exceeded"),
+    ("long", "Mistral", r"too large for model with (\d+) maximum context length"),
+    ("long", "Groq", r"reduce the length of the (?:input )?(?:messages|prompt)"),
+    ("long", "Cerebras", r"current length is \d+ while limit is (\d+)"),
+    ("long", "Ollama", r"input length exceeds (?:the )?(?:maximum )?context length"),
+    ("long", "Ollama", r"prompt too long; exceeded (?:max )?context length"),
+    ("long", "MiniMax", r"context window exceeds limit", r"\b2013\b"),
+    ("long", "Fireworks", r"model maximum context length: (\d+)"),
+    ("long", "Cloudflare", r"exceeded this model context window limit \((\d+)"),
+    ("long", "Volcengine", r"input length \d+ exceeds the maximum length (\d+)"),
+    ("long", "Volcengine", r"exceeds? max message tokens"),
+    ("long", "TabbyAPI", r"greater than (?:the )?max_seq_len(?:gth)?(?: \(?(\d+))?"),
+    ("long", "DS4", r"configured context size is (\d+)"),
+    ("long", "SambaNova", r"maximum sequence length(?: is| of)? (\d+)"),
+    ("long", "LiteLLM", r"contextwindowexceedederror"),
+    ("long", "in Chinese", r"(?:上下文|输入|提示词|prompt).{0,8}(?:超长|超过|超出|过长)"),
+    ("long", _MANY, r"(?:maximum|max) (?:context|model) length|(?:context|token) (?:length |limit )exceeded"),
+    ("long", _MANY, r"context (?:length|window) (?:is |was )?exceeded|too many tokens"),
+    ("busy", "DeepSeek", r"server is (?:over|busy)", r"insufficient_system_resource"),
+    ("busy", "Groq", "", r"capacity_exceeded"),
+    ("busy", _MANY, r"overloaded", r"overloaded|api_error|server_error|timeout|network_error"),
+    # How long a reply may be, and by which option that is said
+    (
+        *("fewer-tokens", _MANY),
+        r"max_(?:completion_|output_|new_)?tokens.{0,200}?"
+        r"(?:at most|>|\[1(?= )|less than or equal to|<=) ?`?(\d+)",
+    ),
+    ("completion-tokens", "OpenAI", r"max_tokens.*max_completion_tokens"),
+    ("completion-tokens", "OpenAI", "", r"unsupported_parameter", r"^'max_tokens'"),
+    # Tools; some servers say so with a status of 500
+    ("no-tools", "llama.cpp", r"not support tool|unsupported param: tools|tools param requires"),
+    (
+        *("tools", _MANY),
+        rf"{_TOOLS}[^.\n]{{0,60}}{_NO_TOOLS}|{_NO_TOOLS}[^.\n]{{0,60}}{_TOOLS}",
+        *("", r"^(?!'messages)"),
+    ),
+    # Roles
+    ("alternate", _MANY, r"\b(?:roles?|messages?|requests|turns)\b[^.\n]{0,60}\balternat(?:e|es|ing|ion)\b"),
+    ("alternate", "Mistral", r"unexpected role '?user'? after role '?tool"),
+    (
+        *("alternate", "DeepSeek"),
+        r"\b(?:consecutive|successive|multiple|two) [^.\n]{0,20}\b(?:user|assistant|same role)\b"
+        r"(?! (?:name|account|key)s?\b)",
+    ),
+    ("system", _MANY, rf"{_SYSTEM}[^.\n]{{0,40}}{_REFUSED}|{_REFUSED}\w*[^.\n]{{0,40}}{_SYSTEM}"),
+    (
+        *("system", "vLLM"),
+        r"roles?\b[^.\n]{0,20}['\"`]system['\"`]|['\"`]system['\"`] is not |unexpected role system\b",
+    ),
+    (
+        *("only-users", "templates"),
+        r"\bonly (?:supports? )?['\"`]?user['\"`]?(?=[ ,]*(?:and|or|/|roles?\b))[^.\n]{0,40}\broles?\b"
+        r"(?! (?:can|may|must))",
+    ),
+    # Images and the schema of an answer
+    ("images", _MANY, rf"{_IMAGES}[^.\n]{{0,60}}{_UNKNOWN}|{_UNKNOWN}[^.\n]{{0,60}}{_IMAGES}"),
+    ("images", "DeepSeek", r"\bcontent\b.{0,40}\bstring\b(?! too long)"),
+    ("schema", _MANY, rf"{_SCHEMA}[^\n]{{0,80}}{_UNKNOWN}|{_UNKNOWN}[^\n]{{0,80}}{_SCHEMA}"),
+    ("schema", "OpenAI", _UNKNOWN, "", r"^'(?:response_format|text\.format|output_config)"),
+    # Thoughts that go back
+    ("lacks-thoughts", "DeepSeek", rf"reasoning_content\b.*{_MISSING}"),
+    ("lacks-signature", "Gemini", rf"{_MISSING}.{{0,20}}thought_?signature"),
+    ("bad-signature", _MANY, r"(?:invalid|corrupted)\W{1,3}(?:thought.?)?signature", "", r"thought|thinking"),
+    ("thoughts", _MANY, rf"{_THOUGHTS}[^.\n]{{0,60}}{_UNKNOWN}|{_UNKNOWN}[^.\n]{{0,60}}{_THOUGHTS}"),
+    ("sealed", "OpenAI", "", r"invalid_encrypted_content"),
+    ("seals", "OpenAI", r"encrypted content is not supported"),
+    # Options: that one is refused, and that its value is
+    (
+        *("refusal", _MANY),
+        r"\b(?:un(?:supported|known|recogni[sz]ed|expected|permitted)|not|cannot|can't|extra|deprecated|invalid"
+        r"|forbidden|incompatible|only|remove|must|requires)\b",
+        r"unsupported|unknown|forbidden|not_permitted",
+    ),
+    (
+        *("range", _MANY),
+        r"above maximum|below minimum|out of range|(?:valid|supported|allowed) range|\brange:"
+        r"|(?:must|should) be (?:strictly )?(?:between|less|greater|smaller|larger|at (?:most|least)|in [(\[]"
+        r"|within|positive|non-?negative|[<>])",
+        *(r"(?:above|below)_m(?:ax|in)|(?:less|greater)_than", _SAMPLING),
+    ),
+)
+ROWS = tuple(Wording(*row) for row in _ROWS)
 
 # Where a row has no size of its own, the message may still say it.
 _SIZE = r"(?:context|model) length (?:is|of) (\d+)|context size \((\d+)|> (\d+)|context window of (\d+)"
 
 
-def meaning_of(error: Mapping[str, Any]) -> Meaning | None:
-    """What an error says, if it is one of the meanings of ROWS."""
-    found = next(_found(error), None)
-    return None if found is None else found[0].means
+def meaning_of(error: Mapping[str, Any]) -> str | None:
+    """Which of MEANINGS an error has; None if that is not known."""
+    return next((row.kind for row, _ in _found(error, *MEANINGS)), None)
+
+
+def says(error: Mapping[str, Any], *kinds: str) -> bool:
+    """Whether an error is of one of these kinds."""
+    return any(True for _ in _found(error, *kinds))
 
 
 def window_in(error: Mapping[str, Any]) -> int | None:
@@ -138,11 +207,16 @@ def window_in(error: Mapping[str, Any]) -> int | None:
     size = error.get("n_ctx")
     if isinstance(size, int) and size > 0:
         return size
-    for _, match in _found(error):
-        if match is not None and any(match.groups()):
-            return int(next(filter(None, match.groups())))
     loose = _search(_SIZE, _said(error))
-    return int(next(filter(None, loose.groups()))) if loose else 0
+    matches = [*(match for _, match in _found(error, "long")), loose]
+    return next((_number(match) for match in matches if match and any(match.groups())), 0)
+
+
+def reply_limit(error: Mapping[str, Any]) -> int:
+    """The highest number of reply tokens that a server allows, if the error says that more were requested;
+    else 0."""
+    found = next(_found(error, "fewer-tokens"), None)
+    return _number(found[1]) if found and found[1] and meaning_of(error) != "long" else 0
 
 
 def wait_in(error: Mapping[str, Any]) -> float:
@@ -152,14 +226,22 @@ def wait_in(error: Mapping[str, Any]) -> float:
     return 60 * float(minutes or 0) + float(seconds or 0)
 
 
-def _found(error: Mapping[str, Any]) -> Iterator[tuple[Wording, re.Match[str] | None]]:
-    """The rows of one meaning that an error matches, and where in its words."""
+def _number(match: re.Match[str]) -> int:
+    return int(next(filter(None, match.groups())))
+
+
+def _found(error: Mapping[str, Any], *kinds: str) -> Iterator[tuple[Wording, re.Match[str] | None]]:
+    """The rows of the first of these kinds that an error matches, and where in its words."""
     said, code = _said(error), " ".join(str(error.get(key) or "") for key in ("code", "type", "status"))
-    first: Meaning | None = None
+    first = ""
     for row in ROWS:
+        if row.kind not in kinds or (first and row.kind != first):
+            continue
         match = _search(row.words, said) if row.words else None
-        if (match or (row.code and _search(row.code, code))) and first in (None, row.means):
-            first = row.means
+        if not match and not (row.code and _search(row.code, code)):
+            continue
+        if not row.where or _search(row.where, f"'{error.get('param')}' {said}"):
+            first = row.kind
             yield row, match
 
 
@@ -173,8 +255,73 @@ def _said(error: Mapping[str, Any]) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 def _search(pattern: str, text: str) -> re.Match[str] | None:
     return _compiled(pattern).search(text)
+
+
+# Options without which a request asks for the same.
+OPTIONS = (
+    *(
+        "stream_options",
+        "temperature",
+        "parallel_tool_calls",
+        "tool_choice",
+        "cache_control",
+        "include",
+        "store",
+    ),
+)
+# Keys of the tools' schemas without which a model is shown nearly the same; the door checks arguments anyway.
+KEYS = (
+    *("strict", "additionalProperties", "anyOf", "oneOf", "allOf", "const", "default", "format", "type"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "prefixItems", "propertyNames"),
+    *("title", "$schema", "examples"),
+)
+
+
+def refused_name(error: Mapping[str, Any], names: Collection[str]) -> str:
+    """The first of the options or keys ``names`` that an error refuses; empty if it refuses none of them."""
+    if not says(error, "refusal"):
+        return ""
+    words = f"'{error.get('param')}' {error.get('message')}"
+    places = {name: found.start() for name in names if (found := _search(_named(name), words))}
+    return min(places, key=places.__getitem__, default="")
+
+
+def _named(name: str) -> str:
+    """Finds a name as the words of an error quote it, or at the end of a path; one that is an option, or can
+    only be a key, also without quotes. ``anyOf`` may be written ``any_of``."""
+    spelt = re.sub(r"(?<=[a-z])([A-Z])", r"_?\1", name).replace("$", r"\$")
+    plain = name in OPTIONS or spelt != name
+    begin = r"(?<!\w)" if plain else r"(?:(?<=[\"'`“.])|(?<=-> )|(?<=: ))"
+    return rf"{begin}{spelt}(?![\w.\[-])"
+
+
+# How a reply ended, by the reasons that mean it: in lower case, with underscores. Any other reason is not the
+# end of an answer: "load" and "unload" of Ollama, "userStopped" of LM Studio, "OTHER" of Gemini.
+_REASONS = {
+    "stop": "stop tool_calls tool_call tool_use function_call end_turn end_of_turn end stop_sequence "
+    "stop_token eos eos_token done complete completed finished eosfound stopstringfound toolcalls",
+    # Anthropic pauses a turn in which its own server's tools take long; it goes on when it is asked again.
+    "length": "length max_tokens max_output_tokens max_completion_tokens max_length model_length token_limit "
+    "model_context_window_exceeded maxpredictedtokensreached contextlengthreached pause_turn",
+    "refused": "content_filter content_filtered refusal safety sensitive recitation blocklist language "
+    "prohibited_content spii image_safety image_prohibited_content image_recitation model_armor "
+    "guardrail_intervened moderation data_inspection_failed",
+    "malformed": "malformed_function_call malformed_response malformed_tool_use malformed_model_output "
+    "malformed_tool_call unexpected_tool_call too_many_tool_calls",
+}
+FINISHES = (None, *_REASONS)  # of an answer; None is a stream whose server did not say it
+ENDINGS = {reason: ending for ending, reasons in _REASONS.items() for reason in reasons.split()}
+
+
+def ending_of(reason: Any) -> str:
+    """How a reply ended: ``stop``, ``length``, ``refused``, ``malformed`` (its calls could not be read by the
+    server), or the reason itself where that is none of them. Gateways put words and a colon before it."""
+    said = str(reason)
+    plain = (re.sub(r"[^a-z0-9]+", "_", one.lower()).strip("_") for one in (said, said.rpartition(":")[2]))
+    return next((ENDINGS[one] for one in plain if one in ENDINGS), said)

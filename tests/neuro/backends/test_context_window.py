@@ -17,7 +17,6 @@ from quoth.neuro.backends.context_window import (
     Gauge,
     Window,
     message_tokens,
-    reply_limit,
     tokens_in,
     window_of,
 )
@@ -26,7 +25,7 @@ from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.neuro.backends.wordings import window_in
+from quoth.neuro.backends.wordings import reply_limit, window_in
 
 
 @pytest.mark.parametrize(

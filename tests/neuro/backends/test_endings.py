@@ -13,7 +13,7 @@ from server_speech import ANTHROPIC, OPENAI, RESPONSES, SPEECHES, Event, Speech
 from quoth import AsyncAgent, ModelOptions
 from quoth.agent.reply import Reply
 from quoth.neuro.backends.breaker import forget_failures
-from quoth.neuro.backends.endings import ending_of
+from quoth.neuro.backends.wordings import ending_of
 
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)
 
@@ -33,6 +33,19 @@ speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech
         ("error", "error"),
         ("insufficient_system_resource", "insufficient_system_resource"),
         ("what nobody knows", "what nobody knows"),
+        ("eosFound", "stop"),  # LM Studio's
+        ("toolCalls", "stop"),
+        ("contextLengthReached", "length"),
+        ("maxPredictedTokensReached", "length"),
+        ("userStopped", "userStopped"),
+        ("load", "load"),  # Ollama's, of a model that has said nothing yet
+        ("pause_turn", "length"),  # Anthropic's, of a turn that goes on
+        ("LANGUAGE", "refused"),  # Gemini's
+        ("IMAGE_PROHIBITED_CONTENT", "refused"),
+        ("MODEL_ARMOR", "refused"),
+        ("TOO_MANY_TOOL_CALLS", "malformed"),
+        ("FINISH_REASON_UNSPECIFIED", "FINISH_REASON_UNSPECIFIED"),
+        ("OTHER", "OTHER"),
     ],
 )
 def test_a_reason_is_known_or_is_no_end(reason: str, ending: str) -> None:

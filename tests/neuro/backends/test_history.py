@@ -9,8 +9,9 @@ from histories import Story, events
 from hypothesis import given, settings
 from wire_rules import RULES, fault
 
-from quoth.neuro.backends.history import accepted_name
-from quoth.neuro.backends.roles import Roles, refuses_results, roles_to_try
+from quoth.neuro.backends.history import Roles, accepted_name
+from quoth.neuro.backends.openai import _roles_to_try
+from quoth.neuro.backends.wordings import says
 
 
 @settings(max_examples=300)
@@ -99,5 +100,5 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("words", "tried"), REFUSALS, ids=[words[:24] for words, _ in REFUSALS])
 def test_a_refusal_of_roles_is_known_by_its_words(words: str, tried: list[Roles]) -> None:
-    assert roles_to_try(words, Roles()) == tried
-    assert not (refuses_results(words) and not tried)
+    assert _roles_to_try({"message": words}, Roles()) == tried
+    assert not (says({"message": words}, "alternate", "only-users") and not tried)

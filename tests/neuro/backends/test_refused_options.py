@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from loopback import KEY, Answer, Server, failure, loopback, said, sse, status
 from server_speech import ANTHROPIC, OPENAI, RESPONSES, Speech
 
 from quoth import AsyncAgent, ModelOptions
-from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.refused_options import KEYS, OPTIONS, refused_name, tools_without
+from quoth.neuro.backends.output_schema import tools_without
+from quoth.neuro.backends.wordings import KEYS, OPTIONS, refused_name
 
 SCHEMA = {
     "type": "object",
@@ -187,6 +189,51 @@ async def test_a_server_that_refuses_one_thing_for_ever_is_not_asked_for_ever(se
         await backend.complete(said("hi"), tools=OWN)
     await backend.aclose()
     assert len(server.requests) <= 4
+
+
+OUT_OF_RANGE = [
+    ("Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 5.", {}),
+    ("temperature: Input should be less than or equal to 1", {}),
+    ("it has a temperature value of 5 but the supported range is from 0 (inclusive) to 2", {}),
+    ("Invalid temperature value, the valid range of temperature is [0, 2.0]", {}),
+    ("'temperature' : number must be at most 2", {}),
+    ("Invalid value", {"param": "temperature", "code": "decimal_above_max_value"}),
+]
+
+
+@pytest.mark.parametrize(("words", "more"), OUT_OF_RANGE)
+@pytest.mark.parametrize("speech", [OPENAI, ANTHROPIC, RESPONSES], ids=lambda speech: speech.name)
+async def test_a_temperature_out_of_range_is_told_and_not_left_out(
+    server: Server, speech: Speech, words: str, more: dict[str, str]
+) -> None:
+    server.answers = [failure(400, words, **more)]
+    backend = speech.backend(server.base_url)
+    with pytest.raises(ModelError, match=re.escape(words)) as raised:
+        await backend.complete(said("hi"), options=RequestOptions(temperature=5.0))
+    assert type(raised.value) is ModelError  # a shorter conversation would not help
+    assert len(server.requests) == 1
+    await backend.aclose()
+
+
+async def test_a_temperature_that_was_not_chosen_is_left_out_where_it_is_out_of_range(server: Server) -> None:
+    server.answers = [failure(422, "`temperature` must be strictly positive"), OPENAI.reply()]
+    backend = OpenAIBackend("m", server.base_url, KEY)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    assert "temperature" not in server.asked()
+    await backend.aclose()
+
+
+async def test_a_value_that_responses_refuse_makes_no_thinking_model(server: Server) -> None:
+    server.answers = [
+        failure(400, "Invalid type: expected a number", code="invalid_type", param="temperature.unit"),
+        RESPONSES.reply(),
+    ]
+    backend = RESPONSES.backend(server.base_url)
+    with pytest.raises(ModelError):
+        await backend.complete(said("hi"), max_tokens=50)
+    await backend.complete(said("hi"), max_tokens=50)
+    assert server.asked()["max_output_tokens"] == 50
+    await backend.aclose()
 
 
 async def test_a_request_that_is_too_long_loses_no_option(server: Server) -> None:
