@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -353,6 +353,23 @@ class CommandSettings:
 
 
 ROWS: dict[str, Row] = {one.name: one.metadata["row"] for one in fields(CommandSettings)}
+FLAGS: dict[str, str] = {one.name: one.metadata["flags"][0] for one in fields(CommandSettings)}
+
+
+def is_given(value: Any) -> bool:
+    """Whether a setting has a value: 0 is one, and None, False, an empty text or list is not."""
+    return value not in (None, "", (), []) and value is not False
+
+
+def filled(given: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """Of settings by name those of one part of an agent's options, ``"model"`` for example, by its fields."""
+    return {
+        row.to.partition(".")[2]: given[name]
+        for name, row in ROWS.items()
+        if row.to.startswith(f"{part}.") and is_given(given.get(name))
+    }
+
+
 GROUPS = {
     "common": "common options",
     "model": "the model",

@@ -48,7 +48,8 @@ def replays(
     notes: list[str] = []
 
     def again(given: Opening) -> Conversations:
-        return rebuilt_agent(given, notes, session=session, tools=tools, dialect=dialect, belt=belt)
+        chosen = {"tools": tools, "dialect": dialect, "belt": belt}
+        return rebuilt_agent(given, notes, session=session, chosen=chosen)
 
     replaying = replay(session, events, again, foreign=len(events))
     with ThreadPoolExecutor(1) as thread:  # a test may itself be asynchronous

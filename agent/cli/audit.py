@@ -27,9 +27,9 @@ UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 @dataclass(init=False, repr=False, eq=False)
 class AuditOptions(Options):
-    groups = "--session"
     """Options of ``quoth audit``. The common options ``--session`` and ``--user`` are filters here."""
 
+    groups = "--session"
     verify: str | None = argument(
         "verify", "say whether any row was changed, is missing or was put in", nargs="?"
     )

@@ -20,8 +20,8 @@ from quoth.agent.cli.options import (
     USAGE,
     Options,
     StreamOptions,
-    limits_of,
 )
+from quoth.agent.settings import filled
 from quoth.agent.terminal.output import complain, print_data, print_json, results_only
 from quoth.agent.terminal.person import can_be_asked, require_person
 from quoth.tools.errors import UsageError
@@ -29,7 +29,7 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
-    from quoth.agent.run.options import PolicyOptions, ToolOptions
+    from quoth.agent.run.options import PolicyOptions, Settings, ToolOptions
     from quoth.agent.session.latest import Having
     from quoth.agent.terminal.event_lines import EventLines
     from quoth.agent.terminal.speech import Speech
@@ -104,9 +104,6 @@ def agent_of(
     AskTerminal, ``channel`` says where the user is met (by default terminal or json), and ``more`` goes to
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.host_services import HostServices
-    from quoth.agent.run.options import ModelOptions
 
     options.project.require_rules()
     consent: Any = None
@@ -118,48 +115,38 @@ def agent_of(
 
         person = SaysYes if options.yes else AskTerminal
         consent = asked(person(user=options.asker, workspace=options.folder))
-    more.setdefault("limits", limits_of(options))
-    services = HostServices(
-        memory_url=options.memory_url,
-        sources=_sources(options.sources),
-        channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
-        channel=channel or ("json" if options.json else "terminal"),
-        knowledge_base=_knowledge(options),
-        web_search=_web_search(options),
-        trace=options.trace and Path(options.trace),
-        trace_content=options.trace_content,
-    )
-    more.setdefault("services", services)
-    agent = AsyncAgent(
-        workspace=options.folder,
-        tools=replace(
-            remote_options(options),
-            tools=options.tools,
-            belt=options.belt or "full",
-            without=options.without,
-        ),
-        model=ModelOptions(
-            options.model,
-            options.base_url,
-            options.dialect,
-            None,
-            options.after_tags,
-            _instructions(options.instructions),
-            options.temperature,
-            options.timeout,
-            options.api_key,
-        ),
-        policy=policy_options(options),
-        user=options.user,
-        session=options.session,
-        consent=consent,
-        plan=options.plans,
-        **more,
-    )
+    who = {"user": options.user, "session": options.session, "consent": consent}
+    agent = AsyncAgent(workspace=options.folder, **{**vars(settings_of(options, channel)), **who, **more})
     agent.deliver = None if options.json else print_data
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def settings_of(options: Options, channel: str = "") -> Settings:
+    """The settings of an agent that ``options`` give; for ``channel`` see agent_of. Raises UsageError."""
+    from quoth.agent.run.channels import VARIABLE, channels_of
+    from quoth.agent.run.host_services import HostServices
+    from quoth.agent.run.options import ModelOptions, Settings
+    from quoth.agent.run.run import RunLimits
+
+    given = {**vars(options), "instructions": _instructions(options.instructions)}
+    return Settings(
+        model=ModelOptions(**filled(given, "model")),
+        tools=replace(remote_options(options), **filled(given, "tools")),
+        policy=policy_options(options),
+        services=HostServices(
+            memory_url=options.memory_url,
+            sources=_sources(options.sources),
+            channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
+            channel=channel or ("json" if options.json else "terminal"),
+            knowledge_base=_knowledge(options),
+            web_search=_web_search(options),
+            **filled(given, "services"),
+        ),
+        limits=replace(RunLimits.of(options.limits or {}), **filled(given, "limits")),
+        plan=bool(options.plan_mode),
+    )
 
 
 def _instructions(said: str | None) -> str | None:
@@ -189,19 +176,13 @@ def policy_options(options: Options) -> PolicyOptions:
     """The rules and the reviewer, and where limits and requests are shared, if they are."""
     from quoth.agent.run.options import PolicyOptions
 
-    if not options.shares:
-        return PolicyOptions(options.policy, options.gate, gate_command=options.gate_command)
-    from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
+    place: dict[str, Any] = {}
+    if options.shares:
+        from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
 
-    url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
-    return PolicyOptions(
-        options.policy,
-        options.gate,
-        shared=url,
-        prefix=options.key_prefix,
-        key=options.key,
-        gate_command=options.gate_command,
-    )
+        url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
+        place = {"shared": url, "prefix": options.key_prefix, "key": options.key}
+    return PolicyOptions(**filled(vars(options), "policy"), **place)
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:

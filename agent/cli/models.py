@@ -27,9 +27,9 @@ LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong pla
 
 @dataclass(init=False, repr=False, eq=False)
 class ModelsOptions(Options):
-    groups = "model asking"
     """Options of ``quoth models``."""
 
+    groups = "model asking"
     works_in_workspace = False
     what: str | None = argument(
         "ACTION",

@@ -8,19 +8,17 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated, options_of
-from quoth.agent.settings import ROWS, CommandSettings
+from quoth.agent.settings import CommandSettings
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import Project, find_project, given_project
 
 if TYPE_CHECKING:
     import argparse
-
-    from quoth.agent.run.run import RunLimits
 
 DONE, FAILED, USAGE, PENDING, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted": INTERRUPTED}
@@ -59,7 +57,6 @@ class Options(CommandSettings):
     groups: ClassVar[str] = ""  # of settings, or the flags of some, beside the common ones
     works_in_workspace: ClassVar[bool] = True  # whether the command first prints where that is
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
-    planning: bool = False  # whether that session is in plan mode
 
     @property
     def project(self) -> Project:
@@ -71,11 +68,6 @@ class Options(CommandSettings):
         """The path of the workspace, relative where one stands in it. Raises UsageError."""
         project = self.project
         return Path() if project.root == project.here else project.root
-
-    @property
-    def plans(self) -> bool:
-        """Whether a run is in plan mode."""
-        return self.planning if self.plan_mode is None else self.plan_mode
 
     def like(self, *words: str) -> str:
         """Return a ``quoth`` command with the tools and rules of this one, quoted for a shell."""
@@ -133,24 +125,6 @@ class RunOptions(Options):
     """Options of a command that asks a model."""
 
     groups = f"{WORK} limits"
-
-
-def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunLimits:
-    """Return the limits of a run: the options given, then the session's limits ``before``, then defaults.
-    Unknown limits in ``before``, from another version, are ignored."""
-    from quoth.agent.run.run import RunLimits
-
-    return replace(RunLimits.of(before or {}), **filled(options, "limits"))
-
-
-def filled(options: CommandSettings, part: str) -> dict[str, Any]:
-    """The fields that ``options`` give to this part of an agent's options: those of "model", for example."""
-    given = vars(options)
-    return {
-        row.to.partition(".")[2]: given[name]
-        for name, row in ROWS.items()
-        if row.to.startswith(f"{part}.") and given[name] is not None and given[name] != ()
-    }
 
 
 @dataclass(init=False, repr=False, eq=False)

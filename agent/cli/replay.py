@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import named_or_latest, open_store, remote_options, tools_of, write_new
 from quoth.agent.cli.options import Commands, Options, argument, option, switch
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class PastOptions(Options):
-    groups = "model tools policy redis memory"
     """Options that name a recorded session."""
 
+    groups = "model tools policy redis memory"
     of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
     last: bool = switch("--last", "your latest session with a run, a flight, a form or a call")
 
@@ -105,13 +105,16 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
     remote = remote_options(options)
 
     def again(given: Opening, live: bool = False) -> Conversations:
-        own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
-        own |= {"gate": options.gate, "gate_command": options.gate_command, "without": options.without}
-        own["remote"] = remote
-        files = list(options.tools) or None
-        own["services"] = HostServices(memory_url=options.memory_url if live else None)
+        own = HostServices(memory_url=options.memory_url if live else None)
         return rebuilt_agent(
-            given, notes, workspace=options.folder, session=session, tools=files, live=live, **own
+            given,
+            notes,
+            workspace=options.folder,
+            session=session,
+            chosen=vars(options),
+            live=live,
+            services=own,
+            remote=remote,
         )
 
     async with AsyncExitStack() as stack:

@@ -28,7 +28,6 @@ from quoth.agent.cli.options import (
     StreamOptions,
     argument,
     as_user,
-    limits_of,
     switch,
 )
 from quoth.agent.cli.taking_over import take_over
@@ -72,7 +71,7 @@ def resume(options: ResumeOptions) -> int:
         session, user, runs = _waiting_session(options, of or options.session, store)
         own = take_over(options, store, session, user)
         work = _Continuation(own, session, " ".join(words), runs, listener)
-        return with_agent(own, work.done, on_event=listener, limits=limits_of(own, own.limits), store=store)
+        return with_agent(own, work.done, on_event=listener, store=store)
 
 
 @dataclass

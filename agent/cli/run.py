@@ -22,7 +22,7 @@ from quoth.agent.cli.common import (
     text_of,
     with_agent,
 )
-from quoth.agent.cli.options import Commands, Options, StreamOptions, argument, limits_of, option, switch
+from quoth.agent.cli.options import Commands, Options, StreamOptions, argument, option, switch
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
@@ -109,9 +109,7 @@ def repl(options: Options) -> int:
         def work(agent: AsyncAgent) -> Coroutine[Any, Any, int]:
             return Repl(agent, options.json, said).run()
 
-        return with_agent(
-            chosen, work, draws=True, store=store, channel="repl", limits=limits_of(chosen, chosen.limits)
-        )
+        return with_agent(chosen, work, draws=True, store=store, channel="repl")
 
 
 def _pick_up(options: Options, store: Store | None) -> tuple[Options, str]:

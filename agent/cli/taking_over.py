@@ -12,66 +12,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.options import OptionsT
+from quoth.agent.settings import FLAGS, ROWS, CommandSettings, is_given
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.missing import is_missing
 
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
-KEPT = {"key": "key-file"}  # options whose name in the opening of a session is another
+PLACE = ("prefix", "key", "redis_ca")  # they go with the remote or shared server that is taken
 
 
 def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
     """Return the options, with those of the session for the ones not given now. Missing files of tools are
     left out; AsyncAgent.changes reports them. Raises UsageError if an imported session would choose code,
     rules or a server, or if the address of the server held a secret."""
-    from quoth.agent.run.channels import VARIABLE, channels_of
     from quoth.agent.session.session import Session
     from quoth.tools.call.redaction import SECRET
     from quoth.tools.history.transcript import Transcript
 
-    given: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     foreign = False
     if store is not None:
         known = Session(Transcript(lambda: store), session, user, Path())
-        given, foreign = known.given(), known.foreign()
+        said, foreign = known.given(), known.foreign()
+    now = vars(options)
+    left_out = {name for name in ("remote", *PLACE) if options.remote}
+    left_out = left_out - {*PLACE} if said.get("shared") and not options.shares else left_out
+    left_out |= {"shared"} if options.shares else set()
+    left_out |= {"search_keys"} if options.search and "://" not in options.search else set()  # it is a folder
     more: dict[str, Any] = {
-        name: value
-        for name in (
-            *("model", "base_url", "policy", "gate", "gate_command", "dialect", "belt"),
-            *("search", "search_keys", "after_tags", "instructions", "temperature", "timeout"),
-            *(("remote", "prefix", "key", "redis_ca") if not options.remote else ()),
-            *(("shared", "prefix", "key", "redis_ca") if given.get("shared") and not options.shares else ()),
-        )
-        if (value := given.get(KEPT.get(name, name.replace("_", "-")))) and vars(options)[name] is None
+        name: said[row.kept]
+        for name, row in ROWS.items()
+        if row.kept in said and row.kept != "limits" and name not in left_out
+        if is_given(said[row.kept]) and now[name] in (getattr(CommandSettings, name), [])
     }
-    if given.get("tools") and not options.tools:
-        more["tools"] = [file for file in given["tools"] if foreign or not is_missing(file)]
-    for name in ("without", "local"):
-        if given.get(name) and not vars(options)[name]:
-            more[name] = given[name]
-    if given.get("plan"):
-        more["planning"] = True
-    if given.get("knowledge"):
-        more["knowledge"] = True
-    if options.search and "://" not in options.search:  # a folder has no keys
-        more.pop("search_keys", None)
-    if given.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):
+    if not foreign and "tools" in more:
+        more["tools"] = [file for file in more["tools"] if not is_missing(file)]
+    for name in more.keys() & {"sources", "channels"}:
+        more[name] = [f"{one}={where}" for one, where in more[name].items()]
+    if said.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):
         raise UsageError(
             f"Session {session} searched at an address that is not kept. Give it again: --search URL, or in"
             " QUOTH_SEARCH."
         )
-    for name in ("sources", "channels"):
-        if given.get(name) and not vars(options)[name]:
-            more[name] = [f"{one}={where}" for one, where in given[name].items()]
-    if lost := [word for word in more.get("channels", ()) if word.endswith("=")]:
-        named = channels_of((), os.environ.get(VARIABLE, ""))
-        if missing := [word.rstrip("=") for word in lost if word.rstrip("=") not in named]:
-            raise UsageError(
-                f"Session {session} had the channel {missing[0]}, whose address is not kept. Give it again:"
-                f" --channel {missing[0]}=URL, or in {VARIABLE}."
-            )
-        more["channels"] = [word for word in more["channels"] if word not in lost]
+    if "channels" in more:
+        more["channels"] = _with_address(more["channels"], session)
     if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
         chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
         raise UsageError(
@@ -83,9 +68,23 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
             f"The address of the model's server held a secret, which is not kept:"
             f" {more['base_url']}. Give it again: --base-url URL"
         )
-    limits = None if foreign else given.get("limits")
+    limits = None if foreign else said.get("limits")
     who = user if options.user is None else options.user
     return replace(options, session=session, user=who, limits=limits, **more)
+
+
+def _with_address(channels: list[str], session: str) -> list[str]:
+    """The channels whose address is kept. Raises UsageError if the environment does not name another."""
+    from quoth.agent.run.channels import VARIABLE, channels_of
+
+    named = channels_of((), os.environ.get(VARIABLE, ""))
+    for name in (word.rstrip("=") for word in channels if word.endswith("=")):
+        if name not in named:
+            raise UsageError(
+                f"Session {session} had the channel {name}, whose address is not kept. Give it again:"
+                f" --channel {name}=URL, or in {VARIABLE}."
+            )
+    return [word for word in channels if not word.endswith("=")]
 
 
 def reaches_out(name: str, value: Any) -> bool:
@@ -94,11 +93,7 @@ def reaches_out(name: str, value: Any) -> bool:
     provider or a server's model."""
     from quoth.agent.run.subagents import EMBEDDED
 
-    if name == "model":
-        return value not in EMBEDDED
-    judges = ("policy", "gate", "gate_command")
-    names = (*judges, "tools", "base_url", "sources", "channels", "search", "remote", "shared")
-    return name in names and bool(value)
+    return ROWS[name].outside and not (name == "model" and value in EMBEDDED)
 
 
 def _listed(value: Any) -> list[str]:
@@ -106,5 +101,4 @@ def _listed(value: Any) -> list[str]:
 
 
 def _as_typed(name: str, value: str) -> str:
-    name = {"sources": "source", "channels": "channel"}.get(name, name)
-    return f"--{name.replace('_', '-')} {shlex.quote(value)}"
+    return f"{FLAGS[name]} {shlex.quote(value)}"

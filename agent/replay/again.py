@@ -5,15 +5,17 @@ Knows the store, files of sessions and how agents are made; it must not know wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any
 
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.host_services import service_options
 from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
 from quoth.agent.session.drift import versions_of
+from quoth.agent.settings import FLAGS, ROWS, filled, is_given
 from quoth.agent.terminal.input import read_file
 from quoth.tools.call.services import Services
 from quoth.tools.call.workspace import Workspace
@@ -22,9 +24,7 @@ from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import read_written
 from quoth.tools.knowledge.base import FileKnowledge
-from quoth.tools.loading import ToolSource
 from quoth.tools.policy.project import find_project
-from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.missing import is_missing
 
@@ -58,6 +58,7 @@ class Opening:
 
 
 Make = Callable[[Opening], Conversations]
+JUDGES = {"policy": "policy file", "gate": "gate file", "gate_command": "gate"}
 
 
 def rebuilt_agent(
@@ -66,56 +67,48 @@ def rebuilt_agent(
     *,
     workspace: str | Path | None = None,
     session: str,
-    tools: Iterable[ToolSource] | ToolTable | None = None,
-    dialect: str | None = None,
-    belt: Literal["full", "search"] | None = None,
-    policy: str | None = None,
-    gate: str | None = None,
-    gate_command: str | None = None,
-    without: Sequence[str] = (),
+    chosen: Mapping[str, Any] = MappingProxyType({}),
     live: bool = False,
     services: Services | None = None,
     remote: ToolOptions | None = None,
 ) -> Conversations:
-    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy``,
-    ``gate`` and ``without`` replace the session's own unless they are None or empty. ``notes`` gets a
-    sentence for everything that cannot be restored. With ``live`` the policy and the gate must be found, else
-    it raises UsageError, and its calls may use ``services``. ``remote`` says where remote tools are, in place
-    of what the session says; if they cannot be reached, that is a note too."""
-    said = given.said
+    """An agent with the session's settings, without a model; those ``chosen`` now, by name, replace the
+    session's own. ``notes`` gets a sentence for everything that cannot be restored. With ``live`` the policy
+    and the gate must be found, else it raises UsageError, and its calls may use ``services``. ``remote`` says
+    where remote tools are, in place of what the session says; if they cannot be reached, that is a note
+    too."""
+    said: dict[str, Any] = {name: given.said.get(row.kept) for name, row in ROWS.items() if row.replayed}
+    said |= {name: value for name, value in chosen.items() if name in said and is_given(value)}
     root = find_project().root if workspace is None else workspace
-    if tools is None:
-        named: list[str] = list(said.get("tools") or ())
+    for name, what in JUDGES.items() if live else ():
+        if not is_given(said[name]) or is_given(chosen.get(name)):
+            continue
+        if given.foreign or (name != "gate_command" and is_missing(said[name])):
+            why = "was chosen elsewhere" if given.foreign else "is not there"
+            how = f"{FLAGS[name]} {'CMD' if name == 'gate_command' else 'FILE'}"
+            raise UsageError(f"The {what} {said[name]} {why}; name the one that counts: {how}")
+    if not is_given(chosen.get("tools")):
+        named: list[str] = list(said["tools"] or ())
         if named and given.foreign:
             notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
             named = []
-        tools = [file for file in named if not is_missing(file)]
-        notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
-    options = ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ())
-    judges: dict[str, Any] = {}
-    for option, own in (("policy", policy), ("gate", gate)):
-        file = said.get(option) if own is None else None
-        if live and file is not None and (given.foreign or is_missing(file)):
-            why = "was chosen elsewhere" if given.foreign else "is not there"
-            raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
-        judges[option] = own or file
-    command = gate_command or (said.get("gate-command") if live else None)
-    if live and given.foreign and command and gate_command is None:
-        raise UsageError(
-            f"The gate {command} was chosen elsewhere; name the one that counts: --gate-command CMD"
-        )
-    if said.get("knowledge"):  # for its tools; a replay files nothing
-        base = FileKnowledge(Workspace(root))
-        services = replace(service_options(services), knowledge_base=base)
+        notes += [f"The tool file {file} is not there any more." for file in named if is_missing(file)]
+        said["tools"] = [file for file in named if not is_missing(file)]
+    services = service_options(services)
+    if given.said.get("knowledge"):  # for its tools; a replay files nothing
+        services = replace(services, knowledge_base=FileKnowledge(Workspace(root)))
+    if (places := given.said.get("sources")) and not given.foreign:
+        try:
+            services = replace(services, sources=places)
+        except UsageError as error:
+            notes.append(f"The sources are not here. {error}")
     return Conversations(
         workspace=root,
-        tools=_with_remote(options, given, remote, notes),
-        model=ModelOptions(dialect=dialect or said.get("dialect")),
-        policy=PolicyOptions(judges["policy"], judges["gate"], gate_command=command)
-        if live
-        else None,  # otherwise no call is judged
+        tools=_with_remote(ToolOptions(**filled(said, "tools")), given, remote, notes),
+        model=ModelOptions(**filled(said, "model")),
+        policy=PolicyOptions(**filled(said, "policy")) if live else None,  # otherwise no call is judged
         session=session,
-        user=str(said.get("user", "")),
+        user=str(given.said.get("user", "")),
         services=services,
     )
 

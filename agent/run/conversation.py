@@ -15,6 +15,7 @@ from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.driver import Driver
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.observation import waited
+from quoth.agent.run.options import kept
 from quoth.agent.run.side_by_side import working
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
@@ -214,7 +215,7 @@ class Conversations(Driver):
         models = self.models.with_model(spec)
         models.dialect()
         self.models = models
-        self._options = MappingProxyType({**self._options, **models.options.kept})
+        self._options = MappingProxyType({**self._options, **kept("model", models.options)})
         if isinstance(self.services.model, OwnModel):
             self.services = replace(self.services, model=OwnModel(models.backend, tracer=self.tracer))
         self._session.open_again(self.given)

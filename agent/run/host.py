@@ -26,6 +26,7 @@ from quoth.agent.run.options import (
     ModelChoice,
     PolicyChoice,
     PolicyOptions,
+    Settings,
     ToolChoice,
     model_options,
     policy_options,
@@ -182,16 +183,7 @@ class Host(EventSource):
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
-        chosen = {
-            **tooling.kept,
-            **options.kept,
-            **policies.kept,
-            **(self._shared.kept if self._shared else {}),
-            "limits": vars(self.limits),
-            **given.kept,
-        }
-        if plan:
-            chosen["plan"] = True
+        chosen = Settings(options, tooling, policies, given, self.limits, plan).opening()
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
             chosen["memory"] = memory
         # Read-only: the hosts of chats are copies, and a change of one must not reach another.

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import user_config
+from quoth.agent.run.host_services import HostServices
 from quoth.agent.run.run import AfterTags, RunLimits
+from quoth.agent.settings import ROWS, is_given
 from quoth.neuro.backends.base import PlainBackend
-from quoth.neuro.backends.settings import Settings
+from quoth.neuro.backends.settings import Settings as ServerSettings
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
@@ -98,18 +100,15 @@ class ToolOptions:
         return RemoteTools(here, catalog, tuple(self.local))
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """The tools for the opening of a session: where there are remote ones, without user and password."""
-        said: dict[str, Any] = {"tools": self.files, "belt": self.belt}
-        if self.without:
-            said["without"] = list(self.without)
+    def place(self) -> dict[str, Any]:
+        """Where remote tools are, for the opening of a session: without user and password."""
         if self.remote is None:
-            return said
+            return {}
         from quoth.agent.run.remote_tools import place_of
         from quoth.tools.catalog.signing import kept_key
 
         local = {"local": list(self.local)} if self.local else {}
-        return {**said, **place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
+        return {**place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
 
     def load(self, *, knowledge: bool = False) -> ToolTable:
         """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
@@ -167,14 +166,14 @@ class ModelOptions:
             )
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ServerSettings:
         """How the server of a spec is reached. Raises UsageError for a file of a key that cannot be used."""
         key = self.api_key
         if self.key_file is not None:
             from quoth.neuro.backends.keys import key_in_file
 
             key = key_in_file(self.key_file)
-        return Settings(self.base_url, key, self.timeout, self.temperature)
+        return ServerSettings(self.base_url, key, self.timeout, self.temperature)
 
     def overridden(self, **overrides: Any) -> ModelOptions:
         """These options, with those of ``overrides`` that are not None."""
@@ -185,15 +184,6 @@ class ModelOptions:
         """The file that the key is in, if it is in one."""
         key = self.api_key or ""
         return Path(key[1:]).expanduser() if key.startswith("@") else None
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """The model for the opening of a session, without secrets."""
-        url = None if self.base_url is None else redact_url(self.base_url)
-        said = {name: vars(self)[name] for name in ("instructions", "temperature", "timeout")}
-        said["after-tags"] = self.after_tags
-        said = {name: value for name, value in said.items() if value is not None}
-        return {"model": self.spec, "base-url": url, "dialect": self.dialect, **said}
 
     @property
     def spec(self) -> str | None:
@@ -266,11 +256,16 @@ class PolicyOptions:
         return real_path(self.gate) if isinstance(self.gate, str | Path) else None
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """The rules for the opening of a session."""
-        file = None if self.file is None else str(real_path(self.file))
-        command = {"gate-command": shlex.join(self.gate_command)} if self.gate_command else {}
-        return {"policy": file, **({"gate": str(self.gate_file)} if self.gate_file else {}), **command}
+    def place(self) -> dict[str, Any]:
+        """Where limits and requests are shared, for the opening of a session: without user and password."""
+        if self.shared is None:
+            return {}
+        from quoth.tools.catalog.connection import redis_url
+        from quoth.tools.catalog.signing import kept_key
+        from quoth.tools.shared.server import VARIABLE
+
+        url = redis_url(self.shared, VARIABLE, typed=False) if isinstance(self.shared, str) else self.shared
+        return {**url.kept("shared"), "prefix": self.prefix, **kept_key(self.key)}
 
     def open_shared(self) -> Shared | None:
         """The limits and requests that machines share, if they do. Raises UsageError."""
@@ -297,6 +292,52 @@ class PolicyOptions:
 
             return FileGate(self.gate)
         return self.gate
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that is chosen of an agent: its model, tools, rules and services, the limits of each run, and
+    whether it begins in plan mode."""
+
+    model: ModelOptions
+    tools: ToolOptions
+    policy: PolicyOptions
+    services: HostServices
+    limits: RunLimits
+    plan: bool = False
+
+    def opening(self) -> dict[str, Any]:
+        """What the opening of a session keeps of it: without secrets, all paths absolute."""
+        parts = (("tools", self.tools), ("model", self.model), ("policy", self.policy))
+        said = {key: value for part, group in parts for key, value in kept(part, group).items()}
+        plan = {"plan": True} if self.plan else {}
+        places = {**self.tools.place, **self.policy.place}
+        return {**said, **places, "limits": vars(self.limits), **self.services.kept, **plan}
+
+
+# As an opening keeps a field that it does not keep as it is, and the fields that it always has.
+KEPT_AS: dict[str, Callable[[Any], Any]] = {
+    "model.model": lambda model: model.spec,
+    "model.base_url": lambda model: model.base_url and redact_url(model.base_url),
+    "tools.tools": lambda tools: tools.files,
+    "tools.without": lambda tools: list(tools.without),
+    "policy.file": lambda policy: policy.file and str(real_path(policy.file)),
+    "policy.gate": lambda policy: policy.gate_file and str(policy.gate_file),
+    "policy.gate_command": lambda policy: policy.gate_command and shlex.join(policy.gate_command),
+}
+ALWAYS = ("model", "base_url", "dialect", "tools", "policy")
+
+
+def kept(part: str, group: Any) -> dict[str, Any]:
+    """What the opening of a session keeps of a group of settings, by the names that it has there."""
+    found: dict[str, Any] = {}
+    for name, row in ROWS.items():
+        holder, _, keyword = row.to.partition(".")
+        if holder == part and row.kept:
+            value = KEPT_AS[row.to](group) if row.to in KEPT_AS else getattr(group, keyword)
+            if is_given(value) or name in ALWAYS:
+                found[row.kept] = value
+    return found
 
 
 def workspace_of(

@@ -5,12 +5,12 @@ Knows where it is and with which key; it must not know who uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.catalog.connection import RedisUrl, redis_url
-from quoth.tools.catalog.signing import Key, kept_key, key_path, read_key
+from quoth.tools.catalog.signing import Key, key_path, read_key
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.requests import RedisRequests
@@ -20,12 +20,10 @@ from quoth.tools.storage.database import Store
 
 @dataclass(frozen=True)
 class Shared:
-    """A Redis, and the key that its machines share. ``kept`` is where they are, for the opening of a session:
-    without user and password."""
+    """A Redis, and the key that its machines share."""
 
     redis: SharedRedis
     key: Key
-    kept: Mapping[str, str]
 
     def limits(self, rules: Iterable[Rule] = (), *, zone: str = "UTC") -> RedisLimits:
         """The counter of limited calls, for a door."""
@@ -43,5 +41,4 @@ def open_shared(given: str | RedisUrl, prefix: str, key: str | Path | None) -> S
     """What is shared at ``given``. The server is asked at the first use. Raises UsageError for a URL, prefix
     or key that cannot be used."""
     url = redis_url(given, VARIABLE, typed=False) if isinstance(given, str) else given
-    kept = {**url.kept("shared"), "prefix": prefix, **kept_key(key)}
-    return Shared(SharedRedis(url, prefix), read_key(key_path(key)), kept)
+    return Shared(SharedRedis(url, prefix), read_key(key_path(key)))

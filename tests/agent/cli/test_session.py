@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from words import Agent, PausableClock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
-from quoth.agent.cli.options import Options, limits_of
+from quoth.agent.cli.options import Options
 from quoth.agent.cli.taking_over import reaches_out, take_over
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
@@ -307,7 +307,7 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
     assert again == {"session": "s1", "events": len(digests(here)), "new": False}
     assert done(here, "import", "-", "--as", "s2", stdin=(here / "s1.hy").read_text(), **other) == "s2"
 
-    had = f"--model scripted:{here}/program.txt --policy {here}/allow.hy --tools {here}/count.hy"
+    had = f"--model scripted:{here}/program.txt --tools {here}/count.hy --policy {here}/allow.hy"
     assert refused(here, "resume", "s1", **other) == (
         "Session s1 was imported, and what runs code, makes rules or names a server is for you to choose: "
         f"it had {had}. Give these, or others."
@@ -373,14 +373,14 @@ def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(store: Store) -
     Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": limits})
     import_session(store, "t", list(Transcript(lambda: store).events("s")))
     options = {session: take_over(Options(), store, session, "ann") for session in ("s", "t")}
-    assert limits_of(options["s"], options["s"].limits) == RunLimits(steps=7)
-    assert limits_of(options["t"], options["t"].limits) == RunLimits()
+    assert RunLimits.of(options["s"].limits or {}) == RunLimits(steps=7)
+    assert options["t"].limits is None
 
 
 def test_the_longest_reply_of_an_older_session_is_no_bound_of_a_run(store: Store) -> None:
     Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": {"steps": 7, "tokens": 600}})
     options = take_over(Options(), store, "s", "ann")
-    assert limits_of(options, options.limits) == RunLimits(steps=7, reply_tokens=600)
+    assert RunLimits.of(options.limits or {}) == RunLimits(steps=7, reply_tokens=600)
 
 
 @pytest.mark.parametrize(
