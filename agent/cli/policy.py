@@ -79,8 +79,8 @@ def check(options: CheckOptions) -> int:
     from quoth.agent.terminal.policy_page import layer_contents
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
+    from quoth.tools.policy.lint import unconfined, unseen_paths
     from quoth.tools.policy.policy import RulesPolicy
-    from quoth.tools.policy.unseen_paths import unconfined, unseen_paths
 
     layers = _layers(options)
     workspace = Workspace(_root(options.folder))

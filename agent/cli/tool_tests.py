@@ -22,7 +22,7 @@ from quoth.agent.terminal.output import complain, print_json, print_line, result
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import load_tools
-from quoth.tools.policy.unseen_paths import unseen_paths
+from quoth.tools.policy.lint import unseen_paths
 from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:

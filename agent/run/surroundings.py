@@ -160,7 +160,7 @@ def _listable(host: Place, user: str, route: Route) -> Callable[[str], bool] | N
     reader = _shipped(READER)
     if not host.policy.strict(tool) and (reader is None or not host.policy.strict(reader)):
         return lambda path: True
-    from quoth.tools.policy.walking import Walk  # here: where there are no rules nothing is judged
+    from quoth.tools.policy.policy import Walk  # here: where there are no rules nothing is judged
 
     args = {"path": WorkspacePath("."), "pattern": "*", "limit": MOST_ENTRIES}
     call = new_call(CallForm(LISTER, {"path": "."}), route=route, user=user, session=host.session)

@@ -24,8 +24,7 @@ from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.policy.files import parse_layer
-from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.walking import Walk
+from quoth.tools.policy.policy import RulesPolicy, Walk
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import cognitive_tools
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from quoth.tools.call.keeping import kept_by
 from quoth.tools.door.state import CallState, Parts
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.walking import Walk
+from quoth.tools.policy.policy import Walk
 from quoth.tools.registry.table import cognitive_tools
 from quoth.tools.shell.after import SECONDS, AfterWrite, beside, new_lines, run_after
 from quoth.tools.text import number_of, short

@@ -29,7 +29,7 @@ from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 if TYPE_CHECKING:
     from quoth.tools.call.keeping import FileWrite
     from quoth.tools.call.preview import CallPreview
-    from quoth.tools.policy.walking import Walk
+    from quoth.tools.policy.policy import Walk
 
 
 async def _never(call: Call, context: ToolContext) -> ToolResult:
@@ -182,7 +182,7 @@ class Inner:
     @cached_property
     def walk(self) -> Walk:
         """What the rules say of the files that this call comes upon, once its arguments are known."""
-        from quoth.tools.policy.walking import Walk  # here: few calls walk
+        from quoth.tools.policy.policy import Walk  # here: few calls walk
 
         state, given, tables = self._state, self._given, (self._door.table, cognitive_tools)
         reader, lister = (_shipped(name, tables) for name in (READER, LISTER))
@@ -208,7 +208,7 @@ class Inner:
 
     def may_reach(self, address: str) -> bool:
         """Whether the rules name an address of the own network to which this call leads."""
-        from quoth.tools.policy.reach import may_reach  # here: few calls go there
+        from quoth.tools.policy.urls import may_reach  # here: few calls go there
 
         state, given = self._state, self._given
         seen = given.origins

@@ -34,8 +34,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.policy.calendar import Calendar
-from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Quota, Rule, account_of
+from quoth.tools.policy.quotas import SECONDS, By, Calendar, Cooldown, Quota, Rule, account_of
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import rounded_time
 

@@ -1,4 +1,5 @@
-"""Finds mistakes in a policy: names that do not exist, rules that can never have an effect.
+"""Finds mistakes in a policy: names that do not exist, rules that can never have an effect, and what rules
+about files do not see (parameters that are texts and name files, programs that no boundary confines).
 
 It knows rules and the table; it must not know where the files are, nor judge any call.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import hy.models as m
 
 from quoth.tools.call.call import new_call
-from quoth.tools.call.canonical import is_path
+from quoth.tools.call.canonical import is_path, paths_in
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm
@@ -31,6 +32,56 @@ from quoth.tools.policy.scope import URL
 from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+READER = "read-file"  # a rule about it says which files may be read
+NAMES = {"path", "paths", "file", "files", "filename", "folder", "folders", "dir", "directory", "cwd"}
+
+
+def unseen_paths(tool: CognitiveTool, workspace: Workspace) -> Iterator[str]:
+    """A sentence for each parameter of a user's tool that is a text and seems to name files: by its name, or
+    because an example gives it one that is there."""
+    if tool.ships or tool.remote:
+        return
+    for param in tool.params:
+        given = (example.args.get(param.name) for example in tool.examples)
+        named = param.name.rpartition("-")[2] in NAMES
+        if _is_text(param) and (named or any(_is_there(workspace, value) for value in given)):
+            yield (
+                f":{param.name} of {tool.name} is a text, so nothing keeps it inside the workspace. If it"
+                " names a file, give it :type path (in Python: WorkspacePath)."
+            )
+
+
+def unconfined(tool: CognitiveTool, layers: Iterable[Layer]) -> Iterator[str]:
+    """A sentence where a user's tool runs programs, which see the files that a rule forbids reading."""
+    if tool.ships or tool.remote or "runs" not in tool.effects:
+        return
+    for rule in (rule for layer in layers for rule in layer.orders.rules):
+        if rule.kind != "allow" and rule.tool in (None, READER) and ANY_PATH in rule.arguments:
+            yield (
+                f"Programs that {tool.name} runs are not confined: they see the files that"
+                f" {rule.place} forbids reading. The tool shell hides them."
+            )
+            return
+
+
+def _is_text(param: Param) -> bool:
+    """Whether its values are texts, or lists of them, and it declares no path and no choices."""
+    kinds = {param.type, *typing.get_args(param.type)}
+    return str in kinds and not param.holds_paths and not param.choices
+
+
+def _is_there(workspace: Workspace, value: object) -> bool:
+    """Whether a value names something of the workspace, or below it."""
+    for text in paths_in(value):
+        try:
+            real = workspace.locate(text)
+            if text.strip(" ./") and real.exists():
+                return True
+        except (ToolError, OSError):
+            continue
+    return False
+
 
 FindingKind = Literal[
     "unknown-tool",

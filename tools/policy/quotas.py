@@ -1,16 +1,20 @@
-"""Quotas and cooldowns as data, the same for policy files, hosts and the counter.
+"""Quotas and cooldowns as data, the same for policy files, hosts and the counter, and the calendar days that
+they count in.
 
-It knows numbers and words; their syntax is in tools/policy/language.py, and tools/policy/limits.py enforces
-them.
+It knows numbers, words and times; their syntax is in tools/policy/language.py, and tools/policy/limits.py
+enforces them.
 """
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal
 
 from quoth.tools.errors import UsageError
+from quoth.tools.text import rounded_time
 
 By = Literal["user", "session", "all"]
 Per = Literal["week", "day", "hour", "minute"] | float
@@ -74,3 +78,42 @@ def _check_by(what: str, by: object) -> None:
 
 
 Rule = Quota | Cooldown
+
+
+class Calendar:
+    """The days of a time zone. Raises UsageError for an unknown one."""
+
+    def __init__(self, zone: str = "UTC") -> None:
+        self._zone = _zone_named(zone)
+
+    def day(self, now: float) -> tuple[float, float]:
+        """The calendar day of a time: its beginning, and that of the next one."""
+        today = datetime.fromtimestamp(now, self._zone).date()
+        start, end = (
+            datetime(day.year, day.month, day.day, tzinfo=self._zone).timestamp()
+            for day in (today, today + timedelta(days=1))
+        )
+        return start, end
+
+    def next_at(self, when: float, now: float) -> str:
+        """``next at 14:05 UTC, in 12 minutes``: the model may not know what time it is."""
+        at = datetime.fromtimestamp(math.ceil(when), self._zone)
+        days = (at.date() - datetime.fromtimestamp(now, self._zone).date()).days
+        day = {0: "", 1: " tomorrow"}.get(days, f" on {at.date()}")
+        zone = at.tzname() or "UTC"
+        zone = f"UTC{zone}" if zone[:1] in "+-" else zone
+        clock = f"{at:%H:%M}" if at.second == 0 else f"{at:%H:%M:%S}"
+        return f"next{day} at {clock} {zone}, in {rounded_time(max(1.0, math.ceil(when - now)))}"
+
+
+def _zone_named(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
+        raise UsageError(
+            f"There is no time zone {name!r} here; zones are named as UTC or Europe/Berlin."
+        ) from None

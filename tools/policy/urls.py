@@ -1,18 +1,29 @@
-"""The predicates ``host``, ``scheme`` and ``path`` of policy rules.
+"""The predicates ``host``, ``scheme`` and ``path`` of policy rules, and whether the rules let a call reach an
+address of this machine or of its network.
 
-Knows addresses as requests see them (tools/call/web_url.py); it must not know how rules are written, or
-which IP address a name leads to. Of a text that is no address nothing is decided.
+Knows addresses as requests see them (tools/call/web_url.py); it must not know how rules are written, or which
+IP address a name leads to. Of a text that is no address nothing is decided. An address of the own network is
+reached only when an allow names it: the address itself, its network, or ``localhost``. A rule that names
+another host is not enough, for whoever owns the name decides where it leads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from quoth.tools.call.web_url import Network, WebUrl, plain_path, read_host, read_url
+from quoth.tools.call.call import Call
+from quoth.tools.call.context import Origins
+from quoth.tools.call.origin import Origin
+from quoth.tools.call.ports import Policy
+from quoth.tools.call.web_url import Network, WebUrl, as_address, plain_path, read_host, read_url
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.policy.predicates import PagePath, Predicate, Truth
+from quoth.tools.policy.model import Rule
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.predicates import EvaluationContext, PagePath, Predicate, Truth
+from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import excerpt
 
 HOSTS = '"example.org", "*.example.org" for all below it, "localhost:8000", or "10.0.0.0/8"'
@@ -106,3 +117,65 @@ def below(folder: str) -> Predicate:
         return None if f"{value.lower()}/".startswith(f"{top.lower()}/") else False
 
     return test
+
+
+URL = "url"  # the argument
+
+
+def may_reach(
+    policy: Policy,
+    tool: CognitiveTool,
+    call: Call,
+    args: Mapping[str, Any],
+    workspace: Workspace,
+    host: str,
+    origins: Origins | None = None,
+) -> bool:
+    """Whether a call whose ``:url`` leads to the IP address ``host`` may go there."""
+    if not isinstance(policy, RulesPolicy):
+        return False
+    facts = EvaluationContext(tool, call, workspace, origins)
+    try:
+        url = read_url(str(args.get(URL, "")))
+    except ToolError:
+        return False
+    given, led = str(args[URL]), str(url._replace(host=host))
+    there = {**args, URL: led}
+    if origins is not None:
+        facts.origins = _Led(origins, led, given)
+    if any(rule.kind == "deny" and rule.counts(rule.test(there, facts)) for rule in policy.strict(tool)):
+        return False
+    return any(
+        (_names_network(rule, host) and rule.test(there, facts) is True)
+        or (_names_this_machine(rule, url, host) and rule.test(args, facts) is True)
+        for rule in policy.allowing(tool)
+    )
+
+
+class _Led(NamedTuple):
+    """What a session has seen, for a call whose address ``given`` is looked at as where it has ``led``."""
+
+    origins: Origins
+    led: str
+    given: str
+
+    def find(self, value: Any, call: Call) -> Origin:
+        return self.origins.find(self.given if value == self.led else value, call)
+
+
+def _names_network(rule: Rule, host: str) -> bool:
+    address = as_address(host)
+    networks = [read_pattern(text).network for text in _hosts(rule)]
+    return address is not None and any(network and address in network for network in networks)
+
+
+def _names_this_machine(rule: Rule, url: WebUrl, host: str) -> bool:
+    address = as_address(host)
+    if address is None or not address.is_loopback or not url.is_local_name:
+        return False
+    patterns = map(read_pattern, _hosts(rule))
+    return any(pattern.host == url.host and not pattern.below for pattern in patterns)
+
+
+def _hosts(rule: Rule) -> list[str]:
+    return [one.text for one in rule.compared if one.how == "host" and one.argument == URL]

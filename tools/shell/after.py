@@ -54,9 +54,9 @@ async def run_after(
     """Run it for a file of the workspace; its exit code, what it wrote and what is to be said of it. It does
     not see what may not be read. Raises ToolError."""
     from quoth.tools.shell.boundary import boundary_kind, why_none  # here: few have such programs
+    from quoth.tools.shell.guarded import unread
     from quoth.tools.shell.program import command_for, why_open
     from quoth.tools.shell.running import STDOUT, Output, Running
-    from quoth.tools.shell.unread import unread
     from quoth.tools.shell.view import INSIDE, Command
 
     words, root, kind = program.words(path), workspace.root, boundary_kind()

@@ -1,21 +1,86 @@
 """What keeps a workspace's repositories and the files that others obey from a confined program: which of them
-it may not write, and what is said of those that it has written.
+it may not write, and what is said of those that it has written. Among them are submodules that were not
+fetched: git outside looks for a repository there, and would run what the settings of one say. Also the files
+that the rules keep from being read.
 
 It knows private copies and the walk of names; it must not know kernels or calls.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from quoth.tools.call.obeyed import Found, look, news
-from quoth.tools.shell.plain_git import common_folders, settings
+from quoth.tools.call.obeyed import MOST_NAMES, MOST_REPOSITORIES, Found, look, news
+from quoth.tools.shell.plain_git import IndexReader, common_folders, may_have_links, settings
 from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
-from quoth.tools.shell.submodules import make_missing, unfetched
 from quoth.tools.shell.view import Boundary, homes, real
+from quoth.tools.storage.missing import is_missing
 from quoth.tools.text import file_name
+
+
+class Unfetched(NamedTuple):
+    """Folders that a program may not write; some may be missing. ``why`` says why it cannot be kept from one,
+    "" if it can."""
+
+    folders: tuple[Path, ...] = ()
+    why: str = ""
+
+
+def unfetched(root: Path, repositories: Iterable[Path]) -> Unfetched:
+    """The submodules below a real folder that were not fetched, of these repositories and of one above it."""
+    folders, why = [], ""
+    above = (folder / ".git" for folder in root.parents if not is_missing(folder / ".git"))
+    for place in (*repositories, *itertools.islice(above, 1)):
+        try:
+            named = sorted(_links(place))
+        except (OSError, ValueError):
+            named, why = [], f"git cannot read the index of {_shown(place, root)}"
+        for folder in named:
+            if not folder.is_relative_to(root) or not is_missing(folder / ".git"):
+                continue
+            there = next(part for part in (folder, *folder.parents) if not is_missing(part))
+            if Path(os.path.realpath(folder)) == folder and (there == folder or there.is_dir()):
+                folders.append(folder)
+            else:
+                why = f"{_shown(there, root)} is in the place of the submodule {_shown(folder, root)}"
+    if len(folders) > MOST_REPOSITORIES:
+        why = f"more than {MOST_REPOSITORIES} submodules were not fetched"
+    return Unfetched(tuple(folders), why)
+
+
+def make_missing(folders: Iterable[Path]) -> None:
+    """Make those that are missing, as git does, so that they can be made read-only. They stay: with a folder,
+    the kernel would take the mount from another program that still runs."""
+    for folder in folders:
+        if is_missing(folder):
+            folder.mkdir(parents=True)
+
+
+def _links(place: Path) -> Iterator[Path]:
+    """The folders that the index of a repository names; ``place`` is the ``.git`` of a work tree, or a bare
+    repository, which names none."""
+    git = place
+    if place.is_file():
+        with place.open(encoding="utf-8", errors="surrogateescape") as file:
+            named = file.read(4096).removeprefix("gitdir:").strip()
+        git = Path(os.path.realpath(place.parent / named))
+    if place.name.lower() != ".git" or not may_have_links(git / "index"):
+        return
+    with tempfile.TemporaryDirectory(prefix="quoth-") as folder:
+        reader = IndexReader(git, Path(folder))
+        for name in reader.links(git / "index"):
+            yield place.parent / name
+
+
+def _shown(path: Path, root: Path) -> str:
+    return os.path.relpath(path, root)
+
 
 READ_ONLY = ", and is read-only here: stage and commit outside."
 
@@ -112,3 +177,43 @@ def _of_others(root: Path) -> tuple[tuple[Path, ...], str]:
         if git.is_dir() and folder != root:
             return (git,), f"The repository is that of {folder}, a folder above the workspace{READ_ONLY}"
     return (), ""
+
+
+MOST = 200  # places that are hidden from one program
+SHOWN = 3
+
+
+def unread(root: Path, may_read: Callable[[str], bool]) -> list[Path]:
+    """The files below a real folder that may not be read, without following links and without git's own
+    folder; a folder in which none may be read is one place. What is beyond MOST_NAMES is not looked at: in
+    such a workspace each program is asked about."""
+    folders: list[tuple[str, list[str], list[str]]] = []
+    names = 0
+    for folder, inner, files in os.walk(root):
+        inner[:] = [name for name in inner if name != ".git"]
+        folders.append((folder, inner, files))
+        names += len(inner) + len(files)
+        if names > MOST_NAMES:
+            break
+    kept: dict[str, list[Path]] = {}  # by folder: what is hidden in it
+    open_to_all: set[str] = set()  # folders in which something may be read
+    for folder, inner, files in reversed(folders):
+        hidden = [place for name in inner for place in kept.pop(f"{folder}/{name}", ())]
+        seen = any(f"{folder}/{name}" in open_to_all for name in inner)
+        prefix = folder[len(str(root)) :].strip("/")  # there may be thousands: no Path for each
+        for name in files:
+            if may_read(f"{prefix}/{name}" if prefix else name):
+                seen = True
+            else:
+                hidden.append(Path(folder, name))
+        if seen:
+            open_to_all.add(folder)
+        whole = hidden and not seen and folder != str(root)
+        kept[folder] = [Path(folder)] if whole else hidden
+    return kept.get(str(root), [])
+
+
+def shown(root: Path, places: Sequence[Path]) -> str:
+    """Some of these places, for a sentence."""
+    names = [file_name(place.relative_to(root).as_posix()) for place in places[:SHOWN]]
+    return ", ".join(names) + (f" and {len(places) - SHOWN} more" if len(places) > SHOWN else "")

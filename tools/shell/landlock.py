@@ -12,9 +12,18 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from quoth.tools.shell.limits import LIMITED, limit_words
 from quoth.tools.shell.seccomp import filter_program
-from quoth.tools.shell.view import Access, Boundary, Command, environment, places, real, running
+from quoth.tools.shell.view import (
+    LIMITED,
+    Access,
+    Boundary,
+    Command,
+    environment,
+    limit_words,
+    places,
+    real,
+    running,
+)
 
 CHILD = str(Path(__file__).with_name("landlock_child.py"))
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))

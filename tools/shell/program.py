@@ -23,9 +23,8 @@ from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.boundary import Boundary, Command, Kind, boundary_kind, confined, why_none
-from quoth.tools.shell.guarded import unguarded
+from quoth.tools.shell.guarded import MOST, shown, unguarded, unread
 from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
-from quoth.tools.shell.unread import MOST, shown, unread
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
 

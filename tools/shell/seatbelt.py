@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from quoth.tools.shell.limits import LIMITED, limit_words
-from quoth.tools.shell.view import Access, Boundary, Command, environment, places, real
+from quoth.tools.shell.view import LIMITED, Access, Boundary, Command, environment, limit_words, places, real
 
 PROGRAM = "/usr/bin/sandbox-exec"
 GIT = (".git/hooks", ".git/config")  # git outside runs what these name

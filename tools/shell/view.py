@@ -1,4 +1,5 @@
-"""What a confined program may see, write and use, said once for every kind of boundary.
+"""What a confined program may see, write and use, said once for every kind of boundary; also the limits that
+setrlimit bounds, set by a shell just before the program starts, since a shell starts in a millisecond.
 
 It reads the file system and the environment; it knows no kernel interface and starts nothing.
 """
@@ -215,3 +216,26 @@ def programs(path: str, *more: str) -> tuple[Path, ...]:
 
 def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
+
+
+TIED = "tied"  # descriptor 9 can be written until the one that asked for the program wants it dead
+# -u is bash's word for processes, -p dash's; a user namespace counts its processes from nought.
+SCRIPT = (
+    "ulimit -c 0; ulimit -n $1; ulimit -f $2; ulimit -t $3; ulimit -d $4;"
+    " if [ $5 -gt 0 ]; then ulimit -u $5 2>/dev/null || ulimit -p $5; fi;"
+    ' [ -z "$6" ] || { echo >&9 && exec 9>&-; } || exit 1; shift 6; exec "$@"'
+)
+LIMITED = ("/bin/sh", "-c", SCRIPT, "limits")
+
+
+def limit_words(boundary: Boundary, processes: bool = True, tied: bool = False) -> tuple[str, ...]:
+    """What SCRIPT takes: open files, blocks of 512 bytes, seconds, kilobytes, processes (0 for no limit), and
+    whether it is TIED to the one that asked for it."""
+    return (
+        str(boundary.open_files),
+        str(boundary.file_size // 512),
+        str(boundary.seconds),
+        str(boundary.memory // 1024),
+        str(boundary.processes if processes else 0),
+        TIED if tied else "",
+    )

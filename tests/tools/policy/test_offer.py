@@ -8,8 +8,7 @@ from words import complaint, gateway, shipped, table_of, tool
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import UnknownToolError, UsageError
 from quoth.tools.policy.files import parse_layer
-from quoth.tools.policy.offer import always_denied, offered, permissions_of, ways
-from quoth.tools.policy.permissions import permissions_for, read_allow
+from quoth.tools.policy.offer import always_denied, offered, permissions_for, permissions_of, read_allow, ways
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.registry.table import ToolTable

