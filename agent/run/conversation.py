@@ -15,7 +15,7 @@ from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.driver import Driver
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.observation import waited
-from quoth.agent.run.options import kept
+from quoth.agent.run.options import kept, renames
 from quoth.agent.run.side_by_side import working
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
@@ -40,6 +40,7 @@ class Conversations(Driver):
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
+    @renames
     async def run(
         self,
         task: str,
@@ -50,7 +51,7 @@ class Conversations(Driver):
         temperature: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  of the server
         api_key: str | None = None,
-        max_tokens: int | None = None,
+        reply_tokens: int | None = None,
     ) -> Reply:
         """Run one task in a conversation of its own; several at once, each but the first in a session of its
         own, which its Reply names.
@@ -59,7 +60,7 @@ class Conversations(Driver):
         and ``output`` of the Reply is its value: ``output=Person``. The model is shown ``files``, texts and
         images, beside the task: ``files=["notes.txt", "cat.png"]``.
 
-        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``max_tokens``, the longest reply,
+        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``reply_tokens``, the longest reply,
         replace those of the agent for this run (ModelOptions, RunLimits)."""
         self._require_open()
         await own_turn()
@@ -69,7 +70,7 @@ class Conversations(Driver):
             "temperature": temperature,
             "timeout": timeout,
             "api_key": api_key,
-            "max_tokens": max_tokens,
+            "reply_tokens": reply_tokens,
         }
         with self.free(overrides) as host, host._session.used("run"):
             await host.renew()

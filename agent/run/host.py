@@ -31,6 +31,7 @@ from quoth.agent.run.options import (
     model_options,
     policy_options,
     run_limits,
+    takes_fields,
     tool_options,
     with_longest,
     workspace_of,
@@ -82,6 +83,7 @@ BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", de
 class Host(EventSource):
     """The assembled parts of an agent."""
 
+    @takes_fields
     def __init__(
         self,
         *,
@@ -99,7 +101,7 @@ class Host(EventSource):
         temperature: float | None = None,
         timeout: float | None = None,
         api_key: str | None = None,
-        max_tokens: int | None = None,
+        reply_tokens: int | None = None,
         plan: bool = False,
     ) -> None:
         """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
@@ -128,11 +130,13 @@ class Host(EventSource):
         ``temperature`` is that of sampling: ``temperature=0.7``.
         ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
         ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
-        ``max_tokens`` is the longest reply: ``max_tokens=2000``; ``RunLimits(tokens=…)`` bounds a whole run.
+        ``reply_tokens`` is the longest reply: ``reply_tokens=2000``. ``RunLimits(tokens=…)`` bounds a
+        whole run.
         ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
         steps of a flight plan, which the Reply names.
 
-        Each of these can be imported from quoth; help(ToolOptions) and the like tell of their fields.
+        A field of one of these groups can be given by itself: ``base_url="http://…"``. Each of them can be
+        imported from quoth; help(ToolOptions) and the like tell of their fields.
         """
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
@@ -151,7 +155,7 @@ class Host(EventSource):
         self.config = load_config(self.workspace.root)
         self._gates = tuple(policies.open_gate_programs(self.config, lambda: self.table.secrets))
         self.workspace.protect(file for gate in self._gates for file in gate.files)
-        self.limits = with_longest(run_limits(limits, self.config), max_tokens)
+        self.limits = with_longest(run_limits(limits, self.config), reply_tokens)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -247,7 +251,7 @@ class Host(EventSource):
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
         """This host, or for a run with ``overrides``, by the names of ``run``, one that shares the rest."""
         said = {name: value for name, value in overrides.items() if value is not None}
-        limits = with_longest(self.limits, said.pop("max_tokens", None))
+        limits = with_longest(self.limits, said.pop("reply_tokens", None))
         models = self.models.overridden(said)
         if models is self.models and limits is self.limits:
             return self

@@ -7,16 +7,19 @@ an agent is put together from them.
 
 from __future__ import annotations
 
+import functools
 import math
 import shlex
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import user_config
-from quoth.agent.run.host_services import HostServices
+from quoth.agent.run.host_services import HostServices, service_options
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.settings import ROWS, is_given
 from quoth.neuro.backends.base import PlainBackend
@@ -24,7 +27,7 @@ from quoth.neuro.backends.settings import Settings as ServerSettings
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.places import policy_files
 from quoth.tools.policy.project import find_project, mark_narrowed
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.door.user_gates import GateProgram
     from quoth.tools.shared.opening import Shared
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -419,5 +425,54 @@ def with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
     if reply is None:
         return limits
     if type(reply) is not int or reply < 1:
-        raise UsageError(f"max_tokens is a whole number from 1 or None, not {reply!r}.")
+        raise UsageError(f"reply_tokens is a whole number from 1 or None, not {reply!r}.")
     return replace(limits, reply_tokens=reply)
+
+
+# The keywords of Agent
+
+PARTS: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
+    "tools": (ToolOptions, lambda given: tool_options(() if given is None else given)),
+    "model": (ModelOptions, model_options),
+    "policy": (PolicyOptions, policy_options),
+    "services": (HostServices, service_options),
+    "limits": (RunLimits, run_limits),
+}
+RENAMED = {"max_tokens": "reply_tokens"}
+
+
+def renames(method: Callable[P, T]) -> Callable[P, T]:
+    """Let a method take its keywords by older names too, with a DeprecationWarning."""
+
+    @functools.wraps(method)
+    def renamed(*args: P.args, **named: P.kwargs) -> T:
+        for old in RENAMED.keys() & named.keys():
+            warnings.warn(f"{old} is called {RENAMED[old]} now.", DeprecationWarning, stacklevel=2)
+            named[RENAMED[old]] = named.pop(old)
+        return method(*args, **named)
+
+    return renamed
+
+
+def takes_fields(init: Callable[P, None]) -> Callable[P, None]:
+    """Let ``__init__`` of an agent take the fields of its groups of options as keywords too, where only one
+    group has a field of that name: ``Agent(base_url="http://…")``. Raises TypeError with the nearest."""
+    own = signature(init).parameters
+
+    @functools.wraps(init)
+    def taking(*args: P.args, **named: P.kwargs) -> None:
+        found: dict[str, dict[str, Any]] = {}
+        for name in named.keys() - own.keys():
+            holders = [part for part, (group, _) in PARTS.items() if name in group.__dataclass_fields__]
+            if not holders:
+                known = [*own, *(one.name for group, _ in PARTS.values() for one in fields(group))]
+                raise TypeError(f"Agent has no keyword {name!r}.{did_you_mean(name, known[1:])}")
+            if len(holders) > 1:
+                ways = " or ".join(f"{PARTS[part][0].__name__}({name}=…)" for part in holders)
+                raise TypeError(f"Agent has no keyword {name!r}: give {ways}.")
+            found.setdefault(holders[0], {})[name] = named.pop(name)
+        for part, values in found.items():
+            named[part] = replace(PARTS[part][1](named.get(part)), **values)
+        init(*args, **named)
+
+    return renames(taking)

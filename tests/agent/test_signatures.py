@@ -6,11 +6,21 @@ import inspect
 import pydoc
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quoth import Agent, AsyncAgent, HostServices, ModelOptions, PolicyOptions, Services, ToolOptions
+from quoth import (
+    Agent,
+    AsyncAgent,
+    HostServices,
+    ModelOptions,
+    PolicyOptions,
+    ScriptedBackend,
+    Services,
+    ToolOptions,
+)
 
 WORDS = [
     "workspace",
@@ -27,7 +37,7 @@ WORDS = [
     "temperature",
     "timeout",
     "api_key",
-    "max_tokens",
+    "reply_tokens",
     "plan",
 ]
 
@@ -68,8 +78,36 @@ def test_every_field_of_a_group_is_explained_with_an_example(group: type) -> Non
 
 @pytest.mark.parametrize("client", [Agent, AsyncAgent])
 def test_a_keyword_that_there_is_not_is_refused(client: type) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'listener'"):
+    with pytest.raises(TypeError, match=r"Agent has no keyword 'on_events'. Did you mean on_event\?"):
+        client(on_events=print)
+    with pytest.raises(TypeError, match=r"Agent has no keyword 'listener'\."):
         client(listener=print)
+    with pytest.raises(
+        TypeError, match=r"'prefix': give ToolOptions\(prefix=…\) or PolicyOptions\(prefix=…\)"
+    ):
+        client(prefix="shop")
+
+
+def test_a_field_of_one_group_is_a_keyword_of_an_agent(tmp_path: Path) -> None:
+    with Agent(
+        workspace=tmp_path, base_url="http://127.0.0.1:9", belt="search", steps=3, channel="x"
+    ) as agent:
+        here = agent._agent
+        assert here.models.options.base_url == "http://127.0.0.1:9"
+        assert (here.models.search, here.limits.steps, here.channel) == (True, 3, "x")
+
+
+def test_the_longest_reply_may_be_called_as_it_was(tmp_path: Path) -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="max_tokens is called reply_tokens now"),
+        Agent(workspace=tmp_path, max_tokens=70) as agent,
+    ):
+        assert agent._agent.limits.reply_tokens == 70
+    with (
+        Agent(workspace=tmp_path, model=ScriptedBackend(["Hi."])) as agent,
+        pytest.warns(DeprecationWarning, match="max_tokens is called reply_tokens now"),
+    ):
+        agent.run("Say hi.", max_tokens=70)
 
 
 @pytest.mark.parametrize("client", [Agent, AsyncAgent])

@@ -76,7 +76,7 @@ def test_those_of_the_user_count_where_nobody_says_others(tmp_path: Path, state:
     model = Asked("So.", "So.")
     with Agent(workspace=tmp_path, model=model) as running:
         running.run("Hello")
-        running.run("Hello", instructions=GERMAN, temperature=0.9, max_tokens=5)
+        running.run("Hello", instructions=GERMAN, temperature=0.9, reply_tokens=5)
     assert [system(model, place).splitlines()[-1] for place in range(2)] == ["Be brief.", GERMAN]
     assert model.wishes == [(0.3, 77), (0.9, 5)]
 
@@ -117,7 +117,7 @@ def test_a_resumed_run_and_a_replay_have_the_same_prompt(tmp_path: Path) -> None
 def test_the_temperature_is_that_of_each_request_also_when_the_run_is_resumed(tmp_path: Path) -> None:
     files(tmp_path, {"a.txt": "42"})
     model = Asked('(read-file :path "a.txt")')
-    with Agent(workspace=tmp_path, model=model, session="one", temperature=0.4, max_tokens=50) as running:
+    with Agent(workspace=tmp_path, model=model, session="one", temperature=0.4, reply_tokens=50) as running:
         running.run("Hello", temperature=1.2)
     again = Asked("So.")
     with Agent(workspace=tmp_path, model=again, session="one") as running:
@@ -190,7 +190,7 @@ def test_an_interrupt_reaches_a_run_with_options_of_its_own(tmp_path: Path) -> N
         ({"temperature": 3}, "temperature is a number from 0 to 2 or None, not 3."),
         ({"temperature": True}, "temperature is a number from 0 to 2 or None, not True."),
         ({"timeout": 0}, "timeout is a number of seconds above 0 or None, not 0."),
-        ({"max_tokens": 0}, "max_tokens is a whole number from 1 or None, not 0."),
+        ({"reply_tokens": 0}, "reply_tokens is a whole number from 1 or None, not 0."),
         ({"api_key": "@none"}, "The key in none cannot be read: No such file or directory."),
     ],
 )
