@@ -129,6 +129,14 @@ def follows_words(text: str, start: int) -> bool:
     return len(before) == 2 and before[1] in " \t" and (before[0].isalnum() or before[0] in ",;")
 
 
+def ends_words(text: str, start: int, end: int) -> bool:
+    """Whether a mark ends a line whose words are not a whole sentence, so that they may speak of it."""
+    before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
+    word = before.rstrip(" \t")
+    ends = not text[end : end + _NEAR].partition("\n")[0].strip()
+    return ends and len(word) < len(before) and (word[-1:].isalnum() or word[-1:] in (",", ";", ":"))
+
+
 def in_sentence(text: str, start: int, end: int) -> bool:
     """Whether a sentence goes on around a mark, or around a section of calls."""
     after = text[end : end + 2]

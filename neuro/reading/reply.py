@@ -17,9 +17,10 @@ is true:
 
 Before that, what is not the model's reply is cut: thoughts (also one that never ends, and one that began with
 the reply and only ends), results that the model makes up and what it says after them, and marks of turns
-(marks.py). The markup of a family is a call, or a fault: it is never an answer. Marks are text inside of a
-form's strings, code spans, quotations, ``<pre>`` and the like, the words of a sentence, and fences; a fence
-with nothing but markup counts.
+(marks.py). Words that end their line with the mark of a thought that never ends may only speak of it: they
+are text, and no call behind them counts. The markup of a family is a call, or a fault: it is never an answer.
+Marks are text inside of a form's strings, code spans, quotations, ``<pre>`` and the like, the words of a
+sentence, and fences; a fence with nothing but markup counts.
 
 Any other form is text. A reply that consists only of Lisp without a call, or that begins with a known tool's
 name and arguments in none of these shapes, is reported as an error.
@@ -49,6 +50,7 @@ from quoth.tools.lisp.forms import head_name, kebab
 from quoth.tools.lisp.reader import ReadError, read_prefix
 
 MAX_REPLY = 8_000_000
+IN_DOUBT = "A thought may begin here that never ends, so no call behind it is run"
 
 
 def read_reply(
@@ -66,6 +68,9 @@ def read_reply(
     text = unmarked(text)
     scan = Scan(text, known, tags or {}, cut=cut)
     scan.run()
+    if scan.doubt >= 0 and scan.calls and scan.calls[-1].start > scan.doubt:
+        scan.calls[:] = [call for call in scan.calls if call.start < scan.doubt]
+        scan.errors.append(Fault(IN_DOUBT, *scan.lines.at(scan.doubt), "end the thought, or write `<think>`"))
     reading = Reading(scan.calls, _without(text, scan), scan.errors, sure=scan.sure)
     reading.content = _kept(text, scan.dropped)
     thoughts = [without_marks(text[start:end]) for start, end in scan.thoughts]
@@ -193,6 +198,7 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
     kept: list[str] = []
     position, blank = 0, False  # blank: what comes next is set off by a blank line
     ends, ended = set(scan.fences[1::2]), False  # ended: right behind a fence of words, which stays whole
+    line = seen = 0  # where the line begins that the text is read to
 
     def keep(piece: str) -> None:
         nonlocal blank
@@ -216,7 +222,9 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
         else:
             piece = text[position:start]
             if before := piece.rstrip():
-                ended = text.rfind("\n", 0, position + len(before)) + 1 in ends
+                place = position + len(before)
+                line, seen = text.rfind("\n", seen, place) + 1 or line, place
+                ended = line in ends
             mark = "" if start in scan.whole or ended else "\0"  # no tag stands in a fence
             keep(piece.replace("\0", "") + mark)
             position = end

@@ -139,6 +139,8 @@ class Scan(FormReader):
         self.thoughts: list[tuple[int, int]] = []
         self.code = -1  # where a fence of tool_code begins
         self.unclosed_thought = False  # whether the last of these never ends
+        self.endless: set[int] = set()  # the pairs of marks that no mark ends from here on
+        self.doubt = -1  # where a thought may begin that never ends, or a sentence speaks of its mark
         self.dropped: list[tuple[int, int]] = []  # cuts that are no words of the reply, calls aside
         self.fresh = -1  # where the last of these ends: what follows begins as a line does
         self.floor = 0  # where the last of these ends: nothing before it announces what follows
@@ -265,7 +267,13 @@ class Scan(FormReader):
         """Pass over a thought, or over what the model makes up of a result."""
         text = self.text
         if (begun := marks.opened(text, start)) is not None:
-            closed = marks.end_of_thought(text, begun)
+            closed = None if begun.pair in self.endless else marks.end_of_thought(text, begun)
+            if closed is None:
+                self.endless.add(begun.pair)
+                if marks.ends_words(text, start, begun.start):
+                    self.doubt = start if self.doubt < 0 else self.doubt
+                    self.position = begun.start
+                    return
             last, self.position = closed or (len(text), len(text))
             self.thoughts.append((begun.start, last))
             self.unclosed_thought = closed is None

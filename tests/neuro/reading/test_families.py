@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from families import ARGS, CALL, FAMILIES, JSON, KNOWN, READ, SPELLINGS, TICKS, Spelling
 
@@ -233,3 +235,25 @@ def test_no_call_is_reported_early_that_is_none_or_has_another_before_it(text: s
         calls = stream.end().calls
         assert [call for call in found if call in calls] in ([], calls[: len(found)])
         assert all(call in calls for call in found) or "THINK" in text
+
+
+class Searched(str):
+    """A text that counts the characters over which it is searched from behind."""
+
+    total = 0
+
+    def rfind(self, *given: Any) -> int:
+        found = super().rfind(*given)
+        start, end = (*given[1:], *(0, len(self))[len(given) - 1 :])
+        type(self).total += min(end, len(self)) - max(found, start)
+        return found
+
+
+@pytest.mark.parametrize("unit", ["<|channel|>final<|message|>a", "word <think>\n", "<think>", f"{READ}b"])
+def test_twice_the_marks_on_a_line_are_searched_through_twice_as_long(unit: str) -> None:
+    totals = []
+    for size in (20_000, 40_000):
+        Searched.total = 0
+        read_reply(Searched(unit * (size // len(unit))), KNOWN)
+        totals.append(Searched.total)
+    assert totals[1] <= 2.2 * totals[0] + 1_000

@@ -10,7 +10,7 @@ from families import KNOWN, SPELLINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading.reply import IN_DOUBT, read_reply
 from quoth.neuro.reading.result import Reading
 from quoth.neuro.reading.stream import ReplyStream
 from quoth.neuro.reading.words import Words
@@ -167,6 +167,24 @@ def test_a_mark_in_a_string_of_a_call_is_a_word(text: str) -> None:
 def test_who_speaks_of_marks_does_not_think(text: str) -> None:
     reading = read(text)
     assert (reading.text, reading.content, reading.reasoning, reading.errors) == (text, text, "", [])
+
+
+@pytest.mark.parametrize(
+    "words", ["Models begin with <think>", "The mark is: <think>", "Well, <thinking> \t", "a [THINK]"]
+)
+def test_a_mark_at_the_end_of_words_that_never_ends_is_a_word_and_hides_no_draft(words: str) -> None:
+    text = f"{words}\nand end with another.\n\nIt is 3."
+    reading = read(text)
+    assert (reading.text, reading.reasoning, reading.calls, reading.errors) == (text, "", [], [])
+    reading = read(f"{LIST}\n{words}\nI could\n{WRITE}\nso")
+    assert forms(reading) == [LIST]
+    assert [(error.message, error.line) for error in reading.errors] == [(IN_DOUBT, 2)]
+    assert forms(read(f"{words}\n{WRITE}\n</think>\n[/THINK]</thinking>\n{LIST}")) == [LIST]
+
+
+def test_a_mark_behind_a_whole_sentence_begins_a_thought() -> None:
+    reading = read(f"It is 3. <think>\nOr\n{WRITE}")
+    assert (forms(reading), reading.text, reading.reasoning) == ([], "It is 3.", f"Or\n{WRITE}")
 
 
 def test_what_a_thought_announces_is_announced_to_nobody() -> None:
