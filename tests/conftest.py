@@ -118,7 +118,7 @@ def every_server_is_asked() -> None:
 @pytest.fixture(autouse=True)
 def no_key_was_sent() -> None:
     """The keys of other tests are forgotten: a server may say them here."""
-    if (echoes := sys.modules.get("quoth.tools.call.echoes")) is not None:
+    if (echoes := sys.modules.get("quoth.tools.call.redaction")) is not None:
         echoes.SENT.forget()
 
 

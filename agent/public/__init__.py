@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from quoth.neuro.reading.reply import read_reply
     from quoth.neuro.reading.stream import ReplyStream
     from quoth.tools.call.call import Call, GateDecision, ToolResult, Verdict, allow, ask, deny, new_call
-    from quoth.tools.call.context import ToolContext
-    from quoth.tools.call.current import current_context
-    from quoth.tools.call.guards import inside_workspace
+    from quoth.tools.call.context import ToolContext, current_context, inside_workspace
     from quoth.tools.call.service_types import (
         Block,
         Filed,
@@ -94,9 +92,7 @@ _HOMES = {
     "neuro.reading.stream": "ReplyStream",
     "neuro.think": "ask_neuro begin_conversation think",
     "tools.call.call": "Call GateDecision ToolResult Verdict allow ask deny new_call",
-    "tools.call.context": "ToolContext",
-    "tools.call.current": "current_context",
-    "tools.call.guards": "inside_workspace",
+    "tools.call.context": "ToolContext current_context inside_workspace",
     "tools.call.service_types": "Block Filed Known Origin SearchHit SearchOptions Source WebHit",
     "tools.call.services": "Services",
     "tools.call.workspace": "Workspace",

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from quoth.tools.call.call import ToolResult
-from quoth.tools.call.current import running_context
+from quoth.tools.call.context import running_context
 from quoth.tools.call.values import plain
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.forms import CallForm, kebab

@@ -12,7 +12,7 @@ from quoth.agent.reply import FollowUp, Reply
 from quoth.agent.run.run import CALLING, Run
 from quoth.agent.session.past import Sent
 from quoth.agent.session.run_log import RunLog
-from quoth.tools.call.current import running_context
+from quoth.tools.call.context import running_context
 from quoth.tools.call.services import USER, Router
 from quoth.tools.errors import ToolError
 

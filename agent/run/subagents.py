@@ -37,8 +37,7 @@ from quoth.neuro.backends.providers import names
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import running_context
+from quoth.tools.call.context import ToolContext, running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door

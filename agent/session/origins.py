@@ -18,9 +18,8 @@ from weakref import WeakValueDictionary
 import hy.models as m
 
 from quoth.agent.session.quotation import label_of
-from quoth.tools.call.call import PROGRAMS, TYPED, Call, Route, new_call
+from quoth.tools.call.call import MODEL, PROGRAMS, TYPED, Call, Origin, Route, new_call
 from quoth.tools.call.context import Origins
-from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.history.event import Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm

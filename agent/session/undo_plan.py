@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from quoth.agent.terminal.diff import Difference, differences
-from quoth.tools.call.change import Change, Changes
+from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import redact
 from quoth.tools.history.versions import Written
 from quoth.tools.text import number_of

@@ -22,7 +22,7 @@ from quoth.agent.terminal.question import columns, question
 from quoth.agent.terminal.words import ASKS, prompt, rows
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.canonical import arguments
-from quoth.tools.call.change import Changes
+from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from quoth.agent.terminal.output import colored
-from quoth.tools.call.change import Change, Changes, differing, lines_of
+from quoth.tools.call.preview import Change, Changes, differing, lines_of
 from quoth.tools.call.redaction import SECRET, Redactor, redact
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible

@@ -16,7 +16,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.tools.call.origin import ArgumentOrigin
+    from quoth.tools.call.call import ArgumentOrigin
 
 SIGN, NO_SIGN = "! ", "  "
 MORE = "    … "

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
 from quoth.agent.terminal.forms import command_line, folded, laid_out, margined, standing, stands
 from quoth.agent.terminal.output import may_draw, set_in
-from quoth.tools.call.change import Changes
+from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
-    from quoth.tools.call.origin import ArgumentOrigin
+    from quoth.tools.call.call import ArgumentOrigin
     from quoth.tools.registry.table import CognitiveTool
 
 ROOM = 10  # lines of the screen for what stands around the form

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import NativeCall, sendable
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.storage.inflate import inflated
 from quoth.tools.storage.lean_httpx import httpx
 

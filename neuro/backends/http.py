@@ -43,7 +43,7 @@ from quoth.neuro.backends.wordings import (
     reply_limit,
     says,
 )
-from quoth.tools.call.echoes import SENT, credentials
+from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.storage.inflate import UnknownEncodingError
 from quoth.tools.storage.lean_httpx import USER_AGENT, httpx
 from quoth.tools.storage.turns import own_turn

@@ -19,7 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from quoth.neuro.backends.base import ModelError
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.storage.addresses import trusted
 from quoth.tools.storage.lean_httpx import WIRE_LOGS, httpx
 

@@ -14,7 +14,7 @@ from quoth.neuro.backends.answers import whole_of
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import TransientError
 from quoth.neuro.backends.http import HttpBackend
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.storage.lean_httpx import httpx
 
 SECONDS = 3.0

@@ -17,7 +17,7 @@ from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import secrets_of
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import basic
-from quoth.tools.call.echoes import SENT, credentials
+from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import excerpt

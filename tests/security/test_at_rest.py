@@ -20,8 +20,7 @@ from quoth import Agent, ModelOptions
 from quoth.agent.cli import main as cli
 from quoth.agent.repl.line import _history
 from quoth.tools.call.call import ask
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import current_context
+from quoth.tools.call.context import ToolContext, current_context
 from quoth.tools.call.redaction import Redactor, redact_line, redact_url
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import enter_context
+from quoth.tools.call.context import ToolContext, enter_context
 from quoth.tools.call.service_types import Block, BlockKind
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import QuothError, ToolFailure

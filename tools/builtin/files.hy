@@ -6,8 +6,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.text [count file-name number-of]
   quoth.tools.lisp.printer [print-string]
-  quoth.tools.call.globs [fits]
-  quoth.tools.call.guards [inside-workspace]
+  quoth.tools.call.ignored [fits]
+  quoth.tools.call.context [inside-workspace]
   quoth.tools.registry.param-types [written])
 
 ;; * Bounds

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.echoes import SENT, credentials, from_environment
+from quoth.tools.call.redaction import SENT, credentials, from_environment
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.shell.running import Output, Running
 from quoth.tools.shell.view import INSIDE

@@ -5,7 +5,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
 (import
   datetime [date datetime]
   quoth.tools.call.call [ALLOW ask]
-  quoth.tools.call.guards [inside-workspace]
+  quoth.tools.call.context [inside-workspace]
   quoth.tools.errors [ToolError ToolFailure])
 
 ;; * Helpers. Org is imported when a task is spoken of: few calls need it.

@@ -7,8 +7,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.safe_regex [compiled]
   quoth.tools.text [count]
   quoth.tools.registry.param_types [WorkspacePath]
-  quoth.tools.call.globs [fits]
-  quoth.tools.call.guards [inside-workspace])
+  quoth.tools.call.ignored [fits]
+  quoth.tools.call.context [inside-workspace])
 
 ;; * Bounds
 

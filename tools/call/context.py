@@ -1,26 +1,28 @@
-"""What a tool may use while it runs: the ToolContext, and the protocols of the parts in it.
+"""What a tool may use while it runs: the ToolContext, the protocols of the parts in it, and guards for files.
 
 The host sets all of it; a model can set none of it. It knows no table and no door.
 """
 
 from __future__ import annotations
 
+import contextvars
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from quoth.tools.call.call import Call, ToolResult
-from quoth.tools.call.echoes import SENT
-from quoth.tools.call.record import Record
+from quoth.tools.call.call import ALLOW, Call, Record, ToolResult, Verdict, deny
+from quoth.tools.call.keeping import use_keeper
+from quoth.tools.call.redaction import SENT
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
+from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
+    from quoth.tools.call.call import Origin
     from quoth.tools.call.deadline import PausableClock
     from quoth.tools.call.keeping import Keeper
-    from quoth.tools.call.origin import Origin
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -274,3 +276,46 @@ class Snapshots(Protocol):
     def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
         """A function that saves the values; it returns a sentence when they cannot be saved, or nothing."""
         ...
+
+
+# The context of the call whose guard or body is running.
+#
+# It knows nothing of what a call does.
+
+
+_current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("quoth_context", default=None)
+
+
+def current_context() -> ToolContext:
+    """The context of the call whose guard or body is running. Raises ToolError outside of one."""
+    context = _current.get()
+    if context is None:
+        raise ToolError("There is no call running; this works only inside the guard or body of a tool.")
+    return context
+
+
+def running_context() -> ToolContext | None:
+    """The context of the running call, or None outside of one."""
+    return _current.get()
+
+
+def enter_context(context: ToolContext) -> contextvars.Context:
+    """A copy of the current contextvars with ``context`` as the running call's; for the door."""
+    copy = contextvars.copy_context()
+    copy.run(_current.set, context)
+    copy.run(use_keeper, context.keep)
+    return copy
+
+
+# Guards for tools that touch files.
+#
+# Knows the workspace of the running call and nothing of rules.
+
+
+def inside_workspace(path: str) -> Verdict:
+    """A guard that allows a ``path`` inside the workspace and denies any other with the reason."""
+    try:
+        current_context().workspace.resolve(path)
+    except ToolError as error:
+        return deny(str(error))
+    return ALLOW

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from quoth.tools.call.current import running_context
+from quoth.tools.call.context import running_context
 from quoth.tools.call.service_types import Source
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, UsageError, did_you_mean

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import ServerError, UsageError, did_you_mean
 from quoth.tools.installing import install_extra
 from quoth.tools.text import excerpt

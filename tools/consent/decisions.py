@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, get_args
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.canonical import bound_form
-from quoth.tools.call.change import Changes
 from quoth.tools.call.ports import asks_fact
+from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans

@@ -29,7 +29,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.tools.call.origin import ArgumentOrigin
+    from quoth.tools.call.call import ArgumentOrigin
 
 PENDING_SECONDS = 7 * 86400.0
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is taken for another
@@ -123,7 +123,7 @@ class RequestStore:
             "files": files,
         }
         if origins:
-            from quoth.tools.call.origin import to_text  # here: of most calls nobody is asked
+            from quoth.tools.call.call import to_text  # here: of most calls nobody is asked
 
             values["origins"] = to_text(origins)
         rows.add(Row(**values | more))

@@ -20,7 +20,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
-    from quoth.tools.call.origin import ArgumentOrigin
+    from quoth.tools.call.call import ArgumentOrigin
     from quoth.tools.call.question import Question
 
 QUESTION = "it asks a person"  # the reason of a request for an answer

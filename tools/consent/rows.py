@@ -79,7 +79,7 @@ class Row:
             form, question = question_in(form) or (form, None)
         more |= {"form": form, "touches": touches, "question": question, "origins": ()}
         if self.origins:
-            from quoth.tools.call.origin import of_text  # here: most commands show no request
+            from quoth.tools.call.call import of_text  # here: most commands show no request
 
             more["origins"] = of_text(self.origins)
         return Request(**more)

@@ -23,7 +23,7 @@ from quoth.tools.errors import PERMISSION, Pending, ToolFailure, raise_if_broken
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
-    from quoth.tools.call.origin import ArgumentOrigin
+    from quoth.tools.call.call import ArgumentOrigin
     from quoth.tools.call.question import Question
 
 MAX_PERMISSIONS = 20  # that one body may ask for

@@ -14,8 +14,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import enter_context
+from quoth.tools.call.context import ToolContext, enter_context
 from quoth.tools.call.deadline import PausableClock, within
 from quoth.tools.door import threads
 from quoth.tools.errors import StoreError, ToolError

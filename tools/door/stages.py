@@ -25,9 +25,8 @@ from quoth.tools.call.call import (
 )
 from quoth.tools.call.canonical import as_written, checked, paths_in
 from quoth.tools.call.context import Planning
-from quoth.tools.call.echoes import SENT
 from quoth.tools.call.ports import Refusal, Reservation
-from quoth.tools.call.redaction import Redactor
+from quoth.tools.call.redaction import SENT, Redactor
 from quoth.tools.call.values import UNKNOWN, NoDataError, plain
 from quoth.tools.door.asking import ask_consent, require_verdict, telling_origins, weigh
 from quoth.tools.door.changes import changes_of

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from quoth.tools.call.service_types import Filed, Known, Origin
-from quoth.tools.call.shared_file import change_file
-from quoth.tools.call.workspace import Workspace
+from quoth.tools.call.workspace import Workspace, change_file
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge.entries import (
     FOLDER,

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from quoth.tools.call.service_types import Known
-from quoth.tools.call.shared_file import read_whole
-from quoth.tools.call.workspace import Workspace
+from quoth.tools.call.workspace import Workspace, read_whole
 from quoth.tools.errors import ToolError
 from quoth.tools.knowledge.entries import FOLDER, KnowledgeFile, Section, Stored
 from quoth.tools.words import STOP_WORDS, WORD, stem

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quoth.tools.call.on_disk import beginning_of
+from quoth.tools.call.keeping import beginning_of
 from quoth.tools.errors import UsageError
 from quoth.tools.knowledge.skill_folders import KIND, WORKSPACE_FOLDERS, folders_in, user_skills
 from quoth.tools.policy.files import at_home

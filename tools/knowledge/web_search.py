@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from quoth.tools.call.echoes import SENT, credentials
+from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.call.service_types import WebHit
 from quoth.tools.call.services import WebSearch
 from quoth.tools.errors import ToolError, UsageError, did_you_mean

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quoth.tools.call.current import running_context
+from quoth.tools.call.context import running_context
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks

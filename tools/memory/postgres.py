@@ -12,13 +12,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
-from quoth.tools.call.service_types import (
-    Block,
-    BlockKind,
-    SearchHit,
-    SearchOptions,
-    SearchScope,
-)
+from quoth.tools.call.service_types import Block, BlockKind, SearchHit, SearchOptions, SearchScope
 from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
 from quoth.tools.memory.passages import LONGEST, split

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.installing import install_extra
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quoth.tools.call.current import running_context
+from quoth.tools.call.context import running_context
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import StoreError, ToolError

@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from quoth.tools.call.service_types import (
-    Block,
-    BlockKind,
-    SearchHit,
-    SearchOptions,
-    SearchScope,
-)
+from quoth.tools.call.service_types import Block, BlockKind, SearchHit, SearchOptions, SearchScope
 from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
 from quoth.tools.memory.stored import Blocks

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from quoth.tools.call.shared_file import change_file, read_whole
-from quoth.tools.call.workspace import Workspace
+from quoth.tools.call.workspace import Workspace, change_file, read_whole
 from quoth.tools.memory.org_tasks import FILE, TaskFile
 from quoth.tools.org.document import Org, dump
 

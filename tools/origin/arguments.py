@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from quoth.tools.call.call import Call, _inner
+from quoth.tools.call.call import ArgumentOrigin, Call, Origin, _inner
 from quoth.tools.call.context import Origins
-from quoth.tools.call.origin import ArgumentOrigin, Origin
 from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import PERMISSION

@@ -17,7 +17,7 @@ from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
-from quoth.tools.call.origin import KINDS, MODEL, Origin
+from quoth.tools.call.call import KINDS, MODEL, Origin
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.origin.leaves import is_link, leaves
 from quoth.tools.origin.links import links

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from quoth.tools.call.call import Verdict
+from quoth.tools.call.call import Origin, Verdict
 from quoth.tools.call.canonical import paths_in
-from quoth.tools.call.origin import Origin
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError

@@ -23,8 +23,8 @@ from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
+    from quoth.tools.call.call import Origin
     from quoth.tools.call.context import Origins
-    from quoth.tools.call.origin import Origin
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 

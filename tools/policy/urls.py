@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, Origin
 from quoth.tools.call.context import Origins
-from quoth.tools.call.origin import Origin
 from quoth.tools.call.ports import Policy
 from quoth.tools.call.web_url import Network, WebUrl, as_address, plain_path, read_host, read_url
 from quoth.tools.call.workspace import Workspace

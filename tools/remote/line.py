@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha1
 from typing import Any, Literal
 
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, cancelled, sentence_of
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import ToolError

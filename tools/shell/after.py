@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quoth.tools.call.globs import fits
+from quoth.tools.call.ignored import fits
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 from quoth.tools.text import excerpt

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.call.echoes import SENT
+from quoth.tools.call.redaction import SENT
 from quoth.tools.call.web_url import WebUrl, as_address, not_public
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.storage.addresses import trusted

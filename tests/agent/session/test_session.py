@@ -14,8 +14,7 @@ from quoth import Agent
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.base import Completion, ModelError, Usage
 from quoth.neuro.backends.messages import Messages
-from quoth.tools.call.call import ToolResult
-from quoth.tools.call.origin import ArgumentOrigin, to_text
+from quoth.tools.call.call import ArgumentOrigin, ToolResult, to_text
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event

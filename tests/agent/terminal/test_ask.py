@@ -12,9 +12,8 @@ from words import form, tool
 
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.forms import stands
-from quoth.tools.call.call import Call
-from quoth.tools.call.change import Change, Changes
-from quoth.tools.call.origin import ArgumentOrigin
+from quoth.tools.call.call import ArgumentOrigin, Call
+from quoth.tools.call.preview import Change, Changes
 from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.table import CognitiveTool
 

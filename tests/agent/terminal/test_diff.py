@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quoth.agent.terminal.diff import Difference, differences, drawn
-from quoth.tools.call.change import Change, Changes
+from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.parameters import Param

@@ -7,7 +7,7 @@ import pytest
 
 from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import set_in
-from quoth.tools.call.origin import ArgumentOrigin, of_text, to_text
+from quoth.tools.call.call import ArgumentOrigin, of_text, to_text
 
 MAIL = "in the text of read-file mail.txt"
 TO = ArgumentOrigin("to", "text", MAIL, ("x@evil.example",))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from quoth.tools.call.echoes import MOST, Echoes, credentials
+from quoth.tools.call.redaction import MOST, Echoes, credentials
 from quoth.tools.storage.lean_httpx import httpx
 
 KEY = "k9-very-secret-1234"

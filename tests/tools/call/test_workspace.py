@@ -18,9 +18,7 @@ from words import complaint, files
 
 from quoth.tools.call import workspace as workspace_module
 from quoth.tools.call.call import ALLOW
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import enter_context
-from quoth.tools.call.guards import inside_workspace
+from quoth.tools.call.context import ToolContext, enter_context, inside_workspace
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 

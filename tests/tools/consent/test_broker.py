@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files, form, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny, new_call
+from quoth.tools.call.call import ALLOW, Call, EditedCall, Origin, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.origin import Origin
 from quoth.tools.call.ports import BEGUN_BEFORE, MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import EDITED_SECONDS, Broker
 from quoth.tools.consent.decisions import (

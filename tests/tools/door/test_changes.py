@@ -11,7 +11,7 @@ import pytest
 from words import complaint, form, gateway, load, tool
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.change import Change, Changes
+from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import changes as room
 from quoth.tools.door.changes import changes_of

@@ -17,8 +17,7 @@ from words import Gateway, PausableClock, Spy, gateway, shipped, tool
 
 from quoth.tools import ToolNotFound, ToolRateLimited
 from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny, new_call
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import current_context
+from quoth.tools.call.context import ToolContext, current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import execution, stages

@@ -10,8 +10,7 @@ import pytest
 from talk import conversation, found, labels
 from words import complaint
 
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.current import enter_context
+from quoth.tools.call.context import ToolContext, enter_context
 from quoth.tools.call.service_types import SearchOptions
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError

@@ -10,9 +10,8 @@ from uuid import UUID
 from pydantic import BaseModel
 from words import form, tool
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import MODEL, ArgumentOrigin, Call, Origin
 from quoth.tools.call.canonical import checked
-from quoth.tools.call.origin import MODEL, ArgumentOrigin, Origin
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
 from quoth.tools.origin.leaves import leaves

@@ -10,10 +10,9 @@ import pytest
 from pydantic import BaseModel
 from words import form, tool
 
-from quoth.tools.call.call import Call, Verdict, new_call
+from quoth.tools.call.call import MODEL, Call, Origin, Verdict, new_call
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.printer import Code

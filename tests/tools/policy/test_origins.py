@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from words import complaint, form, table_of, tool
 
-from quoth.tools.call.call import Call, Verdict, new_call, verdict_columns
+from quoth.tools.call.call import MODEL, Call, Origin, Verdict, new_call, verdict_columns
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.origin import MODEL, Origin
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
