@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,10 @@ import hy.models as m
 
 from quoth.agent.config.config import Config
 from quoth.neuro.backends.providers import PROVIDERS, Provider, names
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError
+from quoth.tools.lisp.fields import Fields, keywords, read_forms
 from quoth.tools.lisp.printer import show
-from quoth.tools.lisp.reader import Limits, ReadError, read_all
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Source
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.storage.addresses import web_address
 from quoth.tools.text import short
@@ -36,7 +36,6 @@ from quoth.tools.text import short
 if TYPE_CHECKING:
     from quoth.tools.shell.after import AfterWrite
 
-FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=10_000, max_digits=300)
 LONGEST = 500  # characters of a complaint
 FILES = ("scripted", "local")  # whose models may be files
 # What may be secret in a line that is shown: a user in an address, a query, what is called a key or looks so.
@@ -53,32 +52,25 @@ def read_config(text: str, name: str, *, own: bool = True) -> Config:
     """The settings in a file called ``name``. Where it is not the user's ``own`` but a workspace's, it may
     name no provider and no file. Raises UsageError with file, line, column and a caret."""
     source = Source(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
-    try:
-        forms = read_all(text, FILE_LIMITS)
-    except ReadError as error:
-        hint = f"; {error.hint}" if error.hint else ""
-        place = Place(source, error.line, error.column)
-        raise UsageError(place.complaint(f"{error.message}{hint}")) from None
-    return _Reader(source, own).read(forms)
+    return _Reader(source, own).read(read_forms(text, source))
 
 
-@dataclass
-class _Reader:
-    source: Source
-    own: bool
+class _Reader(Fields):
+    def __init__(self, source: Source, own: bool) -> None:
+        super().__init__(source)
+        self.own = own
 
     def fault(self, node: Any, message: str) -> UsageError:
-        place = Place(self.source, node.start_line or 1, node.start_column or 1)
-        return UsageError(place.complaint(short(_SECRETS.sub("***", message), LONGEST)))
+        return super().fault(node, short(_SECRETS.sub("***", message), LONGEST))
 
-    def read(self, forms: list[Any]) -> Config:
+    def read(self, forms: Sequence[Any]) -> Config:
         said: dict[str, Any] = {}
         named: Any = None  # the model that is to be one of the providers, which may stand below
         daily: list[DailyBudget] = []
         after: list[AfterWrite] = []
         providers: dict[str, Provider] = {}
         for form in forms:
-            head = self.head(form)
+            head = self.head(form, HEADS, "setting", 'write such as (model "openai:gpt-5-mini")')
             if head == "provider":
                 provider = self.provider(form, providers)
                 providers[provider.name] = provider
@@ -109,15 +101,6 @@ class _Reader:
             said["gate_command"] = said.pop("gate-command")
         return Config(**said, daily=tuple(daily), after=tuple(after), providers=providers)
 
-    def head(self, form: Any) -> str:
-        if not isinstance(form, m.Expression) or not form:
-            raise self.fault(form, f'{show(form)} is no setting; write such as (model "openai:gpt-5-mini").')
-        head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
-        if head not in HEADS:
-            hint = did_you_mean(head, HEADS) or f" There are {', '.join(HEADS)}."
-            raise self.fault(form[0], f"There is no setting {show(form[0])}.{hint}")
-        return head
-
     def one(self, form: Any, head: str) -> Any:
         if len(form) != 2:
             raise self.fault(form, f"({head} …) takes one value.")
@@ -125,10 +108,11 @@ class _Reader:
 
     # Values
 
-    def text(self, node: Any) -> str:
-        if not isinstance(node, m.String) or not str(node).strip():
+    def text(self, node: Any, what: str = "") -> str:
+        found = super().text(node, what)
+        if not found.strip():
             raise self.fault(node, f"A text in quotes is needed, not {show(node)}.")
-        return str(node)
+        return found
 
     def number(self, node: Any) -> float:
         if not isinstance(node, (m.Integer, m.Float)) or not 0 <= node < 1e15:
@@ -172,8 +156,7 @@ class _Reader:
         for one in str(node).removeprefix("cascade:").split(","):
             kind = one.partition(":")[0].strip()
             if kind not in (there := names(providers)):
-                hint = did_you_mean(kind, there) or f" There are {', '.join(there)}."
-                raise self.fault(node, f"There is no provider {kind}.{hint}")
+                raise self.unknown(node, f"There is no provider {kind}", kind, there)
 
     def gate_command(self, node: Any) -> tuple[str, ...]:
         such = 'A gate is a program and its arguments: ["/home/ann/gate.py" "--strict"].'
@@ -197,13 +180,13 @@ class _Reader:
             raise self.fault(form, such)
         pattern, argv = self.text(form[1]), self.argv(form[2], such)
         words = [None if word == m.Symbol("file") else self.text(word) for word in argv]
-        more = {key: OF_AFTER[key](self, value) for key, _, value in self.pairs(form, OF_AFTER, 3)}
+        more = {key: OF_AFTER[key](self, value) for key, value in self.pairs(form, OF_AFTER, 3)}
         return AfterWrite(pattern, (os.path.expanduser(str(words[0])), *words[1:]), **more)  # noqa: PTH111
 
     def shell(self, form: Any) -> dict[str, Any]:
         if not self.own:
             raise self.fault(form, "A workspace may not say what programs see of the rest of this machine.")
-        return {key: OF_SHELL[key](self, value) for key, _, value in self.pairs(form, OF_SHELL)}
+        return {key: OF_SHELL[key](self, value) for key, value in self.pairs(form, OF_SHELL)}
 
     def texts(self, node: Any) -> list[str]:
         if not isinstance(node, m.List):
@@ -233,33 +216,13 @@ class _Reader:
             raise self.fault(node, f"True or False is needed, not {show(node)}.")
         return bool(node == m.Symbol("True"))
 
-    # Keywords
-
-    def pairs(self, form: Any, known: Mapping[str, Any], start: int = 1) -> Iterator[tuple[str, Any, Any]]:
-        """Each keyword of a form: its name, the keyword and its value, each once and of those ``known``."""
-        seen = set()
-        rest = iter(form[start:])
-        for key in rest:
-            if not isinstance(key, m.Keyword):
-                raise self.fault(key, f"A keyword is needed before {show(key)}: {_keywords(known)}.")
-            name = str(key.name)
-            if name not in known:
-                hint = did_you_mean(name, known) or f" There are {_keywords(known)}."
-                raise self.fault(key, f"({form[0]} …) has no :{name}.{hint}")
-            if name in seen:
-                raise self.fault(key, f":{name} stands twice.")
-            seen.add(name)
-            if (value := next(rest, None)) is None or isinstance(value, m.Keyword):
-                raise self.fault(key, f":{name} has no value.")
-            yield name, key, value
-
     def budget(self, form: Any) -> dict[str, float] | DailyBudget:
         a_day = any(isinstance(item, m.Keyword) and item.name in ("per", "user") for item in form)
         known = OF_DAY if a_day else OF_RUN
-        found = {name: known[name](self, value) for name, _, value in self.pairs(form, known)}
+        found = {name: known[name](self, value) for name, value in self.pairs(form, known)}
         bounds = {name: value for name, value in known.items() if name not in ("per", "user")}
         if not found.keys() & bounds:
-            raise self.fault(form, f"This budget bounds nothing; write {_keywords(bounds)}.")
+            raise self.fault(form, f"This budget bounds nothing; write {keywords(bounds)}.")
         if a_day and not found.pop("per", None):
             raise self.fault(form, 'A budget of a user is one of a day; write :per "day".')
         return DailyBudget(**found) if a_day else found
@@ -281,7 +244,7 @@ class _Reader:
             raise self.fault(form[1], "The name of a provider is of a-z, 0-9 and -.")
         if name in PROVIDERS or name in before:
             raise self.fault(form[1], f"There is a provider {name} already.")
-        said = {key: OF_PROVIDER[key](self, value) for key, _, value in self.pairs(form, OF_PROVIDER, 2)}
+        said = {key: OF_PROVIDER[key](self, value) for key, value in self.pairs(form, OF_PROVIDER, 2)}
         if "like" not in said:
             raise self.fault(form, f"It speaks as another: :like {' or '.join(map(_quoted, LIKE))}.")
         like = PROVIDERS[said["like"]]
@@ -299,8 +262,7 @@ class _Reader:
     def like(self, node: Any) -> str:
         name = self.text(node)
         if name not in LIKE:
-            hint = did_you_mean(name, LIKE) or f" There are {', '.join(LIKE)}."
-            raise self.fault(node, f"There is no server of the kind {name}.{hint}")
+            raise self.unknown(node, f"There is no server of the kind {name}", name, LIKE)
         return name
 
     def url(self, node: Any) -> str:
@@ -316,10 +278,6 @@ class _Reader:
             at = f"{self.source.name}:{node.start_line}:{node.start_column}"
             raise UsageError(f"{at}: {what} not belong here.")  # its line is not shown
         return found
-
-
-def _keywords(known: Mapping[str, Any]) -> str:
-    return ", ".join(f":{name}" for name in known)
 
 
 def _quoted(word: str) -> str:

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import hy.models as m
 
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import did_you_mean
+from quoth.tools.lisp.fields import read_forms
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
-from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.model import KINDS, PERS, Compared, Equality, Kind, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader, texts_of
@@ -48,30 +48,23 @@ from quoth.tools.policy.quotas import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
 from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
 
-FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_digits=300)
-
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
 HEADS = (*KINDS, "quota", "cooldown", "careful")
+EXAMPLE = 'a policy is made of rules such as (deny (write-file :path (under "secret")))'
 CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
 
 
 def read_orders(text: str, name: str) -> PolicyFile:
     """Parse a policy file called ``name``. Raises UsageError with file, line, column and a caret."""
     source = Source(name, text)
-    try:
-        forms = read_all(text, FILE_LIMITS)
-    except ReadError as error:
-        place = Place(source, error.line, error.column)
-        hint = f"; {error.hint}" if error.hint else ""
-        raise UsageError(place.complaint(f"{error.message}{hint}")) from None
-    reader = _Reader(source)
+    forms, reader = read_forms(text, source), _Reader(source)
     rules: list[Rule] = []
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
     careful: list[Place] = []
     for form in forms:
-        head = reader.head(form)
+        head = reader.head(form, HEADS, "rule", EXAMPLE)
         if head == "quota":
             quotas.append(reader.quota(form))
         elif head == "cooldown":
@@ -93,16 +86,6 @@ class _Clause(NamedTuple):
 
 class _Reader(PredicateReader):
     """Reads the forms of one file."""
-
-    def head(self, form: Any) -> str:
-        shape = 'a policy is made of rules such as (deny (write-file :path (under "secret")))'
-        if not isinstance(form, m.Expression) or not form:
-            raise self.fault(form, f"{show(form)} is no rule; {shape}.")
-        head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
-        if head not in HEADS:
-            hint = did_you_mean(head, HEADS) or f" There are {', '.join(HEADS)}."
-            raise self.fault(form[0], f"There is no rule {show(form[0])}.{hint}")
-        return head
 
     def careful(self, form: Any) -> Place:
         if len(form) > 1:
@@ -276,49 +259,38 @@ class _Reader(PredicateReader):
     # Quotas and cooldowns
 
     def quota(self, form: Any) -> Limit:
-        tool, count, options = self._limit(form, "(quota search 3 :per :day)")
+        tool, count = self._limit(form, "(quota search 3 :per :day)")
         if not isinstance(count, m.Integer) or count < 1:
             raise self.fault(count, f"A quota is a whole number from 1, not {show(count)}.")
-        words = self._options(options, {"per": PERS, "by": BYS})
+        words: Any = self._words(form, 3, {"per": PERS, "by": BYS})
         if "per" not in words:
             raise self.fault(form, "A quota needs its window: :per :day, or :minute, :hour, :week.")
-        per: Any = words["per"]
-        by: Any = words.get("by", "user")
-        return self._counted(form, Quota(tool, int(count), per, by))
+        return self._counted(form, Quota(tool, int(count), **words))
 
     def cooldown(self, form: Any) -> Limit:
-        tool, count, options = self._limit(form, "(cooldown search 10 :seconds)")
+        tool, count = self._limit(form, "(cooldown search 10 :seconds)")
         if not isinstance(count, (m.Integer, m.Float)) or not 0 < count < float("inf"):  # NaN is neither
             raise self.fault(count, f"A cooldown is a number above 0, not {show(count)}.")
-        if not options:
+        if len(form) < 4:
             raise self.fault(form, "A cooldown needs its unit: :seconds, :minutes or :hours.")
-        unit = self.word(options[0], tuple(UNITS), "(cooldown …)")
-        by: Any = self._options(options[1:], {"by": BYS}).get("by", "user")
+        unit = self.word(form[3], tuple(UNITS), "(cooldown …)")
+        words: Any = self._words(form, 4, {"by": BYS})
         if count > LONGEST / UNITS[unit]:
             raise self.fault(count, f"A cooldown is at most {LONGEST / UNITS[unit]:,.0f} {unit}.")
-        return self._counted(form, Cooldown(tool, float(count) * UNITS[unit], by))
+        return self._counted(form, Cooldown(tool, float(count) * UNITS[unit], **words))
 
     def _counted(self, form: Any, counts: Quota | Cooldown) -> Limit:
         return Limit(counts, show(form), self.place(form), self.place(form[1]))
 
-    def _limit(self, form: Any, shape: str) -> tuple[str, Any, list[Any]]:
+    def _limit(self, form: Any, shape: str) -> tuple[str, Any]:
         if len(form) < 3 or not isinstance(form[1], m.Symbol) or not NAME.match(kebab(str(form[1]))):
             raise self.fault(form, f"This is written {shape}.")
-        return kebab(str(form[1])), form[2], list(form[3:])
+        return kebab(str(form[1])), form[2]
 
-    def _options(self, items: Sequence[Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        rest: Iterator[Any] = iter(items)
-        for key in rest:
-            name = key.name if isinstance(key, m.Keyword) else ""
-            if name not in known:
-                words = " and ".join(f":{word}" for word in known)
-                raise self.fault(key, f"{show(key)} has no meaning here; there is {words}.")
-            value = next(rest, None)
-            if value is None:
-                raise self.fault(key, f":{name} has no value.")
-            found[name] = self.word(value, known[name], f":{name}")
-        return found
+    def _words(self, form: Any, start: int, known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """The keywords of a limit, each with a word out of its own set."""
+        pairs = self.pairs(form, known, start, words=True)
+        return {name: self.word(value, known[name], f":{name}") for name, value in pairs}
 
 
 _SHAPES = {

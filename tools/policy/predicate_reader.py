@@ -14,15 +14,15 @@ It must not know rules, limits or files. Recursion is bounded by the depth limit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import hy.models as m
 
-from quoth.tools.errors import QuothError, ToolError, UsageError, did_you_mean
+from quoth.tools.errors import QuothError, ToolError
+from quoth.tools.lisp.fields import Fields
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import CONSTANTS, show
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Source
 from quoth.tools.policy.model import OriginTest
 from quoth.tools.policy.predicates import (
     Predicate,
@@ -46,50 +46,22 @@ from quoth.tools.registry.parameters import NAME
 from quoth.tools.safe_regex import compiled
 
 PREDICATES = (
-    "under",
-    "matches",
-    "one-of",
-    "len",
-    "any",
-    "every",
-    "not",
-    "and",
-    "or",
-    "key",
-    "host",
-    "scheme",
-    "path",
-    ">",
-    ">=",
-    "<",
-    "<=",
-    "=",
-    "!=",
-    "in-task",
-    "in-field",
-    "in-text",
-    "made-up",
-    "links",
-)
+    "under", "matches", "one-of", "len", "any", "every", "not", "and", "or", "key", "host", "scheme", "path",
+    ">", ">=", "<", "<=", "=", "!=", "in-task", "in-field", "in-text", "made-up", "links",
+)  # fmt: skip
 ORIGINS = ("in-task", "in-field", "in-text", "made-up")
 _SIGNS = (">", ">=", "<", "<=", "=", "!=")
 ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
 
 
-class PredicateReader:
+class PredicateReader(Fields):
     """Reads the predicates of one file."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        super().__init__(source)
         self.origins: list[OriginTest] = []  # those of the rule that is read
         self.argument = ""  # whose predicate is read
         self._around: list[str] = []
-
-    def place(self, node: Any) -> Place:
-        return Place(self.source, node.start_line or 1, node.start_column or 1)
-
-    def fault(self, node: Any, message: str) -> UsageError:
-        return UsageError(self.place(node).complaint(message))
 
     def number(self, item: Any) -> Predicate:
         """What follows ``depth`` or ``len``: a predicate, or a comparison without its parentheses."""
@@ -110,9 +82,8 @@ class PredicateReader:
             return self.literal(node)
         head = str(node[0]) if node and isinstance(node[0], m.Symbol) else ""
         if head not in PREDICATES:
-            hint = did_you_mean(head, PREDICATES) or f" There are {', '.join(PREDICATES)}."
             at = node[0] if node else node
-            raise self.fault(at, f"There is no predicate {show(at)}.{hint}")
+            raise self.unknown(at, f"There is no predicate {show(at)}", head, PREDICATES)
         self._around.append(head)
         found = self.called(head, node)
         self._around.pop()
@@ -259,20 +230,6 @@ class PredicateReader:
         raise self.fault(
             node, f"{show(node)} is no value here; there are texts, numbers, True, False, nil, […], {{…}}."
         )
-
-    def text(self, node: Any, what: str) -> str:
-        if not isinstance(node, m.String) or isinstance(node, m.FString):
-            raise self.fault(node, f'{what} is a text, written "x"; not {show(node)}.')
-        return str(node)
-
-    def word(self, node: Any, known: Sequence[str], where: str) -> str:
-        """A word out of a closed set, written :word or word."""
-        name = str(node.name) if isinstance(node, m.Keyword) else str(node)
-        if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
-            words = ", ".join(f":{word}" for word in known)
-            hint = did_you_mean(name, known) or f" There are {words}."
-            raise self.fault(node, f"{where} has no {show(node)}.{hint}")
-        return name
 
 
 class _UrlPathReader(PredicateReader):

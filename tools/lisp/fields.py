@@ -1,0 +1,98 @@
+"""Reads forms as data: what policy files, ``config.hy`` and scopes have in common. Each complaint names file,
+line and column, and shows a caret. Nothing is evaluated.
+
+Must not know what any form means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.errors import UsageError, nearest
+from quoth.tools.lisp.printer import show
+from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.lisp.source import Place, Source
+
+FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_digits=300)
+
+
+def read_forms(text: str, source: Source) -> Sequence[Any]:
+    """The forms of a file's text; complaints quote ``source``. Raises UsageError."""
+    try:
+        return read_all(text, FILE_LIMITS)
+    except ReadError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        place = Place(source, error.line, error.column)
+        raise UsageError(place.complaint(f"{error.message}{hint}")) from None
+
+
+class Fields:
+    """Reads the parts of the forms of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def place(self, node: Any) -> Place:
+        return Place(self.source, node.start_line or 1, node.start_column or 1)
+
+    def fault(self, node: Any, message: str) -> UsageError:
+        """The error of a mistake at this form, to be raised."""
+        return UsageError(self.place(node).complaint(message))
+
+    def unknown(self, node: Any, what: str, word: str, known: Collection[str], mark: str = "") -> UsageError:
+        """The error of a word that is not ``known``: it names the nearest, or all of them, with ``mark``."""
+        words = ", ".join(f"{mark}{one}" for one in known)
+        close = nearest(word, known)
+        return self.fault(
+            node, f"{what}. " + (f"Did you mean {mark}{close}?" if close else f"There are {words}.")
+        )
+
+    def head(self, form: Any, known: Collection[str], noun: str, example: str) -> str:
+        """The first word of a form, which is one of ``known``."""
+        if not isinstance(form, m.Expression) or not form:
+            raise self.fault(form, f"{show(form)} is no {noun}; {example}.")
+        head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
+        if head not in known:
+            raise self.unknown(form[0], f"There is no {noun} {show(form[0])}", head, known)
+        return head
+
+    def text(self, node: Any, what: str = "") -> str:
+        """A text that is not blank; ``what`` names it in the complaint."""
+        if not isinstance(node, m.String) or isinstance(node, m.FString):
+            needed = f'{what} is a text, written "x"; not' if what else "A text in quotes is needed, not"
+            raise self.fault(node, f"{needed} {show(node)}.")
+        return str(node)
+
+    def word(self, node: Any, known: Collection[str], where: str) -> str:
+        """A word out of a closed set, written :word or word."""
+        name = str(node.name) if isinstance(node, m.Keyword) else str(node)
+        if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
+            raise self.unknown(node, f"{where} has no {show(node)}", name, known, ":")
+        return name
+
+    def pairs(
+        self, form: Any, known: Collection[str], start: int = 1, *, words: bool = False
+    ) -> Iterator[tuple[str, Any]]:
+        """Each keyword of a form from ``start`` on, once and of those ``known``, with its value: no keyword,
+        unless values are ``words``."""
+        seen = set()
+        rest = iter(form[start:])
+        for key in rest:
+            if not isinstance(key, m.Keyword):
+                raise self.fault(key, f"A keyword is needed before {show(key)}: {keywords(known)}.")
+            name = str(key.name)
+            if name not in known:
+                raise self.unknown(key, f"({form[0]} …) has no :{name}", name, known, ":")
+            if name in seen:
+                raise self.fault(key, f":{name} stands twice.")
+            seen.add(name)
+            if (value := next(rest, None)) is None or (isinstance(value, m.Keyword) and not words):
+                raise self.fault(key, f":{name} has no value.")
+            yield name, value
+
+
+def keywords(names: Collection[str]) -> str:
+    return ", ".join(f":{name}" for name in names)
