@@ -1,6 +1,55 @@
-"""The errors that people and models see: one clear sentence each, never a traceback.
+"""The errors that people and models see: one clear sentence each, never a traceback. These are all of them;
+any other exception of ours is caught in its own room.
 
-It knows no tool, no table and no command; it only says what a mistake looks like.
+    QuothError
+      CallFailed
+      DefinitionError
+        DuplicateToolError
+      EditError
+      HeaderError
+      InvalidCallError
+      LineError
+      LostError
+      ModelError
+        BudgetError
+        ContextFullError
+        MovedError
+        RequestRefusedError
+        RolesRefusedError
+        ToolsRefusedError
+      NoMemoryError
+      NotRead
+      OutputError
+      PlanChangedError
+      ReadError
+      StoreError
+        ServerError
+          CatalogError
+            ForeignCatalog
+      ToolError
+        GateError
+        NoDataError
+        ProgramError
+        UndeliveredError
+      ToolRateLimited
+      UnknownToolError
+      UsageError
+        BusyError
+        ChangeDiffersError
+        LeftBehind
+        NoFolderError
+        NoHomeError
+        NoKeyError
+        SnapshotError
+        TranscriptError
+        UnansweredError
+      WireError
+    ToolFailure
+      CatalogStale
+      Pending
+
+A ToolFailure ends a body, or an inner call of a program, with a status. This file knows no tool, no table and
+no command; it only says what a mistake looks like.
 """
 
 from __future__ import annotations

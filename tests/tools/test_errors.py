@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import ast
+from collections.abc import Iterable, Sequence
 
+import pytest
+from words import python_nodes, sources
+
+from quoth.tools import errors
 from quoth.tools.errors import UnknownToolError, did_you_mean, nearest
 
 
@@ -32,3 +37,31 @@ def test_an_unknown_tool_names_the_nearest_or_all() -> None:
     assert UnknownToolError("raed", iter(["read"])).nearest == "read"
     assert "Available tools: copy, read." in str(UnknownToolError("zebra", iter(["read", "copy"])))
     assert "No tools are registered." in str(UnknownToolError("zebra", []))
+
+
+def tree_of(texts: Iterable[str], roots: Sequence[str]) -> list[str]:
+    """The classes of these modules that derive from the roots, one a line, indented below their base."""
+    below: dict[str, set[str]] = {}
+    for text in texts:
+        for node in python_nodes(text):
+            for base in node.bases if isinstance(node, ast.ClassDef) else ():
+                name = ast.unparse(base).rpartition(".")[2]
+                below.setdefault(name, set()).add(node.name)
+
+    def lines(name: str, depth: int) -> list[str]:
+        inner = [line for one in sorted(below.get(name, ())) for line in lines(one, depth + 1)]
+        return [f"{'  ' * depth}{name}", *inner]
+
+    return [line for root in roots for line in lines(root, 2)]
+
+
+def test_the_docstring_draws_the_tree_of_errors() -> None:
+    """A new error that a person or a model sees is a line in the docstring of tools/errors.py."""
+    drawn = [line for line in (errors.__doc__ or "").split("\n") if line.startswith("    ")]
+    texts = [path.read_text(encoding="utf-8") for path in sources(".py")]
+    assert drawn == tree_of(texts, ["QuothError", "ToolFailure"])
+
+
+def test_the_check_of_the_tree_can_fail() -> None:
+    texts = ["class A(Root): ...\nclass C(m.A, ValueError): ...", "class B(Root): ...\nclass D: ..."]
+    assert tree_of(texts, ["Root"]) == ["    Root", "      A", "        C", "      B"]
