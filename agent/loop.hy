@@ -17,7 +17,7 @@ thousand turns use no more stack than ten."
   quoth.agent.run.output [NO-JSON]
   quoth.agent.run.repeats [repeats-of]
   quoth.agent.run.run [RunStoppedError Turn]
-  quoth.agent.terminal.text [show-value]
+  quoth.agent.terminal.forms [show-value]
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pages import README, executed, page
 
-from quoth.agent.terminal.next_step import FIRST_TASK
+from quoth.agent.terminal.output import FIRST_TASK
 
 
 def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from quoth.agent.chat.lines import Choice, Message, Outgoing
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.ask import CHANGED
-from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import complain
+from quoth.agent.terminal.question import origin_lines
 from quoth.agent.terminal.requests import decide, pending_text
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.decisions import ChangeDiffersError

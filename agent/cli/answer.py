@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quoth.agent.cli.common import text_of
 from quoth.agent.cli.consent import decide_request, find, opened
 from quoth.agent.cli.options import Commands, Options, argument, switch
-from quoth.agent.terminal.person import can_be_asked, require_person
+from quoth.agent.terminal.input import can_be_asked, require_person
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:

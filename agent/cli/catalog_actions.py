@@ -78,7 +78,7 @@ def show(options: CatalogShowOptions) -> int:
             kept = await kept_versions(client, prefix=prefix)
         table = ToolTable(tuple(tool_of(entry, never) for entry in found["tools"]))
         if options.name:
-            from quoth.agent.terminal.tool_page import tool_page
+            from quoth.agent.terminal.pages import tool_page
 
             tool = table.get(options.name)
             entry = next(entry for entry in found["tools"] if entry["name"] == tool.name)

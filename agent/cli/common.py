@@ -22,8 +22,8 @@ from quoth.agent.cli.options import (
     StreamOptions,
 )
 from quoth.agent.settings import filled
+from quoth.agent.terminal.input import can_be_asked, require_person
 from quoth.agent.terminal.output import complain, print_data, print_json, results_only
-from quoth.agent.terminal.person import can_be_asked, require_person
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import PolicyOptions, Settings, ToolOptions
     from quoth.agent.session.latest import Having
-    from quoth.agent.terminal.event_lines import EventLines
+    from quoth.agent.terminal.progress import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
@@ -237,7 +237,7 @@ def with_agent(
     import asyncio
     import signal
 
-    from quoth.agent.terminal.interrupt import interrupt_politely
+    from quoth.agent.terminal.input import interrupt_politely
 
     async def go() -> int:
         loop = asyncio.get_running_loop()
@@ -324,7 +324,7 @@ def listener_for(options: StreamOptions) -> Speech | EventLines:
         return Speech(aloud=not options.json)
     if not options.json:
         raise UsageError("--stream prints each event as a line of JSON; it goes with --json.")
-    from quoth.agent.terminal.event_lines import EventLines
+    from quoth.agent.terminal.progress import EventLines
 
     return EventLines()
 
@@ -335,14 +335,14 @@ def show_result(
     """Print the result of a call and return the exit code. ``messages`` become a part of the JSON."""
     if as_json:
         more = {"messages": list(messages)} if messages else {}
-        from quoth.agent.terminal.event_lines import EventLines
+        from quoth.agent.terminal.progress import EventLines
 
         if isinstance(by, EventLines):
             by.finish(result, more)
         else:
             print_json(result.to_json() | more)
         return EXIT_OF.get(result.status, FAILED)
-    from quoth.agent.terminal.text import failure_text, show_value
+    from quoth.agent.terminal.forms import failure_text, show_value
 
     if not result.ok:
         complain(failure_text(result))
@@ -374,7 +374,7 @@ def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
     for one in () if as_json else reply.follow_ups:
         print_data(one.text)
     if reply.bounded and not as_json:
-        from quoth.agent.terminal.text import budget_text
+        from quoth.agent.terminal.forms import budget_text
 
         complain(f"{budget_text(reply.spent, reply.left)}.")
     return EXIT_OF_RUN[reply.status]
@@ -384,7 +384,7 @@ def tell_plan(reply: Reply, options: Options) -> None:
     """Print where the plan of a run in plan mode is, and the commands that check, approve and fly it."""
     if (plan := reply.plan) is None:
         return
-    from quoth.agent.terminal.next_step import tell_next
+    from quoth.agent.terminal.output import tell_next
     from quoth.tools.text import number_of
 
     path = str(options.folder / plan.file)
@@ -402,7 +402,7 @@ def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None
     where asking again would only repeat the failure."""
     if reply.status != "failed" or agent.broken_off:
         return
-    from quoth.agent.terminal.next_step import tell_next
+    from quoth.agent.terminal.output import tell_next
 
     if agent.may_ask_again():
         tell_next("To try again", options.typed("resume", agent.session))
@@ -413,7 +413,7 @@ def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None
 def tell_what_waits(agent: AsyncAgent, options: Options, code: int = DONE) -> None:
     """Print the commands that decide the waiting calls and resume the session, if any call waits; after a
     failure also the command that resumes what was broken off, if it is on record."""
-    from quoth.agent.terminal.next_step import tell_next
+    from quoth.agent.terminal.output import tell_next
 
     if code == FAILED and agent.broken_off:
         tell_next("To go on with it", options.typed("resume", agent.session))

@@ -26,9 +26,16 @@ from quoth.agent.cli.options import (
     switch,
 )
 from quoth.agent.cli.taking_over import take_over
-from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, is_terminal, may_draw, print_drawn, print_json, print_line
-from quoth.agent.terminal.person import require_person
+from quoth.agent.terminal.input import require_person
+from quoth.agent.terminal.output import (
+    complain,
+    is_terminal,
+    may_draw,
+    print_drawn,
+    print_json,
+    print_line,
+    tell_next,
+)
 from quoth.agent.terminal.requests import decide, question_of, shown_form
 from quoth.tools.errors import QuothError, UsageError
 

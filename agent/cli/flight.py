@@ -30,9 +30,16 @@ from quoth.agent.cli.options import (
     switch,
 )
 from quoth.agent.cli.taking_over import take_over
-from quoth.agent.terminal.next_step import FIRST_TASK, tell_next
-from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, results
-from quoth.agent.terminal.person import require_person
+from quoth.agent.terminal.input import require_person
+from quoth.agent.terminal.output import (
+    FIRST_TASK,
+    complain,
+    is_terminal,
+    print_json,
+    print_line,
+    results,
+    tell_next,
+)
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.text import number_of, short
 
@@ -42,7 +49,7 @@ if TYPE_CHECKING:
     from quoth.agent.flight.plan_file import PlanFile
     from quoth.agent.flight.report import FlightReport, Wanted
     from quoth.agent.plan.model import Part
-    from quoth.agent.terminal.diff import Difference
+    from quoth.agent.terminal.question import Difference
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
@@ -375,7 +382,7 @@ def decide_plan(
 
 def _changes(agent: AsyncAgent, covered: Coverage) -> list[Difference]:
     """What the calls that an approval covers would change, as the files are now."""
-    from quoth.agent.terminal.diff import differences
+    from quoth.agent.terminal.question import differences
     from quoth.tools.call.call import new_call
     from quoth.tools.call.redaction import Redactor
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, option, switch
 from quoth.agent.settings import at_least_one
+from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.text import number_of
 

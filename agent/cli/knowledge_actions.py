@@ -81,7 +81,7 @@ def show(options: ShowOptions) -> int:
 def forget(options: ForgetOptions) -> int:
     """Remove entries, after a person has confirmed it; the rest of their files stays as it is."""
     from quoth.agent.terminal.ask import confirmed
-    from quoth.agent.terminal.person import is_inside
+    from quoth.agent.terminal.input import is_inside
     from quoth.tools.visible import visible
 
     if is_inside():

@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if "--debug" not in words:
             return _main(words, "--json" in words)
-        from quoth.agent.terminal.debug import tracebacks  # here: most commands show none
+        from quoth.agent.terminal.output import tracebacks  # here: most commands show none
 
         with tracebacks():
             return _main(words, "--json" in words, debug=True)
@@ -164,7 +164,7 @@ def _main(words: Sequence[str], as_json: bool, debug: bool = False) -> int:
     except QuothError as error:
         own = isinstance(error, StoreError)  # nobody's mistake
         if debug:
-            from quoth.agent.terminal.debug import show_traceback
+            from quoth.agent.terminal.output import show_traceback
 
             show_traceback(error)
         if as_json:

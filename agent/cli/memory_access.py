@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import Options, option
-from quoth.agent.terminal.person import is_inside
+from quoth.agent.terminal.input import is_inside
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:

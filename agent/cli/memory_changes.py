@@ -92,14 +92,14 @@ def edit(options: EditOptions) -> int:
                     print_json(as_listed(before))
                 complain(f"{'' if text.strip() else 'The text is empty: '}Nothing was changed.")
 
-        from quoth.agent.terminal.editor import edited
+        from quoth.agent.terminal.input import edited
 
         edited(before.text, before.label, use)
         return code
 
 
 def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
-    from quoth.agent.terminal.editor import edited
+    from quoth.agent.terminal.input import edited
 
     if not given.get("text", "x").strip():
         raise UsageError("The text is empty; no block was made.")

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
-from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line
-from quoth.agent.terminal.person import require_person
+from quoth.agent.terminal.input import require_person
+from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, tell_next
 from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from quoth.agent.cli.common import write_new
 from quoth.agent.cli.options import DONE, Commands, Options, argument
-from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import print_json, print_line
+from quoth.agent.terminal.output import print_json, print_line, tell_next
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible
 

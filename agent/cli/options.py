@@ -43,7 +43,7 @@ def switch(flag: str, help: str, **more: Any) -> Any:
 
 def as_user(user: str | None) -> list[str]:
     """The words by which a command is typed for this user: none for the user of this machine."""
-    from quoth.agent.terminal.person import user_name
+    from quoth.agent.terminal.input import user_name
 
     return ["--user", user] if user and user != user_name() else []
 
@@ -97,7 +97,7 @@ class Options(CommandSettings):
     @property
     def asker(self) -> str:
         """The user's name; the login name by default."""
-        from quoth.agent.terminal.person import user_name
+        from quoth.agent.terminal.input import user_name
 
         return self.user or user_name()
 

@@ -76,7 +76,7 @@ def _actions(policy: Commands) -> None:
 
 def check(options: CheckOptions) -> int:
     """Print the findings about policy files; the exit code is 1 if there are any."""
-    from quoth.agent.terminal.policy_page import layer_contents
+    from quoth.agent.terminal.pages import layer_contents
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.policy.lint import unconfined, unseen_paths
@@ -129,7 +129,7 @@ def explain(options: ExplainOptions) -> int:
     """Print every rule that matches a call, the one that decides, and the default without rules."""
     from quoth.agent.run.judgement import judged
     from quoth.agent.session.origins import is_typed
-    from quoth.agent.terminal.policy_page import explanation_lines
+    from quoth.agent.terminal.pages import explanation_lines
     from quoth.tools.call.call import ROUTES
     from quoth.tools.lisp.forms import canonical
 
@@ -163,7 +163,7 @@ def _explain_session(options: ExplainOptions) -> int:
     from quoth.agent.cli.taking_over import take_over
     from quoth.agent.run.judgement import judged_again
     from quoth.agent.session.index import find_session, users_of
-    from quoth.agent.terminal.policy_page import past_call_lines, past_calls_line
+    from quoth.agent.terminal.pages import past_call_lines, past_calls_line
     from quoth.tools.history.transcript import Transcript
 
     if options.session is None:
@@ -219,7 +219,7 @@ def trust(options: TrustOptions) -> int:
     """Show what the workspace says for itself as it is now, ask, and trust exactly that; of what is not there
     any more, revoke the trust."""
     from quoth.agent.terminal.ask import confirmed
-    from quoth.agent.terminal.person import require_person
+    from quoth.agent.terminal.input import require_person
     from quoth.tools.policy.places import OWN_NAME as POLICY
 
     require_person()

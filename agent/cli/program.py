@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quoth.agent.cli.common import run_call, show_result, text_of, with_agent
 from quoth.agent.cli.options import DONE, AgentOptions, Commands, argument, switch
-from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
 from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from quoth.agent.cli.options import DONE, Options
+from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
 from quoth.tools.storage.missing import is_missing

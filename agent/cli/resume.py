@@ -37,7 +37,7 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
-    from quoth.agent.terminal.event_lines import EventLines
+    from quoth.agent.terminal.progress import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
     from quoth.tools.storage.database import Store

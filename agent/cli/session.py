@@ -16,9 +16,16 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.common import named_or_latest, open_store, read_text, write_new
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.settings import at_least_one
-from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, may_draw, print_data, print_drawn, print_json, print_line
-from quoth.agent.terminal.person import is_inside
+from quoth.agent.terminal.input import is_inside
+from quoth.agent.terminal.output import (
+    complain,
+    may_draw,
+    print_data,
+    print_drawn,
+    print_json,
+    print_line,
+    tell_next,
+)
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 

@@ -150,7 +150,7 @@ async def _outcomes(options: Options, tools: list[CognitiveTool], scratch: Path,
 
 
 async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Outcome:
-    from quoth.agent.terminal.text import failure_text, show_value
+    from quoth.agent.terminal.forms import failure_text, show_value
 
     root = agent.workspace.root
     before, began = _state(root), time.monotonic()

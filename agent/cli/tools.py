@@ -59,7 +59,7 @@ def tools(options: ToolsOptions) -> int:
     if options.name or options.json:
         from quoth.tools.registry.roles import roles_data
     if options.name:
-        from quoth.agent.terminal.tool_page import expansions, tool_page
+        from quoth.agent.terminal.pages import expansions, tool_page
 
         tool = table.get(options.name)
         if options.json:

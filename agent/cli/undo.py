@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import named_or_latest, open_store, with_agent
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
-from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:

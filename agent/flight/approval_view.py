@@ -17,8 +17,8 @@ from typing import Any
 from quoth.agent.flight.approval import Coverage
 from quoth.agent.plan.blocks import called, libraries, variables
 from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
-from quoth.agent.terminal.diff import Difference, drawn
 from quoth.agent.terminal.output import columns_of, is_terminal, results
+from quoth.agent.terminal.question import Difference, drawn
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import DisplayText, print_value
 from quoth.tools.text import number_of

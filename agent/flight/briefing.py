@@ -10,7 +10,7 @@ from collections.abc import Callable
 from quoth.agent.flight.log import StepStatus
 from quoth.agent.flight.results import StepAttempt, result_of
 from quoth.agent.plan.model import Part, Plan
-from quoth.agent.terminal.text import Aside, shortened, show_value
+from quoth.agent.terminal.forms import Aside, shortened, show_value
 
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
 

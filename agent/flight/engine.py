@@ -31,7 +31,7 @@ from quoth.agent.plan.check import check
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.run.host import BEFORE_ASKING
 from quoth.agent.session.session import Session
-from quoth.agent.terminal.text import show_value
+from quoth.agent.terminal.forms import show_value
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.workspace import flight_lock
 from quoth.tools.errors import UsageError

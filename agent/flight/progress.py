@@ -16,9 +16,9 @@ from quoth.agent.events import RunEvent, SubAgent
 from quoth.agent.flight.report import StepReport
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.reply import CallRecord
+from quoth.agent.terminal.forms import shortened
 from quoth.agent.terminal.output import columns_of, may_draw, shown
 from quoth.agent.terminal.progress import Progress, screens
-from quoth.agent.terminal.text import shortened
 from quoth.tools.lisp.forms import CallForm
 
 COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan",
@@ -100,7 +100,7 @@ class Tree:
         """Print a block of a model's words above the tree, under the title of its step."""
         from rich.text import Text
 
-        from quoth.agent.terminal.markdown import laid_out
+        from quoth.agent.terminal.speech import laid_out
 
         self.spoken.add(step.task)
         if self._live is None:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from quoth.agent.terminal.text import shortened
+from quoth.agent.terminal.forms import shortened
 from quoth.neuro.backends.base import Usage
 
 FlightStatus = Literal["done", "failed", "pending", "interrupted"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from quoth.agent.plan.model import Form, Part
 from quoth.agent.session.past import Past
-from quoth.agent.terminal.text import shortened, show_value
+from quoth.agent.terminal.forms import shortened, show_value
 from quoth.tools.history.event import Event
 
 FILE_CHARS = 20_000  # of a result that is written into the file

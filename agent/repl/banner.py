@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.terminal.policy_page import rules_line
+from quoth.agent.terminal.pages import rules_line
 from quoth.tools.errors import QuothError
 from quoth.tools.policy.files import at_home
 from quoth.tools.text import number_of

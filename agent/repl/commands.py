@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.next_step import tell_next
+from quoth.agent.terminal.output import tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -114,7 +114,7 @@ def tools(repl: Interpreter, rest: str) -> None:
 
 
 def tool(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.terminal.tool_page import tool_page
+    from quoth.agent.terminal.pages import tool_page
 
     if not rest:
         raise UsageError(",tool needs the name of a tool; ,tools lists them.")
@@ -147,7 +147,7 @@ async def models(repl: Interpreter, rest: str) -> None:
 
 def policy(repl: Interpreter, rest: str) -> None:
     from quoth.agent.run.judgement import explained
-    from quoth.agent.terminal.policy_page import rules_page
+    from quoth.agent.terminal.pages import rules_page
 
     repl.tell(explained(repl.agent, rest, "repl") if rest else rules_page(repl.agent.policy))
 
@@ -192,7 +192,7 @@ def log(repl: Interpreter, rest: str) -> None:
 
 def tokens(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.past import completion_of
-    from quoth.agent.terminal.text import budget_text
+    from quoth.agent.terminal.forms import budget_text
 
     agent = repl.agent
     said = [event.data for event in agent.transcript.events(agent.session, kind="reply")]

@@ -19,6 +19,7 @@ from quoth.agent.repl.loaded import digest_of_file
 from quoth.agent.repl.printed import safely_printed
 from quoth.agent.repl.values import as_hy, as_plain
 from quoth.agent.reply import Reply, WrittenPlan
+from quoth.agent.terminal.forms import budget_text, failure_text, show_value
 from quoth.agent.terminal.input import answers
 from quoth.agent.terminal.output import (
     complain,
@@ -29,7 +30,6 @@ from quoth.agent.terminal.output import (
     results_only,
 )
 from quoth.agent.terminal.speech import Speech
-from quoth.agent.terminal.text import budget_text, failure_text, show_value
 from quoth.tools.call.call import PROGRAMS, ToolResult
 from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolError, UsageError

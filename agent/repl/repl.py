@@ -18,8 +18,7 @@ from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
 from quoth.agent.repl.entries import as_command, is_open, kind_of
 from quoth.agent.repl.interpreter import Interpreter
 from quoth.agent.run.project_notes import untrusted
-from quoth.agent.terminal.input import StdinLines
-from quoth.agent.terminal.interrupt import interrupt_politely
+from quoth.agent.terminal.input import StdinLines, interrupt_politely
 from quoth.agent.terminal.output import is_dumb
 from quoth.tools.errors import QuothError, did_you_mean
 

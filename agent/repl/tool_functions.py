@@ -26,7 +26,7 @@ class CallFailed(QuothError):
     """A call that a form has made and that did not end well. ``result`` is what came of it."""
 
     def __init__(self, result: ToolResult) -> None:
-        from quoth.agent.terminal.text import failure_text
+        from quoth.agent.terminal.forms import failure_text
 
         super().__init__(failure_text(result))
         self.result = result

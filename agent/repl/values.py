@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quoth.agent.terminal.forms import in_quotes
-from quoth.agent.terminal.text import shortened, show_value
+from quoth.agent.terminal.forms import in_quotes, shortened, show_value
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import number_of
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quoth.agent.terminal.text import shortened
+from quoth.agent.terminal.forms import shortened
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string, print_value

@@ -45,7 +45,7 @@ from quoth.agent.session.drift import told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.session.session import Session
-from quoth.agent.terminal.person import user_name
+from quoth.agent.terminal.input import user_name
 from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.context import ToolContext

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.policy_page import explanation_lines
+from quoth.agent.terminal.pages import explanation_lines
 from quoth.tools.call.call import Route, Verdict, deny, new_call
 from quoth.tools.call.canonical import as_written, checked
 from quoth.tools.call.redaction import Redactor

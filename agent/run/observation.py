@@ -13,7 +13,7 @@ from typing import Any
 
 from quoth.agent.reply import CallRecord
 from quoth.agent.run.run import Run
-from quoth.agent.terminal.text import Aside, shortened, show_value
+from quoth.agent.terminal.forms import Aside, shortened, show_value
 from quoth.neuro.backends.base import takes_images
 from quoth.tools.call.images import images_in
 from quoth.tools.history.long_results import more_form

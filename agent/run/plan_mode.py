@@ -217,7 +217,7 @@ def _steps_in(events: Sequence[Event]) -> list[Event]:
 
 def _led(call: Call, tool: CognitiveTool) -> list[str]:
     """Where the destinations of a call, and links in its texts, come from that nobody has named."""
-    from quoth.agent.terminal.origins import origin_lines  # here: few runs make a plan
+    from quoth.agent.terminal.question import origin_lines  # here: few runs make a plan
     from quoth.tools.registry.roles import destinations
 
     aims = {one.name for one in destinations(tool) if not one.outside}

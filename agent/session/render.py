@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.terminal.forms import budget_text, show_value
 from quoth.agent.terminal.output import colored, shown
-from quoth.agent.terminal.text import budget_text, show_value
 from quoth.neuro.prompt.memory import memory_text
 from quoth.neuro.reading.marks import may_think
 from quoth.tools.errors import InvalidCallError

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from quoth.agent.terminal.diff import Difference, drawn
+from quoth.agent.terminal.question import Difference, drawn
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 

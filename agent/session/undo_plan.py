@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from quoth.agent.terminal.diff import Difference, differences
+from quoth.agent.terminal.question import Difference, differences
 from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import redact
 from quoth.tools.history.versions import Written

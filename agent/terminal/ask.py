@@ -14,12 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.terminal.editor import edited, named_editor
 from quoth.agent.terminal.forms import laid_out, stands
-from quoth.agent.terminal.input import Answers, answers
+from quoth.agent.terminal.input import Answers, answers, edited, named_editor
 from quoth.agent.terminal.output import is_terminal, shown
-from quoth.agent.terminal.question import columns, question
-from quoth.agent.terminal.words import ASKS, prompt, rows
+from quoth.agent.terminal.question import ASKS, columns, question, words_prompt, words_rows
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.preview import Changes
@@ -37,6 +35,7 @@ from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.tools.call.question import Question
+
 
 ANSWER_SECONDS = 600.0
 UNITS = {unit[0]: float(SECONDS[unit]) for unit in ("second", "minute", "hour", "day")}
@@ -155,11 +154,11 @@ class AskTerminal:
 
     async def words(self, question: Question) -> Decision | None:
         """Show a question until there is an answer in words; None when the input has ended."""
-        _say("\n".join(["", ASKS, *rows(question, columns()), ""]))
+        _say("\n".join(["", ASKS, *words_rows(question, columns()), ""]))
         stands("")
         while True:
             try:
-                said = await self._line(prompt(question))
+                said = await self._line(words_prompt(question))
                 if said.strip() == "?":
                     raise UsageError("The model is told what you write, as it is.")
                 return Decision("answer", self._user, answer=question.answer(said))

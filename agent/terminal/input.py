@@ -1,24 +1,29 @@
-"""Standard input, by lines, typed or whole, without threads: a wait can be cancelled, and leaves nothing.
+"""What a person says: standard input, their editor, their name, whether they can be asked, and Ctrl-C.
 
-Knows descriptors and bytes, not what a line means.
+Input is read by lines, typed or whole, without threads: a wait can be cancelled, and leaves nothing. Knows
+descriptors and bytes, not what a line means.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import getpass
 import os
 import select
+import shutil
 import signal
 import stat
+import subprocess
 import sys
+import tempfile
 import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from quoth.agent.terminal.output import is_dumb, is_terminal
-from quoth.tools.errors import UsageError
+from quoth.agent.terminal.output import complain, is_dumb, is_terminal
+from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.text import number_of
 
 CHUNK = 65536
@@ -198,3 +203,108 @@ def _forget_typed(descriptor: int) -> None:
     """Drop what was typed before it was asked for; of a terminal only."""
     with contextlib.suppress(termios.error, OSError):
         termios.tcflush(descriptor, termios.TCIFLUSH)
+
+
+# An editor, as git opens one
+
+
+USUAL = "vi"
+
+
+def named_editor() -> str:
+    """The editor that the person has chosen; empty if none."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
+def edited(text: str, name: str, use: Callable[[str], object], suffix: str = ".txt") -> None:
+    """Give the text that the person leaves to ``use``, without the line end that an editor puts at the end.
+    The scratch file stays when ``use`` refuses the text, and the error says where. Raises UsageError."""
+    editor = named_editor()
+    if not editor and not (is_terminal(sys.stdin) and shutil.which(USUAL)):
+        raise UsageError(
+            "There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin)."
+        )
+    folder = Path(tempfile.mkdtemp(prefix="quoth-"))
+    plain = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:50]
+    scratch = folder / f"{plain}{suffix}"
+    scratch.write_bytes(f"{text}\n".encode() if text else b"")
+    try:
+        # A shell reads the editor's words, as in EDITOR="emacsclient -t".
+        words = ["sh", "-c", f'{editor or USUAL} "$@"', "sh", str(scratch)]
+        code = subprocess.run(words, check=False).returncode  # noqa: S603
+        if code:
+            raise UsageError(
+                f"The editor {editor or USUAL} ended with exit code {code}; nothing was changed."
+            )
+        use(read_file(scratch).removesuffix("\n"))
+    except QuothError as error:
+        if scratch.exists() and scratch.read_bytes().removesuffix(b"\n") not in (text.encode(), b""):
+            raise UsageError(f"{error} What was written is kept in {scratch}.") from None
+        _remove(folder)
+        raise
+    except BaseException:
+        _remove(folder)
+        raise
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# Who it is
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def is_inside() -> bool:
+    """Whether a tool has started this process, directly or indirectly."""
+    from quoth.tools.shell.at_work import is_started_by_program
+    from quoth.tools.shell.view import INSIDE
+
+    return bool(os.environ.get(INSIDE)) or is_started_by_program()  # a program may clear its environment
+
+
+def require_person() -> None:
+    """Raise UsageError if a tool has started this process."""
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot decide what tools may do.")
+
+
+def can_be_asked(no_input: bool = False) -> bool:
+    """Whether a person can be asked: stdin and stderr are a terminal, and no tool started this process."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr) and not no_input and not is_inside()
+
+
+# Ctrl-C: the first stops the run, which takes less than a second; the second ends all at once
+
+
+PATIENCE = 1.0  # seconds in which a run stops
+
+
+class Interruptible(Protocol):
+    """What Ctrl-C stops, such as an agent."""
+
+    @property
+    def stopping(self) -> bool: ...
+    def interrupt(self) -> bool: ...
+
+
+def interrupt_politely(agent: Interruptible) -> bool:
+    """Ask the run in progress to stop, and print a hint if that takes long.
+
+    Return False if there is no run or it was asked before; then the caller should stop at once."""
+    if not agent.interrupt():
+        return False
+
+    def explain() -> None:
+        if agent.stopping:
+            complain("It is still stopping; Ctrl-C again ends all at once.")
+
+    asyncio.get_running_loop().call_later(PATIENCE, explain)
+    return True

@@ -1,4 +1,4 @@
-"""Prints for a person: results on stdout, everything else on stderr.
+"""Prints for a person: results on stdout; messages, next steps and tracebacks on stderr.
 
 Knows streams and terminals only. Text of a model or a file may contain control and bidi characters. A page
 never prints them: they become U+FFFD, also in a pipe, which may end at a terminal. A value is data: only a
@@ -10,13 +10,17 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO
 
 from quoth.tools.errors import QuothError
 from quoth.tools.text import printable
+
+if TYPE_CHECKING:
+    from quoth.tools.consent.requests import Request
 
 
 class OutputError(QuothError):
@@ -184,3 +188,69 @@ def let_go_of_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):
         return
+
+
+# Next steps
+
+
+# A task for the examples that the embedded model solves; README and the page start show it (a test compares).
+# Each was tried five times: tests/bench/first_task.py.
+FIRST_TASK = "How many pears were sold on Monday? Look in monday.txt."
+
+
+def tell_next(
+    aim: str,
+    command: str,
+    *,
+    requests: Iterable[Request] = (),
+    typed: Callable[..., str] = lambda *words, also="": "",
+    name: str = "quoth: ",
+) -> None:
+    """Print for each of the ``requests`` the commands that decide or answer it, as ``typed`` spells them, and
+    then ``aim`` with the ``command`` that continues. ``name`` begins each line."""
+    for one in requests:
+        if one.question is not None:
+            complain(f"To answer: {typed('answer', one.id, also=' TEXT')}", name)
+            continue
+        refusal = typed("deny", one.id, also=" --why TEXT")
+        complain(f"To decide: {typed('approve', one.id)}, or: {refusal}", name)
+    complain(f"{aim}: {command}", name)
+
+
+# Tracebacks, for ``--debug``
+
+
+def _complain(text: str) -> None:
+    from quoth.tools.call.redaction import redact  # here: it is needed only when something failed
+
+    complain(redact(text), name="")
+
+
+class _Stderr(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        _complain(self.format(record))
+
+
+@contextlib.contextmanager
+def tracebacks() -> Iterator[None]:
+    """Show the tracebacks that the door logs, inside the ``with`` block."""
+    log, handler = logging.getLogger("quoth.tools"), _Stderr()
+    before = log.level
+    log.setLevel(logging.DEBUG)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        log.removeHandler(handler)
+
+
+def show_traceback(error: BaseException) -> None:
+    """Show an error with its traceback, and those of the errors that it was made of."""
+    import traceback
+
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__suppress_context__ = False  # a sentence hides them from those who did not ask
+        cause = cause.__cause__ or cause.__context__
+    _complain("".join(traceback.format_exception(error)).rstrip())

@@ -1,38 +1,233 @@
-"""What a person sees before deciding on a call: its form, what it would change, and why it is asked.
+"""What a person sees before deciding on a call or answering a question of a tool: the form, what it would
+change, line by line, where its arguments come from, and why it is asked.
 
-Knows forms and differences as text; it must not know answers, the store or events. What does not fit on the
-screen is left out with a note, and ``complete`` then says that not all was shown.
+Knows forms and texts before and after; it must not know answers, the store or events. What does not fit on
+the screen is left out with a note, and ``complete`` then says that not all was shown. Texts of files and
+models are hostile: each line stands behind a margin and is broken here, so that none of it imitates a
+question, and each invisible character is an escape. What a file holds already loses what looks like a key;
+what a call would write is shown as it is.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.terminal.diff import MARGIN, Difference, differences, drawn
-from quoth.agent.terminal.forms import command_line, folded, laid_out, margined, standing, stands
-from quoth.agent.terminal.output import may_draw, set_in
-from quoth.tools.call.preview import Changes
-from quoth.tools.call.redaction import Redactor
+from quoth.agent.terminal.forms import MARGIN, command_line, folded, laid_out, margined, standing, stands
+from quoth.agent.terminal.output import colored, may_draw, set_in
+from quoth.tools.call.call import TYPED
+from quoth.tools.call.preview import Change, Changes, differing, lines_of
+from quoth.tools.call.redaction import SECRET, Redactor, redact
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
     from quoth.tools.call.call import ArgumentOrigin
+    from quoth.tools.call.question import Question
     from quoth.tools.registry.table import CognitiveTool
+
+
+# Differences
+
+
+CONTEXT = 3  # lines that stay, shown around those that change
+MORE = "│   … "
+STYLES = {"-": "red", "+": "green", "@": "cyan", " ": "", "!": "yellow"}
+Kind = Literal["-", "+", "@", " ", "!"]
+_KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{1,60}-----(?s:.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)")
+_WORD = re.compile(r"""[^\s"'`=:@/,;()\[\]{}]{4,}""")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a difference: taken away (-), put there (+), where it is (@), unchanged, or a note (!)."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What becomes of one file: a sentence, and the lines."""
+
+    path: str
+    head: str
+    lines: tuple[Line, ...]
+    added: int = 0
+    removed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        diff = "".join(f"{'' if line.kind in '@!' else line.kind}{line.text}\n" for line in self.lines)
+        counts = {"added": self.added, "removed": self.removed}
+        return {"path": self.path, "summary": self.head, **counts, "diff": diff}
+
+
+def differences(changes: Changes | None, hide: Redactor | None = None) -> list[Difference]:
+    """What a call would change, without the secrets that ``hide`` has found in it."""
+    return [_difference(change, hide) for change in (changes.files if changes else ())]
+
+
+def _difference(change: Change, hide: Redactor | None) -> Difference:
+    path = visible(change.path)
+    old, new = lines_of(change.before), lines_of(change.after)
+    if change.binary is not None:
+        head = f"replaces {path}, which is no text ({number_of(change.binary, 'byte')}), by {_count(new)}"
+        return Difference(path, head, tuple(_told("+", new, hide)), len(new))
+    if change.before is None:
+        head = f"new file {path}, {_count(new)}" if new else f"new file {path}, empty"
+        return Difference(path, head, tuple(_told("+", new, hide)), len(new))
+    known = _known(old)
+    if change.after is None:
+        return Difference(path, f"removes {path}, {_count(old)}", tuple(_told("-", known, hide)), 0, len(old))
+    if change.before == change.after:
+        return Difference(path, f"no change to {path}", ())
+    blocks = list(differing(old, new))
+    removed, added = sum(b - a for a, b, _, _ in blocks), sum(d - c for _, _, c, d in blocks)
+    lines = tuple(_hunks(known, _without(_words(old) - _words(known), new), blocks, hide))
+    return Difference(path, _head(path, len(old), len(new), removed, added), lines, added, removed)
+
+
+def _count(lines: list[str]) -> str:
+    return number_of(len(lines), "line")
+
+
+def _head(path: str, old: int, new: int, removed: int, added: int) -> str:
+    if removed == old and old:
+        by = f" by {number_of(added, 'line')}" if added else " and leaves it empty" if not new else ""
+        return f"replaces {'the only line' if old == 1 else f'all {old} lines'} of {path}{by}"
+    if not removed:
+        return f"adds {number_of(added, 'line')} to {path}, which has {old or 'none'}"
+    if not added:
+        return f"removes {removed} of {number_of(old, 'line')} of {path}"
+    return f"replaces {removed} of {number_of(old, 'line')} of {path} by {added}"
+
+
+# Comparing
+
+
+def _hunks(
+    old: list[str], new: list[str], blocks: list[tuple[int, int, int, int]], hide: Redactor | None
+) -> Iterator[Line]:
+    """The lines of a unified difference; neighbouring places share the lines between them."""
+    shown = 0  # lines of the old text that are behind us
+    for at, (a, b, c, d) in enumerate(blocks):
+        first = max(shown, a - CONTEXT)
+        if at == 0 or first > shown:
+            yield Line("@", f"@@ line {first + 1} @@")
+        yield from _told(" ", old[first:a], hide)
+        yield from _told("-", old[a:b], hide)
+        yield from _told("+", new[c:d], hide)
+        following = blocks[at + 1][0] if at + 1 < len(blocks) else len(old)
+        shown = min(b + CONTEXT, following)
+        yield from _told(" ", old[b:shown], hide)
+
+
+def _known(lines: list[str]) -> list[str]:
+    """The lines that a file holds already, without what looks like a key, as many as before."""
+    text = _KEY_BLOCK.sub(lambda found: "\n".join([SECRET] * (found[0].count("\n") + 1)), "".join(lines))
+    return [redact(line) for line in lines_of(text)]
+
+
+def _words(lines: list[str]) -> set[str]:
+    return {word for line in lines for word in _WORD.findall(line)}
+
+
+def _without(held: set[str], lines: list[str]) -> list[str]:
+    """New lines without the keys that the file holds, where a call leaves them as they are."""
+    return [
+        _WORD.sub(lambda word: SECRET if word[0] in held else word[0], line) for line in lines if held
+    ] or lines
+
+
+def _told(kind: Kind, lines: Iterable[str], hide: Redactor | None) -> Iterator[Line]:
+    for line in lines:
+        text = line.removesuffix("\n")
+        yield Line(kind, _seen(hide.text(text) if hide else text, kind))
+        if not line.endswith("\n"):
+            yield Line("!", "\\ no line end at the end of the file")
+
+
+def _seen(text: str, kind: Kind) -> str:
+    """A line as it can be seen; in one that changes, tabs and blanks at the end are marked."""
+    if kind != " ":
+        text = re.sub(r" +(?=\r?\Z)", lambda blanks: "·" * len(blanks[0]), text.replace("\t", "⇥\t"))
+    return visible(text.expandtabs())
+
+
+# Drawing
+
+
+def drawn(lines: Iterable[Line], width: int, *, color: bool) -> list[str]:
+    """The lines behind a margin, broken so that the terminal breaks none by itself."""
+    from rich.cells import chop_cells
+
+    rows = []
+    for line in lines:
+        text = line.text if line.kind in "@!" else f"{line.kind} {line.text}"
+        begin, *rest = chop_cells(text, max(width - len(MARGIN) - 1, 10)) or [""]
+        pieces = [begin, *(chop_cells("".join(rest), max(width - len(MORE) - 1, 10)) if rest else ())]
+        for at, piece in enumerate(pieces):
+            style = STYLES[line.kind] if color else ""
+            rows.append((MORE if at else MARGIN) + (colored(piece, style) if style else piece.rstrip()))
+    return rows
+
+
+# Origins: where arguments come from
+
+
+SIGN, NO_SIGN = "! ", "  "
+ORIGIN_MORE = "    … "
+
+
+def origin_lines(
+    origins: Sequence[ArgumentOrigin],
+    route: str,
+    columns: int = 0,
+    *,
+    margin: str = "",
+    color: bool = False,
+) -> list[str]:
+    """The origins as lines for a screen of so many columns (0: there is none), each behind ``margin``. ``!``
+    stands before what comes from a text or from the model alone. Nothing is said of a call that a person has
+    typed."""
+    if route in TYPED and all(one.kind == "task" for one in origins):
+        return []
+    told: dict[tuple[bool, str, str], list[str]] = {}  # whole arguments with one origin share a line
+    for one in origins:
+        names = told.setdefault((one.known, one.words, one.argument if one.values else ""), [])
+        names.append(_label(one))
+    lines = []
+    for (known, words, _), names in told.items():
+        sign = f"{margin}{NO_SIGN if known else SIGN}"
+        text = visible(f"{', '.join(dict.fromkeys(names))}: {words}")
+        line = f"{sign}{set_in(text, margin + ORIGIN_MORE, columns, len(sign), words=True)}"
+        lines.append(line if known or not color else colored(line, "yellow"))
+    return lines
+
+
+def _label(one: ArgumentOrigin) -> str:
+    """The argument, and those of its values that are meant."""
+    more = f" and {one.more:,} more" if one.more else ""
+    return f"{one.argument} {' '.join(map(print_string, one.values))}{more}" if one.values else one.argument
+
+
+# Questions
+
 
 ROOM = 10  # lines of the screen for what stands around the form
 NARROWEST, LOWEST = 20, 6
 
 
 @dataclass(frozen=True)
-class Question:
+class CallQuestion:
     """A question's text, with what is long folded (``brief``), and as a whole."""
 
     brief: str
@@ -47,7 +242,7 @@ def question(
     changes: Changes | None,
     origins: Sequence[ArgumentOrigin] = (),
     route: str = "",
-) -> Question:
+) -> CallQuestion:
     """The question about a call of ``tool``, which ``hide`` shows without its secrets; ``origins`` are those
     of its arguments, ``route`` is how it came."""
     columns, rows = _screen()
@@ -59,8 +254,6 @@ def question(
     cut = _cut(head, rows)
     left = max(rows - cut.count("\n"), LOWEST)
     below, all_drawn = changes_text(different, changes, columns, color=color, rows=left)
-    from quoth.agent.terminal.origins import origin_lines  # here: few runs ask
-
     notes = origin_lines(origins, route, columns, margin="  ", color=color)
     notes += _notes(form, hide.text(reason), columns)
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
@@ -68,7 +261,7 @@ def question(
     whole, _ = changes_text(different, changes, columns, color=color)
     begin = [] if standing() == str(form) else ["", cut]
     stands("")
-    return Question(
+    return CallQuestion(
         "\n".join([*begin, *below, *notes]),
         "\n".join([margined(laid_out(form, columns - 4), columns), *whole]),
         complete,
@@ -153,3 +346,25 @@ def _cut(text: str, rows: int) -> str:
     total, kept = sum(map(len, lines)), sum(map(len, [*head, *tail]))
     gap = f"[… {total - kept} of {total} characters are not shown here; v shows all …]"
     return "\n".join([*head, gap, *tail])
+
+
+# Questions of a tool, which want an answer in words: they cannot pass for one that wants an approval
+
+
+ASKS = "A question for you; an answer is only words, and allows nothing:"
+
+
+def words_rows(question: Question, columns: int) -> list[str]:
+    """The question and its choices, each row behind a mark, on a screen of so many columns (0: there is
+    none). What cannot be seen is an escape."""
+    lines = [question.text, *(f"{number}  {one}" for number, one in enumerate(question.choices, 1))]
+    notes = [note for note in (mixed("\n".join(lines)),) if note]
+    shown = [f"{MARGIN}{set_in(visible(one, lines=True), MARGIN, columns, len(MARGIN))}" for one in lines]
+    return [*shown, *(f"  {set_in(note, '  ', columns, 2)}" for note in notes)]
+
+
+def words_prompt(question: Question) -> str:
+    """What stands before the answer that is typed."""
+    if not question.choices:
+        return "  Your answer: "
+    return f"  Your answer, {question.range}{'' if question.only else ' or your own words'}: "

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.terminal.input import require_person
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
-from quoth.agent.terminal.person import require_person
 from quoth.tools.text import exact_time, file_name, one_line
 from quoth.tools.visible import mixed, visible
 
@@ -110,7 +110,7 @@ def changes_data(proposal: Proposal | None) -> dict[str, Any]:
     """Return what a call would change as JSON data; nothing where its tool does not tell."""
     if proposal is None:
         return {}
-    from quoth.agent.terminal.diff import differences
+    from quoth.agent.terminal.question import differences
 
     changes = [one.to_json() for one in differences(proposal.changes, proposal.hide)]
     trouble = proposal.changes.trouble
@@ -126,13 +126,13 @@ def listing(
 
 
 def _brief(request: Request, proposal: Proposal | None) -> str:
-    from quoth.agent.terminal.text import shortened
+    from quoth.agent.terminal.forms import shortened
 
     where = _told(f"{_origin(request)}, {request.session}, {request.route}, {when(request.asked)}", 7)
     if request.question is not None:
-        from quoth.agent.terminal.words import rows
+        from quoth.agent.terminal.question import words_rows
 
-        asked = rows(request.question, max(_columns() - 7, 0))
+        asked = words_rows(request.question, max(_columns() - 7, 0))
         return "\n       ".join([f"{request.id}  {request.tool} asks a question:", *asked, where])
     summary = [one["summary"] for one in changes_data(proposal).get("changes", ())]
     trouble = [proposal.changes.trouble] if proposal and proposal.changes.trouble else []
@@ -150,7 +150,7 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
 
 def _origins(request: Request, **how: Any) -> list[str]:
     """Where the arguments came from when it was asked."""
-    from quoth.agent.terminal.origins import origin_lines  # here: most commands show no request
+    from quoth.agent.terminal.question import origin_lines  # here: most commands show no request
 
     return origin_lines(request.origins, request.route, _columns(), **how)
 
@@ -182,9 +182,9 @@ def page(
     would change."""
     form, below = shown_form(request.form, proposal, color=color)
     if request.question is not None:
-        from quoth.agent.terminal.words import rows as rows_of
+        from quoth.agent.terminal.question import words_rows
 
-        form, below = f"{request.tool} asks a question:", rows_of(request.question, _columns())
+        form, below = f"{request.tool} asks a question:", words_rows(request.question, _columns())
     touched = ", ".join(map(file_name, request.touches))
     rows = {
         "runs": _command_line(request),
@@ -205,9 +205,8 @@ def page(
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:
     """Return the form of a request, laid out, and in lines all that it would change; what these show is
     folded in the form."""
-    from quoth.agent.terminal.diff import differences
     from quoth.agent.terminal.forms import WIDTH, folded, form_of, laid_out, margined
-    from quoth.agent.terminal.question import changes_text, columns, covered_by
+    from quoth.agent.terminal.question import changes_text, columns, covered_by, differences
 
     form, screen, first = form_of(text), _columns(), 7  # it stands behind its id
     width = min(screen - first - 1, WIDTH) if screen else WIDTH

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from words import Running, Said, Terminal, files, lines, quoth, started, wait_until
 
-from quoth.agent.terminal.next_step import FIRST_TASK
+from quoth.agent.terminal.output import FIRST_TASK
 
 PLANS = Path(__file__).parents[3] / "plans"
 TOOLS = """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from words import Said, Terminal, command, complaint, files, quoth
 
-from quoth.agent.terminal.editor import edited
+from quoth.agent.terminal.input import edited
 from quoth.tools.errors import UsageError
 from quoth.tools.memory.traces import Traces, traces
 from quoth.tools.storage.database import Store

@@ -198,7 +198,7 @@ def test_a_form_is_changed_in_the_editor(monkeypatch: pytest.MonkeyPatch, tmp_pa
     editor.chmod(0o700)
     monkeypatch.setenv("VISUAL", str(editor))
     monkeypatch.setattr("quoth.agent.terminal.ask.is_terminal", lambda stream: True)
-    monkeypatch.setattr("quoth.agent.terminal.editor.is_terminal", lambda stream: True)
+    monkeypatch.setattr("quoth.agent.terminal.input.is_terminal", lambda stream: True)
     long = f'(put :path "a.txt" :text "two\\n{"x" * 90}")'
     found = decided(Person("e"), long)
     assert found == Decision("edit", form=form(long.replace("two", "2")))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.agent.terminal.diff import Difference, differences, drawn
+from quoth.agent.terminal.question import Difference, differences, drawn
 from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm

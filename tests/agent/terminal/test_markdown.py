@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from quoth.agent.terminal.markdown import laid_out
+from quoth.agent.terminal.speech import laid_out
 
 
 def plain(text: str, columns: int = 60) -> str:

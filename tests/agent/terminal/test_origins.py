@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from quoth.agent.terminal.origins import origin_lines
 from quoth.agent.terminal.output import set_in
+from quoth.agent.terminal.question import origin_lines
 from quoth.tools.call.call import ArgumentOrigin, of_text, to_text
 
 MAIL = "in the text of read-file mail.txt"

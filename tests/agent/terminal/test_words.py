@@ -7,8 +7,7 @@ import asyncio
 import pytest
 from words import form, tool
 
-from quoth.agent.terminal.ask import AskTerminal, SaysYes
-from quoth.agent.terminal.words import ASKS
+from quoth.agent.terminal.ask import ASKS, AskTerminal, SaysYes
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.question import Question
 from quoth.tools.consent.requests import Decision
