@@ -161,7 +161,7 @@ class FormReader:
             model, end, repairs = mended
         else:
             model = _without_namespace(model, self.known)
-            if (meant or is_call(model, self.known)) and repair.looks_odd(model):
+            if (meant or is_call(model, self.known)) and repair.may_be_odd(text, start, end):
                 mended = self._mended(start)
                 if mended is None and self._curly(start, end):
                     return

@@ -7,9 +7,7 @@ missing end. Runs nothing and must not know tools. A form that could mean two th
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
-
-import hy.models as m
+from typing import Final, NamedTuple
 
 from quoth.neuro.reading.literals import (
     PYTHON_WORDS,
@@ -64,8 +62,8 @@ _JSON = re.compile(
     re.VERBOSE | re.DOTALL,
 ).match
 _NUMBER = re.compile(r"[+-]?[\d.]").match
-_ODD_SYMBOL = re.compile(r"[“”„‟‘’,\u00a0\u2007\u202f\u3000]|\A:?[A-Za-z_][\w-]*[=:]").search
-_QUOTE = m.Symbol("quote")
+# What every repair of a readable form begins with; most forms have nothing of it.
+may_be_odd: Final = re.compile(r"""[^\x00-\x7f]|[',=#{]|"{3}|:\s""").search
 _TOP, _PLIST, _ARGS, _DATA, _CODE = range(
     5
 )  # a call, the plist of one, its :args, data in these, anything else
@@ -95,48 +93,6 @@ class _Frame:
         """One item more."""
         self.count += 1
         self.last = atom
-
-
-def looks_odd(model: Any) -> bool:
-    """Whether a readable form holds something that is hardly Lisp, so that a repair should be tried."""
-    stack = [model]
-    while stack:
-        parent = stack.pop()
-        first: Any = None
-        before: Any = None
-        for item in parent:
-            kind = type(item)
-            if kind is m.Symbol:
-                if not item.isalnum() and _ODD_SYMBOL(item):
-                    return True
-            elif kind is m.Keyword:
-                if not item.name or not item.name[0].isalpha() or _ODD_SYMBOL(item.name):
-                    return True
-                if type(before) is m.String and type(parent) is m.Dict and _touch(before, item):
-                    return True
-            elif kind is m.Integer:
-                if type(parent) in (m.List, m.Dict) and item.end_column - item.start_column >= len(
-                    int.__repr__(item)
-                ):
-                    return True  # [1,2,3], which is one number to Hy
-            elif isinstance(item, m.Sequence) and kind is not m.FString:
-                stack.append(item)
-            elif kind is m.String and type(before) is m.String and _touch(before, item):
-                return True  # as in Python's three quotes
-            before = item
-            if first is None:
-                first = item
-        if (
-            first == _QUOTE
-            and not isinstance(before, (m.Symbol, m.Sequence))
-            and type(parent) is m.Expression
-        ):
-            return True  # the quote at the end of a text in single quotes
-    return False
-
-
-def _touch(one: Any, other: Any) -> bool:
-    return bool(one.end_line == other.start_line and one.end_column + 1 == other.start_column)
 
 
 def mend(text: str, start: int, end: int, *, tail: bool = False, more: bool = False) -> Mended | None:
