@@ -11,14 +11,14 @@ import re
 # Each mark that opens a quotation, with those that close it.
 _CLOSERS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "‚": "‘", "‘": "’", "「": "」", "『": "』"}
 _COMMENT = "-->"
-ELEMENTS = "blockquote|pre|script|style|template|textarea|xmp"
+_ELEMENTS = "blockquote|details|pre|script|style|template|textarea|xmp"
 _MARK = re.compile(
     rf"""
       (?P<paragraph> \n[ \t\r]*\n )
     | (?P<comment> <!-- | --> )
     | (?P<code> (?<!`)``+ )                                   # one alone is often left open, or an accent
-    | ^[ \t]*<(?P<element> /?(?:{ELEMENTS}) )\b
-    | </(?P<end> {ELEMENTS} )\b
+    | ^[ \t]*<(?P<element> /?(?:{_ELEMENTS}) )\b
+    | </(?P<end> {_ELEMENTS} )\b
     | (?P<straight> " )
     | (?P<mark> [“”„«»‹›‚‘「」『』] | ’(?!\w) )                # behind it a letter: don’t
     """,
@@ -35,9 +35,9 @@ class Quotations:
         self.read_to = read_to  # in the whole text
         self._closers: list[str] = []  # of what is open, the innermost last
 
-    @property
-    def is_open(self) -> bool:
-        return bool(self._closers)
+    def is_open(self, *, plainly: bool = False) -> bool:
+        """Whether anything is open; ``plainly``: but what is often left open, a straight quote or code."""
+        return any(not plainly or closer[0] not in '"`' for closer in self._closers)
 
     def read(self, text: str, end: int, base: int = 0) -> None:
         """Read on to the beginning of a line, ``end``, in a text that begins at ``base`` of the whole one."""

@@ -14,7 +14,7 @@ from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, OPENER, FormReader, Wait
 from quoth.neuro.reading.literals import NotRead
 from quoth.neuro.reading.markup import Cursor, Family
-from quoth.neuro.reading.quotations import ELEMENTS, Quotations
+from quoth.neuro.reading.quotations import Quotations
 from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
     EXAMPLE,
@@ -94,7 +94,6 @@ _MARK = (
 _ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
 _NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
-_QUOTING = re.compile(rf"(?:^[ \t]*+<|<(/))(?:details|{ELEMENTS})\b", re.MULTILINE | re.IGNORECASE)
 _ENTITY = re.compile(r"[\s\[{]*+&").match
 _TAG = re.compile(r"<[^<>\n]{0,80}>").match
 _ELEMENT = re.compile(r"<(\w+)>").match
@@ -242,16 +241,10 @@ class Scan(FormReader):
         elif not self._held():
             self._in_section(start, *family)
 
-    def _in_quotation(self, start: int) -> bool:
-        """Whether a quotation, a comment or an element that quotes is open where markup begins."""
-        called = self.calls[-1].end - self.base if self.calls else 0  # what a call contains quotes nothing
-        since = max(self._since(start), called)
-        elements = [found[1] for found in _QUOTING.finditer(self.text, since, start)]
-        if elements and not elements[-1]:
-            return True
-        paragraph = max((gap.end() for gap in _PARAGRAPH.finditer(self.text, since, start)), default=since)
-        marked = (("“", "”", paragraph), ("«", "»", paragraph), ("<!--", "-->", since))
-        return any(self.text.rfind(a, at, start) > self.text.rfind(b, at, start) for a, b, at in marked)
+    def _is_quoted(self, start: int, *, plainly: bool) -> bool:
+        """Whether a quotation, a comment or an element that quotes is open."""
+        self.quotations.read(self.text, start, self.base)
+        return self.quotations.is_open(plainly=plainly)
 
     def _is_mixed(self, start: int) -> bool:
         """Whether the fence that we are in holds more than calls, as far as it was read."""
@@ -311,7 +304,7 @@ class Scan(FormReader):
     def _in_section(self, start: int, family: Family, behind: int) -> None:
         """Read a section of calls. What cannot be read in it goes back to the model."""
         text = self.text
-        self.example = self._in_quotation(start) or self._is_example(start)
+        self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
         cursor = Cursor(text, behind, cut=self.cut)
         fault: NotRead | None = None
         try:
@@ -325,7 +318,7 @@ class Scan(FormReader):
             return
         if not fault and marks.in_sentence(text, start, self.position):
             return
-        self.fresh = self.position + self.base
+        self.fresh = self.quotations.read_to = self.position + self.base
         for call in cursor.calls:
             span = call.start, call.end
             self._found(self._named(call.form), span, call.repairs, (start, self.position))
@@ -344,14 +337,14 @@ class Scan(FormReader):
             if not self.final and not text[behind:].strip():
                 raise Wait(OPENER)
             if not self._held():
-                self.example = self._in_quotation(start) or self._is_example(start)
+                self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
                 self._unread(family, start, NotRead("no call follows", behind))
             return
         late = form["fence"] or self.fence or marks.follows_words(text, start) or _ENTITY(text, form.end())
         if late and self._held():  # what follows decides what it is, or where it ends
             return
         self.position = form.end()
-        self.example = self._in_quotation(start) or self._is_example(start)
+        self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
         found, faults, cuts = len(self.calls), len(self.errors), len(self.cuts)
         self.family = family
         try:
@@ -369,7 +362,7 @@ class Scan(FormReader):
             if marks.in_sentence(text, start, self.position):
                 del self.calls[found:]
                 return
-            self.fresh = self.position + self.base
+            self.fresh = self.quotations.read_to = self.position + self.base
             if self.example:
                 self.example_end = self.fresh
             else:
@@ -441,8 +434,7 @@ class Scan(FormReader):
         self.position = found.end()
         if self.fence is not None:
             return
-        self.quotations.read(self.text, found.start(), self.base)
-        quoted = self.quotations.is_open
+        quoted = self._is_quoted(found.start(), plainly=False)
         self.example = quoted or self._is_told(found.start())
         if self.example:
             self.example_end = self.example_end if quoted else self.position + self.base
