@@ -8,9 +8,8 @@ printing it gives the same text again; free types, secrets and destinations neve
 from __future__ import annotations
 
 import json
-import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,12 +22,15 @@ from quoth.tools.registry.tool import CognitiveTool
 from quoth.tools.text import short
 
 SHOWN = 80  # characters of a value in a sentence
+MOST: Final = 10**18  # of a whole number in a text
 EXACT: Final = 2**53  # up to here each whole number is one float
-_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})\Z", re.ASCII).match
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)\.\d+\Z", re.ASCII).match
-_WORDS: dict[Any, dict[str, Any]] = {
-    bool: {"true": True, "false": False, "True": True, "False": False},
-    type(None): {"null": None, "None": None},
+_WORDS: Final = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_KINDS: Final[dict[str, type]] = {
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
 }
 
 
@@ -77,77 +79,66 @@ def _one(found: Iterator[Any]) -> Any:
     return next(iter(different.values())) if len(different) == 1 else _NONE
 
 
+def _members(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
+
+
 def _members_read(hint: Any, value: Any) -> Iterator[Any]:
-    """For each member of a type the value that it reads in another one."""
-    if _is_free(hint):
+    """For each member of a type the value that it reads in another one; none for a type that takes any value,
+    or a program."""
+    members = _members(hint)
+    if Any in members or Code in members:
         return
-    for member in typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,):
-        read = _READERS.get(typing.get_origin(member) or member, _json if is_json(member) else _nothing)
-        found = read(member, value)
-        if found is not _NONE and (is_json(member) or _takes(member, found)):
+    for member in members:
+        kind = _KINDS.get(member.schema.get("type")) if is_json(member) else member
+        found = _NONE if kind is None else _converted(kind, value)
+        if found is not _NONE and (_fits_schema(member, found) if is_json(member) else _takes(member, found)):
             yield found
 
 
-def _is_free(hint: Any) -> bool:
-    """Whether a type takes any value, or a program, by itself or as a member."""
-    members = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
-    return Any in members or Code in members
-
-
-def _nothing(hint: Any, value: Any) -> Any:
-    return _NONE
-
-
-def _integer(hint: Any, value: Any) -> Any:
+def _converted(hint: Any, value: Any) -> Any:
+    """The value of one type that another one spells."""
+    kind, given = typing.get_origin(hint) or hint, value
     if isinstance(value, str):
-        return int(value) if _WHOLE(value) and str(int(value)) == value else _NONE
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < EXACT
-    return int(value) if whole and str(value) != "-0.0" else _NONE
+        value = _decoded(value)
+    if kind is list and isinstance(value, list):
+        return _all(value, [_fit(one, item) for one in typing.get_args(hint) or (Any,) for item in value])
+    if kind is dict and isinstance(value, Mapping):
+        found = _all(value, [_fit((typing.get_args(hint) or (Any, Any))[1], item) for item in value.values()])
+        return found if found is _NONE else dict(zip(value, found, strict=True))
+    if value is not given:
+        return value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < EXACT and str(value) != "-0.0"
+    return int(value) if whole and kind is int else _NONE
 
 
-def _decimal(hint: Any, value: Any) -> Any:
-    if isinstance(value, str) and _NUMBER(value) and repr(float(value)) == value:
-        return float(value)
-    return _integer(hint, value) if isinstance(value, str) else _NONE
+def _decoded(text: str) -> Any:
+    """The data that a text of JSON is, if printing it gives that text again, and no key is in it twice."""
 
+    def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(given)) < len(given):
+            raise ValueError
+        return dict(given)
 
-def _word(hint: Any, value: Any) -> Any:
-    return _WORDS[hint].get(value, _NONE) if isinstance(value, str) else _NONE
-
-
-def _list(hint: Any, value: Any) -> Any:
-    items = _decoded(value, list) if isinstance(value, str) else value
-    if not isinstance(items, list):
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        found = json.loads(text, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
         return _NONE
-    (kind,) = typing.get_args(hint) or (Any,)
-    return _all(items, [_fit(kind, item) for item in items])
+    if isinstance(found, int | float):
+        return found if repr(found) == text and (isinstance(found, float) or abs(found) < MOST) else _NONE
+    return found if isinstance(found, list | dict) and not too_deep(found) else _NONE
 
 
-def _dict(hint: Any, value: Any) -> Any:
-    fields = _decoded(value, dict) if isinstance(value, str) else value
-    if not isinstance(fields, Mapping):
-        return _NONE
-    _, kind = typing.get_args(hint) or (Any, Any)
-    found = _all(fields, [_fit(kind, item) for item in fields.values()])
-    return found if found is _NONE else dict(zip(fields, found, strict=True))
-
-
-def _json(hint: Any, value: Any) -> Any:
-    """The value of a type that is known by its JSON Schema, if that allows one kind of value."""
-    kind = _KINDS.get(hint.schema.get("type"))
-    if kind in (list, dict):
-        found = _decoded(value, kind) if isinstance(value, str) else _NONE
-    else:
-        found = _READERS[kind](kind, value) if kind is not None else _NONE
-    if found is _NONE:
-        return _NONE
+def _fits_schema(hint: Any, value: Any) -> bool:
     from pydantic_core import SchemaValidator, ValidationError
 
     try:
-        SchemaValidator(hint.core).validate_python(found)
+        SchemaValidator(hint.core).validate_python(value)
     except ValidationError:
-        return _NONE
-    return found
+        return False
+    return True
 
 
 def _fit(hint: Any, item: Any) -> Any:
@@ -158,45 +149,13 @@ def _all(items: Any, found: list[Any]) -> Any:
     return _NONE if any(one is _NONE for one in found) else found
 
 
-def _decoded(text: str, kind: type) -> Any:
-    """The list or object that is the whole of a text of JSON; _NONE if a key is in it twice."""
-
-    def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(given)) < len(given):
-            raise ValueError
-        return dict(given)
-
-    try:
-        found = json.loads(text, object_pairs_hook=pairs)
-    except (ValueError, RecursionError):
-        return _NONE
-    return found if isinstance(found, kind) and not too_deep(found) else _NONE
-
-
-_READERS: dict[Any, Callable[[Any, Any], Any]] = {
-    int: _integer,
-    float: _decimal,
-    bool: _word,
-    type(None): _word,
-    list: _list,
-    dict: _dict,
-}
-
-
-_KINDS: dict[Any, type] = {"integer": int, "number": float, "boolean": bool, "object": dict, "array": list}
-
-
 def _takes(hint: Any, value: Any) -> bool:
     """Whether a type takes a value as it is, so far as that is plain; a program takes part in no reading."""
     if isinstance(value, Code) or hint in (Any, Code):
         return True
     if is_json(hint):
         kind = _KINDS.get(hint.schema.get("type"))
-        return (
-            kind is None
-            or not isinstance(value, str | float)
-            or (kind is float and not isinstance(value, str))
-        )
+        return kind is None or not isinstance(value, str if kind is float else str | float)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in UNIONS:
         return any(_takes(one, value) for one in args)
@@ -208,4 +167,4 @@ def _takes(hint: Any, value: Any) -> bool:
         return isinstance(value, str)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is hint or hint not in _READERS
+    return type(value) is hint or hint not in (int, bool, type(None), list, dict)
