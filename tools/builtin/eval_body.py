@@ -13,7 +13,7 @@ from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.program.compiler import ProgramError, compile_program, program_digest
 from quoth.tools.sandbox.snapshots import SnapshotError
-from quoth.tools.sandbox.transfer import MAX_MESSAGE
+from quoth.tools.sandbox.wall import MAX_MESSAGE
 from quoth.tools.text import short
 
 

@@ -41,10 +41,17 @@ from quoth.tools.program.compiler import (
     compile_program,
     program_digest,
 )
-from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, not_called
-from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, require_readable
-from quoth.tools.sandbox.wall import host_name, placeholders, with_guards
+from quoth.tools.sandbox.wall import (
+    MAX_MESSAGE,
+    MAX_VALUE,
+    bounded,
+    host_name,
+    placeholders,
+    require_readable,
+    runtime_error,
+    with_guards,
+)
 from quoth.tools.text import short
 
 MAX_SECONDS = 60.0  # of one dry run, on all paths

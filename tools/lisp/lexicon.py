@@ -6,6 +6,7 @@ Knows Hy's syntax; it must not know what a form means. Under re.ASCII ``\\s`` is
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from json import JSONDecoder
 from typing import Any, Final
 
@@ -111,3 +112,21 @@ class Frame:
         self.mark = offset + 1  # in an f-string: where the field's text or the literal text begins
         self.conversion: str | None = None
         self.expression = ""
+
+
+def form_after(stack: Sequence[Frame]) -> tuple[int, int] | None:
+    """How many of the frames were open where the form began that is likely to be the next one, and how many
+    lines below the outermost open form that is: no further to the right. None if there is no such form."""
+    outer = stack[0]
+    for depth, frame in enumerate(stack, 1):
+        found = [_place(item) for item in frame.items if isinstance(item, Expression)]
+        if depth < len(stack) and stack[depth].opener == "(":
+            found.append((stack[depth].line, stack[depth].column))
+        for line, column in found:
+            if line > outer.line and column == outer.column:
+                return depth, line - outer.line
+    return None
+
+
+def _place(item: Object) -> tuple[int, int]:
+    return item.start_line, item.start_column

@@ -44,11 +44,11 @@ from quoth.tools.lisp.lexicon import (
     TAIL,
     TOKEN,
     Frame,
+    form_after,
 )  # fmt: skip
 from quoth.tools.lisp.read_error import Lines as Lines
 from quoth.tools.lisp.read_error import ReadError as ReadError
 from quoth.tools.lisp.strings import Strings
-from quoth.tools.lisp.unclosed import form_after
 from quoth.tools.text import excerpt, short
 
 

@@ -26,23 +26,21 @@ from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
-from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.pool import SandboxLimits, WorkerPool
-from quoth.tools.sandbox.transfer import (
+from quoth.tools.sandbox.wall import (
     MAX_MESSAGE,
     MAX_NAME,
+    _placeholder,
     _text,
     bounded,
-    packed,
-    require_readable,
-    unpacked,
-)
-from quoth.tools.sandbox.wall import (
-    _placeholder,
     host_function,
     host_name,
+    packed,
     placeholders,
     raise_wall,
+    require_readable,
+    runtime_error,
+    unpacked,
     with_guards,
 )
 from quoth.tools.text import short

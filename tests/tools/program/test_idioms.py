@@ -18,8 +18,7 @@ from quoth.tools.lisp.reader import read_all
 from quoth.tools.lisp.syntax import CONSTANTS, is_core
 from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
-from quoth.tools.program.idiom_calls import MAX_STEPS
-from quoth.tools.program.idioms import IDIOMS, RULES, Idiom
+from quoth.tools.program.idioms import IDIOMS, MAX_STEPS, RULES, Idiom
 from quoth.tools.program.rewriter import rewrite
 from quoth.tools.sandbox.runner import Sandbox
 

@@ -28,7 +28,7 @@ from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program, free_names
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
-from quoth.tools.sandbox.transfer import bounded
+from quoth.tools.sandbox.wall import bounded
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
 

@@ -22,7 +22,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.program.compiler import ProgramError, compile_program
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
-from quoth.tools.sandbox.transfer import bounded
+from quoth.tools.sandbox.wall import bounded
 
 LIMITS = SandboxLimits(seconds=20, calls=10)
 
