@@ -1,6 +1,6 @@
 """Agent and AsyncAgent: the synchronous and the asynchronous client of quoth. Agent wraps AsyncAgent.
 
-This is a façade: agent/run/host.py assembles the parts, and other rooms do the work.
+This is a façade: agent/run/parts.py and host.py assemble an agent, and other rooms do the work.
 """
 
 from __future__ import annotations
@@ -12,20 +12,30 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from inspect import signature
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
-from quoth.agent.events import RunEvent
+from quoth.agent.config.config import Config
+from quoth.agent.events import Listener, RunEvent
 from quoth.agent.reply import Reply
-from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.calls import Calls
 from quoth.agent.run.event_stream import EventStream
+from quoth.agent.run.host import SessionHost, open_host
+from quoth.agent.run.models import Models
 from quoth.agent.run.options import ModelOptions, ToolOptions
+from quoth.agent.run.run import RunLimits
+from quoth.agent.run.runs import Runs
 from quoth.agent.session.index import find_session
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import Audit
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
+from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
@@ -34,23 +44,13 @@ if TYPE_CHECKING:
     from quoth.agent.session.latest import Having
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
 
 STREAM = """Run one task as ``run`` does, and iterate over its events (RunEvent) as they happen; the last is
         ``end``, whose data is the Reply. Leaving the loop early stops the run; to be sure that it has
         stopped, close the iterator, as contextlib.aclosing and contextlib.closing do."""
-
-
-def _streaming(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Reply]],
-) -> Callable[Concatenate[Any, P], AsyncGenerator[RunEvent]]:
-    """Return a method that iterates over the events of what this one does."""
-
-    def stream(self: Any, /, *args: P.args, **named: P.kwargs) -> AsyncGenerator[RunEvent]:
-        return EventStream(self._streams).of(lambda: method(self, *args, **named))
-
-    return _shown(stream, method, "AsyncGenerator[RunEvent]")
 
 
 def _shown(stream: Callable[P, T], method: Callable[..., Any], gives: str) -> Callable[P, T]:
@@ -60,10 +60,135 @@ def _shown(stream: Callable[P, T], method: Callable[..., Any], gives: str) -> Ca
     return stream
 
 
-class AsyncAgent(Conversations):
+def _like(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """Decorate a method that passes all its arguments on to ``method`` with that one's signature and
+    docstring, for ``help``, completion and type checkers."""
+    return functools.wraps(method, assigned=("__doc__", "__name__"), updated=())
+
+
+def _streaming(
+    method: Callable[Concatenate[Runs, P], Coroutine[Any, Any, Reply]],
+) -> Callable[Concatenate[Any, P], AsyncGenerator[RunEvent]]:
+    """Return a method that iterates over the events of what this one does."""
+
+    def stream(self: AsyncAgent, /, *args: P.args, **named: P.kwargs) -> AsyncGenerator[RunEvent]:
+        events = self.host.events.streams
+        return EventStream(events).of(lambda: method(self.runs, *args, **named))
+
+    return _shown(stream, method, "AsyncGenerator[RunEvent]")
+
+
+def _opening(
+    make: Callable[P, SessionHost],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Decorate an ``__init__`` that passes all its arguments on to ``make`` with its parameters and docs."""
+
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        own, taken = signature(init), signature(make).parameters.values()
+        init.__doc__ = make.__doc__
+        init.__signature__ = own.replace(parameters=[own.parameters["self"], *taken])  # type: ignore[attr-defined]
+        return init
+
+    return decorate
+
+
+def _of(
+    part: Callable[[AsyncAgent], S], method: Callable[Concatenate[S, P], T]
+) -> Callable[Concatenate[AsyncAgent, P], T]:
+    """Make the method of a ``part`` a method of its agent."""
+
+    @_like(method)
+    def call(self: AsyncAgent, *args: P.args, **named: P.kwargs) -> T:
+        return method(part(self), *args, **named)
+
+    return call
+
+
+class _Part(Generic[T]):
+    """An attribute of an agent that the object ``owner`` has under the same name."""
+
+    def __init__(self, owner: Callable[[AsyncAgent], object], doc: str) -> None:
+        self._owner, self.__doc__ = owner, doc
+
+    def __set_name__(self, agent: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, agent: AsyncAgent | None, kind: type) -> T:
+        return self if agent is None else getattr(self._owner(agent), self._name)  # type: ignore[return-value]
+
+    def __set__(self, agent: AsyncAgent, value: T) -> None:
+        setattr(self._owner(agent), self._name, value)
+
+
+def _host(agent: AsyncAgent) -> SessionHost:
+    return agent.host
+
+
+def _hosted(method: Callable[Concatenate[SessionHost, P], T]) -> Callable[Concatenate[AsyncAgent, P], T]:
+    return _of(_host, method)
+
+
+def _driven(method: Callable[Concatenate[Runs, P], T]) -> Callable[Concatenate[AsyncAgent, P], T]:
+    return _of(lambda agent: agent.runs, method)
+
+
+def _called(method: Callable[Concatenate[Calls, P], T]) -> Callable[Concatenate[AsyncAgent, P], T]:
+    return _of(lambda agent: agent.calls, method)
+
+
+class AsyncAgent:
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``."""
 
-    stream = _streaming(Conversations.run)
+    host: SessionHost
+    runs: Runs
+    calls: Calls
+
+    @_opening(open_host)
+    def __init__(self, **settings: Any) -> None:
+        self._compose(open_host(**settings))
+
+    def _compose(self, host: SessionHost) -> Self:
+        self.host, self.runs, self.calls = host, Runs(host), Calls(host)
+        return self
+
+    table = _Part[ToolTable](_host, "The tools of the agent.")
+    session = _Part[str](_host, "The id of its session.")
+    user = _Part[str](_host, "Who speaks.")
+    knowledge = _Part[str | None](_host, "What the host knows of the matter; may be replaced at any time.")
+    workspace = _Part[Workspace](_host, "The folder that its file tools may touch.")
+    config = _Part[Config](_host, "The user's config.hy.")
+    policy = _Part[RulesPolicy](_host, "The rules that judge its calls.")
+    door = _Part[Door](_host, "The door that every call passes.")
+    limits = _Part[RunLimits](_host, "What each run may spend.")
+    models = _Part[Models](_host, "Its model, and others that its tools ask.")
+    audit = _Part[Audit](lambda agent: agent.host.door, "The audit trail: every call and its result.")
+    broker = _Part[Broker](_host, "The requests that wait for a person, and decisions.")
+    store = _Part[Store](_host, "The store of the workspace, opened at the first use.")
+    transcript = _Part[Transcript](_host, "The events of all sessions in the store.")
+    on_event = _Part[Listener | None](lambda agent: agent.host.events, "The listener; may be replaced.")
+    deliver = _Part[Callable[[str], object] | None](
+        lambda agent: agent.host.events, "Brings a message to the user; may be replaced."
+    )
+
+    run = _driven(Runs.run)
+    stream = _streaming(Runs.run)
+    say = _driven(Runs.say)
+    follow = _driven(Runs.follow)
+    resume = _driven(Runs.resume)
+    forget = _driven(Runs.forget)
+    call = _called(Calls.call)
+    eval = _called(Calls.eval)
+    ask_for_plan = _called(Calls.ask_for_plan)
+    context = _called(Calls.context)
+    interrupt = _hosted(SessionHost.interrupt)
+    aclose = _hosted(SessionHost.aclose)
+
+    def for_chat(self, chat: str, session: str = "") -> AsyncAgent:
+        """An agent for one chat, which this one must outlive: in the session that is named after the chat, or
+        in ``session``; with a conversation and memory of its own."""
+        return object.__new__(AsyncAgent)._compose(self.host.for_chat(chat, session))
 
     async def fly(
         self,
@@ -80,12 +205,14 @@ class AsyncAgent(Conversations):
         A flight that has not ended continues where it stopped; with ``again`` a new one begins. ``start``,
         ``only`` and ``until`` choose steps by id or title, ``until`` also by phase. With ``parallel``
         independent steps run at once. Raises UsageError for a plan with faults, and then runs nothing."""
-        self._require_open()
+        self.host.require_open()
         from quoth.agent.flight.engine import fly
         from quoth.agent.flight.plan_file import PlanFile
         from quoth.agent.flight.report import Wanted
 
-        return await fly(self, PlanFile(path), Wanted(start, only, until, parallel, again), self.named)
+        return await fly(
+            self.host, PlanFile(path), Wanted(start, only, until, parallel, again), self.host.named
+        )
 
     async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
         """Replay a session with this agent's tools, dialect and belt, and compare the prompts and calls that
@@ -98,15 +225,15 @@ class AsyncAgent(Conversations):
         from quoth.agent.replay.again import session_in_file, session_in_store
         from quoth.agent.replay.replay import replay
 
-        self._require_open()
+        self.host.require_open()
         if isinstance(session, Path):
             name, events = session_in_file(session)
         else:
-            name = find_session(self._opened_store(), session or self.session)
-            events = session_in_store(self._opened_store(), name)
+            name = find_session(self.store, session or self.session)
+            events = session_in_store(self.store, name)
 
-        def again(given: Opening) -> Conversations:
-            return Conversations(
+        def again(given: Opening) -> SessionHost:
+            return open_host(
                 workspace=self.workspace.root,
                 tools=ToolOptions(self.table, "search" if self.models.search else "full"),
                 model=ModelOptions(dialect=self.models.options.dialect),
@@ -114,7 +241,7 @@ class AsyncAgent(Conversations):
                 session=name,
             )
 
-        return await replay(name, events, again, (lambda given: self) if live_tools else None)
+        return await replay(name, events, again, (lambda given: self.host) if live_tools else None)
 
     def latest_session(self, having: Having = "work") -> str:
         """The id of this user's latest session in the workspace, as commands choose it: with ``work`` (a run,
@@ -122,16 +249,16 @@ class AsyncAgent(Conversations):
         there is none."""
         from quoth.agent.session.latest import latest_session
 
-        self._require_open()
+        self.host.require_open()
         return latest_session(self.store, self.user, having)
 
+    async def __aenter__(self) -> Self:
+        return self
 
-def _like(
-    method: Callable[Concatenate[Any, P], object],
-) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
-    """Decorate a method that passes all its arguments on to ``method`` with that one's signature and
-    docstring, for ``help``, completion and type checkers."""
-    return functools.wraps(method, assigned=("__doc__", "__name__"), updated=())
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
 
 def _waiting(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file
 from quoth.agent.replay.replay import Replay, replay
-from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.host import SessionHost
 from quoth.tools.loading import ToolSource
 from quoth.tools.memory.conformance import memory_conforms as memory_conforms
 from quoth.tools.registry.table import ToolTable
@@ -47,7 +47,7 @@ def replays(
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 
-    def again(given: Opening) -> Conversations:
+    def again(given: Opening) -> SessionHost:
         chosen = {"tools": tools, "dialect": dialect, "belt": belt}
         return rebuilt_agent(given, notes, session=session, chosen=chosen)
 

@@ -15,17 +15,17 @@ import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
-from quoth.agent.events import Listener, RunEvent
+from quoth.agent.events import RunEvent
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.run.runs import Runs
 from quoth.agent.terminal.ask import CHANGED
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.question import origin_lines
 from quoth.agent.terminal.requests import decide, pending_text
-from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.errors import BusyError, QuothError, UsageError
@@ -39,47 +39,21 @@ FORM_CHARS = 500
 _REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
 
 
-class Talker(Protocol):
-    """The conversation of one chat."""
-
-    session: str
-    on_event: Listener | None
-
-    @property
-    def broker(self) -> Broker: ...
-
-    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
-        """Answer a message. A ``turn`` that the conversation has had is not begun again: what is unfinished
-        of it is gone on with, and its whole Reply comes back."""
-        ...
-
-    async def aclose(self) -> None: ...
-
-
-class ChatHost(Protocol):
-    """What has a conversation for each chat."""
-
-    @property
-    def broker(self) -> Broker: ...
-
-    def for_chat(self, chat: str) -> Talker: ...
-
-
 class Chats:
-    """The chats of a host. ``answers`` sends a line to those who hear its chat, and says whether anybody
-    does. ``approvers`` are the users who may decide requests; ``waiting`` is how many messages of a chat may
-    wait."""
+    """The chats of the agent with these ``runs``. ``answers`` sends a line to those who hear its chat, and
+    says whether anybody does. ``approvers`` are the users who may decide requests; ``waiting`` is how many
+    messages of a chat may wait."""
 
     def __init__(
         self,
-        host: ChatHost,
+        runs: Runs,
         inbox: Inbox,
         answers: Callable[[Outgoing], Awaitable[bool]],
         *,
         approvers: Collection[str] = (),
         waiting: int = WAITING,
     ) -> None:
-        self._host = host
+        self._runs = runs
         self._inbox = inbox
         self._answers = answers
         self._approvers = approvers
@@ -87,7 +61,7 @@ class Chats:
         self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work, what is in work first
         self._working: dict[str, asyncio.Task[None]] = {}
         self._asked: dict[int, Accepted] = {}  # messages with calls that wait for a person
-        self._talkers: dict[str, Talker] = {}  # the one used last at the end
+        self._talkers: dict[str, Runs] = {}  # the one used last at the end
         self._stopping = False
 
     def start(self) -> None:
@@ -124,17 +98,17 @@ class Chats:
     def _decided(self, choice: Choice) -> str:
         if choice.answer is None:
             self._must_approve(choice.user)
-        request = self._host.broker.find(choice.request)
-        if request.session != self._talker(choice.chat).session:
+        request = self._runs.host.broker.find(choice.request)
+        if request.session != self._talker(choice.chat).host.session:
             raise UsageError(f"Request {request.id} is not of chat {choice.chat}.")
         if choice.user != request.user:
             self._must_approve(choice.user)
         kind: Any = "once" if choice.approved else "deny" if choice.answer is None else "answer"
         said = Decision(kind, choice.user, why=choice.why, answer=choice.answer or "")
         try:
-            return str(decide(self._host.broker, request.id, said))
+            return str(decide(self._runs.host.broker, request.id, said))
         except ChangeDiffersError:
-            shown = pending_text(self._host.broker, request.id)
+            shown = pending_text(self._runs.host.broker, request.id)
             raise UsageError(f"{CHANGED} nothing was decided.\n{shown}") from None
 
     def _must_approve(self, user: str) -> None:
@@ -163,7 +137,7 @@ class Chats:
         """Queue the messages whose requests were decided. Raises QuothError."""
         if not self._asked or self._stopping:
             return
-        still = {f"request {request.id}" for request in self._host.broker.requests()}
+        still = {f"request {request.id}" for request in self._runs.host.broker.requests()}
         for one in list(self._asked.values()):
             one.decided = {told for told in one.told - still if told.startswith("request ")}
             if one.decided:
@@ -228,7 +202,7 @@ class Chats:
                 return  # it stays as it is, for the next start
             waiting = [call.result.message for call in reply.calls if call.result.status == "pending"]
             named = set(_REQUEST.findall(" ".join(waiting)))
-            open_here = talker.broker.requests(session=talker.session) if waiting else []
+            open_here = talker.host.broker.requests(session=talker.host.session) if waiting else []
             lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
         except Exception as error:  # one message that cannot be answered must not end the others
             why = str(error)
@@ -254,7 +228,7 @@ class Chats:
             self._asked[one.seq] = one
             self.go_on()  # somebody may have decided as soon as the line was out
 
-    async def _reply(self, talker: Talker, one: Accepted) -> Reply | None:
+    async def _reply(self, talker: Runs, one: Accepted) -> Reply | None:
         """The Reply to a message, as soon as no other process drives its chat, such as quoth resume; None if
         the end came first."""
         for left in reversed(range(BUSY_LOOKS)):
@@ -274,11 +248,11 @@ class Chats:
         except QuothError as error:  # then it is told once more at the next start
             complain(str(error))
 
-    def _talker(self, chat: str) -> Talker:
+    def _talker(self, chat: str) -> Runs:
         """The conversation of a chat."""
         if (talker := self._talkers.pop(chat, None)) is None:
-            talker = self._host.for_chat(chat)
-            talker.on_event = partial(self._note, chat)
+            talker = self._runs.for_chat(chat)
+            talker.host.events.on_event = partial(self._note, chat)
         self._talkers[chat] = talker
         return talker
 
@@ -291,7 +265,7 @@ class Chats:
         """Let go of the conversations that were not used for the longest time."""
         for chat in list(self._talkers)[:-IDLE_CHATS]:
             if chat not in self._working:
-                await self._talkers.pop(chat).aclose()
+                await self._talkers.pop(chat).host.aclose()
 
 
 def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:

@@ -17,9 +17,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from quoth.agent.chat.chats import WAITING, ChatHost, Chats
+from quoth.agent.chat.chats import WAITING, Chats
 from quoth.agent.chat.inbox import Inbox
 from quoth.agent.chat.lines import LineError, Message, Outgoing, Splitter, read_line
+from quoth.agent.run.runs import Runs
 from quoth.agent.terminal.input import CHUNK, StdinLines
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import QuothError, UsageError
@@ -101,11 +102,11 @@ class Caller(Client):
 
 
 class Gateway:
-    """The gateway of a host's chats. Use it as a context manager: of one workspace there is one at a time."""
+    """The gateway of an agent's chats. Use it as a context manager; a workspace has one at a time."""
 
     def __init__(
         self,
-        host: ChatHost,
+        runs: Runs,
         store: Callable[[], Store],
         *,
         approvers: Collection[str] = (),
@@ -118,7 +119,7 @@ class Gateway:
         self._at_once = asyncio.Event()
         self._how = ENDED
         self._stop_seconds = stop_seconds
-        self._chats = Chats(host, Inbox(store), self._send, approvers=approvers, waiting=waiting)
+        self._chats = Chats(runs, Inbox(store), self._send, approvers=approvers, waiting=waiting)
 
     async def stdio(self) -> str:
         """Serve the client at the standard streams until its lines have ended and are all answered, or a

@@ -75,10 +75,10 @@ def _serve(options: ChatOptions) -> int:
     options.no_input = True  # standard input is for lines; who may decide is among the approvers
 
     async def work(agent: AsyncAgent) -> int:
-        agent.dialect()  # a model that cannot be used is said now
+        agent.host.dialect()  # a model that cannot be used is said now
         begin_to_serve()
         waiting = {} if options.waiting is None else {"waiting": options.waiting}
-        gateway = Gateway(agent, lambda: agent.store, approvers=approvers, **waiting)
+        gateway = Gateway(agent.runs, lambda: agent.store, approvers=approvers, **waiting)
         how = await (gateway.listen(path) if path else gateway.stdio())
         return {ENDED: DONE, BROKEN_OFF: INTERRUPTED}.get(how, FAILED)
 
@@ -92,7 +92,7 @@ def _talk(options: ChatOptions) -> int:
         raise UsageError("Standard input is closed.")
 
     async def work(agent: AsyncAgent) -> int:
-        agent.dialect()
+        agent.host.dialect()
         chat = agent.for_chat(agent.session.removeprefix("chat-"))  # as sessions are listed
         return await ChatRepl(chat, options.json).run()
 

@@ -119,7 +119,7 @@ def agent_of(
     agent = AsyncAgent(workspace=options.folder, **{**vars(settings_of(options, channel)), **who, **more})
     agent.deliver = None if options.json else print_data
     if store is not None and not store.read_only:
-        agent.use_store(store)
+        agent.host.use_store(store)
     return agent
 
 
@@ -250,7 +250,7 @@ def with_agent(
             def interrupt() -> None:
                 nonlocal pressed
                 pressed = True
-                if not interrupt_politely(agent):
+                if not interrupt_politely(agent.host):
                     task.cancel()
 
             before = signal.getsignal(signal.SIGINT)
@@ -400,11 +400,11 @@ def tell_plan(reply: Reply, options: Options) -> None:
 def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None:
     """Print the command that continues a failed run: it asks the model again, or continues the conversation
     where asking again would only repeat the failure."""
-    if reply.status != "failed" or agent.broken_off:
+    if reply.status != "failed" or agent.runs.broken_off:
         return
     from quoth.agent.terminal.output import tell_next
 
-    if agent.may_ask_again():
+    if agent.runs.may_ask_again():
         tell_next("To try again", options.typed("resume", agent.session))
     else:
         tell_next("To continue the conversation", options.typed("resume", agent.session, also=" TEXT"))
@@ -415,10 +415,10 @@ def tell_what_waits(agent: AsyncAgent, options: Options, code: int = DONE) -> No
     failure also the command that resumes what was broken off, if it is on record."""
     from quoth.agent.terminal.output import tell_next
 
-    if code == FAILED and agent.broken_off:
+    if code == FAILED and agent.runs.broken_off:
         tell_next("To go on with it", options.typed("resume", agent.session))
         return
-    if not agent.waits:
+    if not agent.runs.waits:
         return
     waiting = agent.broker.requests(session=agent.session)
     own = [request for request in waiting if request.user == agent.user]

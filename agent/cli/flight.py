@@ -122,10 +122,10 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
         sent = messages_of(agent, options.json)
         if not options.json:
             agent.deliver = deliver
-        for change in agent.changes():
+        for change in agent.host.changes():
             complain(change)
         try:
-            report = await fly_plan(agent, file, _wanted(options), agent.named)
+            report = await fly_plan(agent.host, file, _wanted(options), agent.host.named)
         except asyncio.CancelledError:
             tell_next("To go on", again)
             raise
@@ -297,7 +297,7 @@ def _dry_run(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
     from quoth.agent.flight.dry_run import dry_flight
 
     async def work(agent: AsyncAgent) -> int:
-        steps = await dry_flight(agent, file, _wanted(options))
+        steps = await dry_flight(agent.host, file, _wanted(options))
         if options.json:
             print_json(steps)
         else:
@@ -346,7 +346,7 @@ def decide_plan(
         if faults := faults_of(plan, agent.table, agent.config.providers):
             raise UsageError("\n".join(str(fault) for fault in faults))
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
-        covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
+        covered = [] if kind == "deny" else [await coverage(agent.host, plan, step) for step in steps]
         changes = [_changes(agent, one) for one in covered]
         decision = Decision(kind, by, why)
         for step, seen in zip_longest(steps, covered):

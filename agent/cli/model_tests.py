@@ -170,7 +170,7 @@ class Examiner:
                 self._show_note(event.data)
 
         agent = self._agent(calls, dialect, task, hear)
-        agent.use_store(Store(self.scratch / "store.sqlite"))
+        agent.host.use_store(Store(self.scratch / "store.sqlite"))
         async with agent:
             reply = await agent.run(task.text, output=task.output)
         if reply.error and "thought" not in kinds:

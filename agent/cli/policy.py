@@ -144,7 +144,7 @@ def explain(options: ExplainOptions) -> int:
     marks: dict[str, Any] = {"route": options.route, "confidence": options.confidence}
     if options.nested:
         marks |= {"route": "program", "depth": 1, "parent": "a program"}
-    call, why, limits = judged(agent, text_of(options.form), **marks)
+    call, why, limits = judged(agent.host, text_of(options.form), **marks)
     if is_typed(call) and any(
         layer.orders.careful or any(rule.origins for rule in layer.orders.rules)
         for layer in agent.policy.layers
@@ -175,7 +175,7 @@ def _explain_session(options: ExplainOptions) -> int:
         agent = agent_of(take_over(options, store, session, users[0] if users else ""), store=store)
         for note in agent.policy.notes:
             complain(note)
-        found = list(judged_again(agent))
+        found = list(judged_again(agent.host))
     counts = {kind: sum(one.verdict.kind == kind for one in found) for kind in KINDS}
     if options.json:
         print_json({"session": session, "calls": [one.to_json() for one in found], **counts})

@@ -16,7 +16,7 @@ from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.agent.replay.replay import Replay
-    from quoth.agent.run.conversation import Conversations
+    from quoth.agent.run.host import SessionHost
     from quoth.tools.history.event import Event
 
 
@@ -104,7 +104,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
     notes: list[str] = []
     remote = remote_options(options)
 
-    def again(given: Opening, live: bool = False) -> Conversations:
+    def again(given: Opening, live: bool = False) -> SessionHost:
         own = HostServices(memory_url=options.memory_url if live else None)
         return rebuilt_agent(
             given,
@@ -119,7 +119,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     async with AsyncExitStack() as stack:
 
-        def live(given: Opening) -> Conversations:
+        def live(given: Opening) -> SessionHost:
             agent = again(given, live=True)
             stack.push_async_callback(agent.aclose)
             return agent

@@ -94,10 +94,10 @@ class _Continuation:
             self.listener.stop()
 
     async def _done(self, agent: AsyncAgent) -> int:
-        for change in agent.changes():
+        for change in agent.host.changes():
             complain(change)
-        unfinished = agent.unfinished()
-        if not self.text and not agent.resumable():
+        unfinished = agent.runs.unfinished()
+        if not self.text and not agent.runs.resumable():
             self._refuse(agent)
         if unfinished or not self.text:
             sent = messages_of(agent, self.options.json)
@@ -107,7 +107,7 @@ class _Continuation:
                     sent.remove(text) if text in sent else None
             for one in done:
                 self._show(agent, one, sent)
-        if self.text and agent.unfinished():
+        if self.text and agent.runs.unfinished():
             complain(f"Session {self.session} still waits, so this was not said: {self.text}")
         elif self.text:
             self._show(agent, await agent.follow(self.text), [])

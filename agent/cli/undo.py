@@ -157,7 +157,7 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
             from quoth.agent.run.undo import undo_of
 
             with alone(store_path(options.folder), session):
-                return await work(undo_of(agent))
+                return await work(undo_of(agent.host))
 
         return with_agent(own, go, store=store)
 

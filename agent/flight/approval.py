@@ -20,6 +20,7 @@ from quoth.agent.plan.blocks import called, known_program, knows_all, libraries,
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
+from quoth.agent.run.calls import Calls
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.redaction import SECRET
@@ -33,7 +34,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.agent.run.single_calls import SingleCalls
+    from quoth.agent.run.host import SessionHost
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Coverage:
         return frozenset(digest for one in self.calls for digest in one.seen)
 
 
-async def coverage(agent: SingleCalls, plan: Plan, step: Part) -> Coverage:
+async def coverage(agent: SessionHost, plan: Plan, step: Part) -> Coverage:
     """Find what an approval of a step would cover. It calls no tool and reads only the plan."""
     calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
@@ -228,7 +229,7 @@ async def coverage(agent: SingleCalls, plan: Plan, step: Part) -> Coverage:
     return Coverage(step.model, tuple(calls.values()), tuple(asks))
 
 
-async def _coverage(agent: SingleCalls, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
+async def _coverage(agent: SessionHost, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
         refs = unknown_refs(plan, form)
@@ -239,7 +240,7 @@ async def _coverage(agent: SingleCalls, plan: Plan, form: Form) -> tuple[list[Co
             names = _changing(agent.table, block.text, block.vars)
             asks += [f"{name} (of the block {block.name}, which gives a value)" for name in names]
         return [], asks
-    found = await agent.eval(known_program(plan, form), route="flight", dry_run="pure")
+    found = await Calls(agent).eval(known_program(plan, form), route="flight", dry_run="pure")
     if not found.ok:
         return [], [f"anything ({found.message})"]
     known, unknown = _parted(found.value)

@@ -16,15 +16,16 @@ from quoth.agent.plan.blocks import called, known_program, knows_all, unknown_re
 from quoth.agent.plan.check import check
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
+from quoth.agent.run.calls import Calls
 from quoth.agent.run.subagents import chosen
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from quoth.agent.run.single_calls import SingleCalls
+    from quoth.agent.run.host import SessionHost
 
 
-async def dry_flight(agent: SingleCalls, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
+async def dry_flight(agent: SessionHost, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
     """Return for each chosen step, as JSON data, the calls of its blocks, the tools that its model may use
     and the calls of its expectation; and the same for groups with an expectation. Raises UsageError for a
     plan with faults."""
@@ -39,7 +40,7 @@ async def dry_flight(agent: SingleCalls, file: PlanFile, wanted: Wanted) -> list
             more = {
                 "approved": approves(approval_of(agent.store, plan, str(file.path), step, agent.table)),
                 "blocks": [await _block(agent, plan, step, form) for form in step.running],
-                "tools": agent.offers.table(table, CALL_FORM, agent.user).shown.names()
+                "tools": agent.parts.offers.table(table, CALL_FORM, agent.user).shown.names()
                 if step.objective
                 else None,
             }
@@ -51,30 +52,30 @@ async def dry_flight(agent: SingleCalls, file: PlanFile, wanted: Wanted) -> list
     return steps
 
 
-async def _row(agent: SingleCalls, part: Part, more: dict[str, Any]) -> dict[str, Any]:
+async def _row(agent: SessionHost, part: Part, more: dict[str, Any]) -> dict[str, Any]:
     looks = await _looks(agent, part)
     return {"id": part.id, "place": str(part.place), **more, "expect": part.expect, "looks": looks}
 
 
-async def _looks(agent: SingleCalls, part: Part) -> str:
+async def _looks(agent: SessionHost, part: Part) -> str:
     """Return the calls that an expectation would make, each with its verdict; empty if it makes none or
     depends on the result of its step."""
     if not part.expect or part.says_result:
         return ""
-    result = await agent.eval(part.expect, route="flight", dry_run=True)
+    result = await Calls(agent).eval(part.expect, route="flight", dry_run=True)
     if not result.ok:
         return f"; {result.message}"
     return str(result.value["text"]) if result.value["steps"] else ""
 
 
-async def _block(agent: SingleCalls, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
+async def _block(agent: SessionHost, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
     row: dict[str, Any] = {"place": str(form.place), "text": "", "plan": None}
     if not knows_all(plan, form):
         names = [var.name for var in variables(plan, form)]
         uses = dict.fromkeys(use.tool.name for use in tool_uses(called(plan, form).text, agent.table, names))
         refs, may = unknown_refs(plan, form), ", ".join(uses) or "no tool"
         return {**row, "text": f"; it works with what {refs} will have come to, and may call: {may}"}
-    result = await agent.eval(known_program(plan, form), route="flight", dry_run=True)
+    result = await Calls(agent).eval(known_program(plan, form), route="flight", dry_run=True)
     if not result.ok:
         return {**row, "text": f"; {result.message}"}
     return {**row, "text": result.value["text"], "plan": result.value}

@@ -29,7 +29,7 @@ from quoth.agent.flight.status import FlightState
 from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import Part, Plan
-from quoth.agent.run.host import BEFORE_ASKING
+from quoth.agent.run.parts import BEFORE_ASKING
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.forms import show_value
 from quoth.neuro.backends.base import Usage
@@ -40,7 +40,7 @@ from quoth.tools.storage.paths import store_path
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
-    from quoth.agent.run.single_calls import SingleCalls
+    from quoth.agent.run.host import SessionHost
 
 TOGETHER = 8  # steps at once, at most
 EVERY = 0.5  # seconds from one writing of the file to the next, where nobody waits for it
@@ -51,7 +51,7 @@ REASON_CHARS = 400  # of the reason in a line of the log
 _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
 
 
-async def fly(agent: SingleCalls, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
+async def fly(agent: SessionHost, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the session to use; empty to continue the last flight,
     or begin one in an unused session."""
     with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
@@ -62,7 +62,7 @@ async def fly(agent: SingleCalls, file: PlanFile, wanted: Wanted, session: str =
 
 
 class _Flight:
-    def __init__(self, agent: SingleCalls, file: PlanFile, wanted: Wanted, session: str) -> None:
+    def __init__(self, agent: SessionHost, file: PlanFile, wanted: Wanted, session: str) -> None:
         self.agent = agent
         self.file = file
         self.plan: Plan = file.plan  # as it was when the flight began; the file may change
@@ -106,7 +106,8 @@ class _Flight:
 
     def _session(self, name: str) -> Session:
         agent = self.agent
-        return Session(agent.transcript, name, agent.user, store_path(agent.workspace.root), agent.origins)
+        store = store_path(agent.workspace.root)
+        return Session(agent.transcript, name, agent.user, store, agent.parts.origins)
 
     def _free(self) -> str:
         """Return the id of the agent's session if it is unused, else a new id."""
@@ -201,7 +202,7 @@ class _Flight:
         return report
 
     def _traced(self) -> AbstractContextManager[None]:
-        tracer = self.agent.tracer
+        tracer = self.agent.parts.tracer
         return nullcontext() if tracer is None else tracer.flight(self.log.session.id)
 
     async def _steps(self) -> None:
@@ -469,5 +470,5 @@ class _Flight:
         return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
 
     def _tell(self, kind: EventKind, data: Callable[[], Any]) -> None:
-        if self.agent.listener is not None:
-            self.agent.tell(RunEvent(kind, data()))
+        if self.agent.events.listener is not None:
+            self.agent.events.tell(RunEvent(kind, data()))

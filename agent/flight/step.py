@@ -47,7 +47,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.agent.run.single_calls import SingleCalls
+    from quoth.agent.run.host import SessionHost
 
 RESULT_CHARS = 200  # of a result that is told with a reason
 EVAL, MORE = "eval", "more"
@@ -67,7 +67,7 @@ class StepOutcome:
 class FlightContext:
     """What all steps of a flight share. ``found`` returns the attempt that gave a step its result."""
 
-    agent: SingleCalls
+    agent: SessionHost
     store: Store
     plan: Plan
     path: str
@@ -314,7 +314,9 @@ class _Attempt:
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
-            return agent.offers.table(table, dialect, session.user, "reply", before) if backend else table
+            return (
+                agent.parts.offers.table(table, dialect, session.user, "reply", before) if backend else table
+            )
 
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
@@ -345,7 +347,7 @@ class _Attempt:
             messages=messages,
             limits=self.limits,
             budget=self.budget,
-            funds=agent.funds,
+            funds=agent.parts.funds,
             spent=self._spent,
             pages=self._pages,
             data=said.get("data", ""),
@@ -357,7 +359,7 @@ class _Attempt:
             options=agent.models.request_options,
             dialect=dialect,
             search=search,
-            listener=None if agent.listener is None else self._heard,
+            listener=None if agent.events.listener is None else self._heard,
             renew=agent.renew,
             offers=offers,
             whole=agent.table,
@@ -388,7 +390,7 @@ class _Attempt:
 
     def _heard(self, event: RunEvent) -> None:
         """Pass an event on to the agent's listener, as an event of this step."""
-        self.agent.tell(event.within(SubAgent(self.name, self.step.title or self.step.id)))
+        self.agent.events.tell(event.within(SubAgent(self.name, self.step.title or self.step.id)))
 
     def _spent(self, usage: Usage) -> None:
         self.usage += usage

@@ -25,7 +25,7 @@ WAYS = "(form) evaluates Lisp, other text goes to the agent, ,help tells more."
 
 def banner(agent: AsyncAgent) -> str:
     """A line for each."""
-    tools = number_of(len(agent.listed().visible), "tool")
+    tools = number_of(len(agent.host.listed().visible), "tool")
     rows = {
         "model": _model(agent),
         "folder": f"{at_home(agent.workspace.root)}, {tools}",

@@ -79,8 +79,8 @@ def diff(repl: Interpreter, rest: str) -> None:
 def plan(repl: Interpreter, rest: str) -> None:
     if rest not in ("", "on", "off"):
         raise UsageError(f",plan is a switch: ,plan or ,plan off; to fly a plan: ,fly {rest}")
-    on = rest == "on" or (not rest and not repl.agent.plan)
-    repl.agent.use_plan_mode(on)
+    on = rest == "on" or (not rest and not repl.agent.host.plan)
+    repl.agent.host.use_plan_mode(on)
     if on:
         repl.tell(
             "Plan mode: of the model's calls only those that read are made; others become a flight plan."
@@ -110,7 +110,7 @@ def help_(repl: Interpreter, rest: str) -> None:
 
 
 def tools(repl: Interpreter, rest: str) -> None:
-    repl.tell("\n".join(tool.signature() for tool in repl.agent.listed().visible))
+    repl.tell("\n".join(tool.signature() for tool in repl.agent.host.listed().visible))
 
 
 def tool(repl: Interpreter, rest: str) -> None:
@@ -126,13 +126,13 @@ def belt(repl: Interpreter, rest: str) -> None:
     from quoth.neuro.prompt.dialects import CALL_FORM
 
     agent = repl.agent
-    repl.tell(belt_of(agent.offers.table(agent.table, CALL_FORM, agent.user)).rstrip("\n"))
+    repl.tell(belt_of(agent.host.parts.offers.table(agent.table, CALL_FORM, agent.user)).rstrip("\n"))
 
 
 def model(repl: Interpreter, rest: str) -> None:
     if rest:
-        repl.agent.use_model(rest)
-    dialect = repl.agent.dialect()
+        repl.agent.runs.use_model(rest)
+    dialect = repl.agent.host.dialect()
     repl.tell(f"{repl.agent.models.backend().name}, calls as {dialect.name}")
 
 
@@ -149,15 +149,15 @@ def policy(repl: Interpreter, rest: str) -> None:
     from quoth.agent.run.judgement import explained
     from quoth.agent.terminal.pages import rules_page
 
-    repl.tell(explained(repl.agent, rest, "repl") if rest else rules_page(repl.agent.policy))
+    repl.tell(explained(repl.agent.host, rest, "repl") if rest else rules_page(repl.agent.policy))
 
 
 def session(repl: Interpreter, rest: str) -> None:
     if rest:
         raise UsageError(f"This is session {repl.agent.session}; another begins with: quoth --session {rest}")
     agent = repl.agent
-    repl.tell(f"{agent.session}, {agent.workspace.root}, {number_of(agent.said, 'message')} so far")
-    if agent.waits:
+    repl.tell(f"{agent.session}, {agent.workspace.root}, {number_of(agent.runs.said, 'message')} so far")
+    if agent.runs.waits:
         repl.tell_waiting()
 
 
@@ -201,7 +201,7 @@ def tokens(repl: Interpreter, rest: str) -> None:
     repl.tell(
         f"{came:,} tokens read and {went:,} written in {number_of(len(used), 'request')} of this session."
     )
-    if today := agent.funds.daily.left(agent.user):
+    if today := agent.host.parts.funds.daily.left(agent.user):
         repl.tell(f"{budget_text({'tokens': came + went}, {'today': today})}.")
 
 

@@ -182,7 +182,7 @@ class Person:
         outcome = await self.do(work)
         if outcome.error is not None:
             raise outcome.error
-        self.agent.use_tools(loaded[0].table)
+        self.agent.runs.use_tools(loaded[0].table)
         self.place_tools()
         return loaded[0]
 
@@ -198,7 +198,7 @@ class Person:
         finally:
             if self.changed:
                 self.changed = False
-                self.agent.use_tools(self.agent.table)
+                self.agent.runs.use_tools(self.agent.table)
         return job.outcome
 
     @cached_property

@@ -70,7 +70,7 @@ class Repl(Interpreter):
         if note := untrusted(self.agent.workspace.root):
             self.complain(note)
         if self._picked_up:
-            for line in (self._picked_up, *self.agent.changes()):
+            for line in (self._picked_up, *self.agent.host.changes()):
                 self.complain(line)
         try:
             await self._guarded(self._begin())
@@ -120,7 +120,7 @@ class Repl(Interpreter):
         return done
 
     def _interrupt(self) -> None:
-        if self._task is not None and not interrupt_politely(self.agent):
+        if self._task is not None and not interrupt_politely(self.agent.host):
             self._pressed = True
             self._task.cancel()
 

@@ -39,15 +39,15 @@ def undo(repl: Interpreter, rest: str) -> None:
 
 
 def _undo(repl: Interpreter, rest: str) -> None:
-    told = None if rest == "files" else repl.agent.last_message()
-    way = undo_of(repl.agent)
+    told = None if rest == "files" else repl.agent.runs.last_message()
+    way = undo_of(repl.agent.host)
     since = told.seq if told is not None else 0 if rest == "message" else way.last_group()
     if told is None and not since:
         if rest == "files":
             raise UsageError(way.nothing(way.plan()))
-        repl.agent.take_back()  # says that there is none
+        repl.agent.runs.take_back()  # says that there is none
     if told is not None:
-        repl.tell(f"Taken back: {one_line(repl.agent.take_back(), 60)}")
+        repl.tell(f"Taken back: {one_line(repl.agent.runs.take_back(), 60)}")
     if rest == "message":
         repl.complain("The next message goes on from before it. What its calls have done stays done.")
         return
@@ -62,7 +62,7 @@ def _undo(repl: Interpreter, rest: str) -> None:
 
 def redo(repl: Interpreter) -> None:
     """Write the files again that the last undo has put back. A message that was taken back stays so."""
-    way = undo_of(repl.agent)
+    way = undo_of(repl.agent.host)
     with _to_itself(repl.agent):
         _do(repl, way, way.plan_redo())
 
@@ -94,7 +94,7 @@ def diff(repl: Interpreter, rest: str) -> None:
     from quoth.agent.session.index import find_session
 
     session = find_session(repl.agent.store, rest) if rest else repl.agent.session
-    found, left = undo_of(repl.agent, session).changed()
+    found, left = undo_of(repl.agent.host, session).changed()
     color = may_draw(sys.stdout)
     _draw(repl, changed_lines(found, left, color=color), color)
     if not found and not left:

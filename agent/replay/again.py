@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.host import SessionHost, open_host
 from quoth.agent.run.host_services import service_options
 from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
 from quoth.agent.session.drift import versions_of
@@ -57,7 +57,7 @@ class Opening:
     foreign: bool = False
 
 
-Make = Callable[[Opening], Conversations]
+Make = Callable[[Opening], SessionHost]
 JUDGES = {"policy": "policy file", "gate": "gate file", "gate_command": "gate"}
 
 
@@ -71,7 +71,7 @@ def rebuilt_agent(
     live: bool = False,
     services: Services | None = None,
     remote: ToolOptions | None = None,
-) -> Conversations:
+) -> SessionHost:
     """An agent with the session's settings, without a model; those ``chosen`` now, by name, replace the
     session's own. ``notes`` gets a sentence for everything that cannot be restored. With ``live`` the policy
     and the gate must be found, else it raises UsageError, and its calls may use ``services``. ``remote`` says
@@ -102,7 +102,7 @@ def rebuilt_agent(
             services = replace(services, sources=places)
         except UsageError as error:
             notes.append(f"The sources are not here. {error}")
-    return Conversations(
+    return open_host(
         workspace=root,
         tools=_with_remote(ToolOptions(**filled(said, "tools")), given, remote, notes),
         model=ModelOptions(**filled(said, "model")),

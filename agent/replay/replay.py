@@ -25,7 +25,9 @@ from quoth.agent.replay.difference import (
     result_text,
 )
 from quoth.agent.reply import Reply
-from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.calls import Calls
+from quoth.agent.run.driver import Driver
+from quoth.agent.run.host import SessionHost
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
 from quoth.agent.session.past import Past, has_failed
@@ -104,7 +106,7 @@ async def replay(
     for event in events:
         by_run.setdefault(event.run, []).append(event)
     async with AsyncExitStack() as opened:
-        agents: dict[str, Conversations] = {}
+        agents: dict[str, SessionHost] = {}
         for run, happened in by_run.items():
             if not run:
                 continue
@@ -136,7 +138,7 @@ def _known_limits(stimulus: Event) -> None:
             raise TranscriptError(f"Event {stimulus.id} cannot be replayed: there is no limit {name}.{hint}")
 
 
-def _set_apart(agent: Conversations, session: str, events: Sequence[Event]) -> None:
+def _set_apart(agent: SessionHost, session: str, events: Sequence[Event]) -> None:
     """Give the agent a store of its own, in memory, that holds this session alone."""
     store = Store(":memory:")
     agent.use_store(store)
@@ -153,9 +155,10 @@ def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
 class _Replayed:
     """The replay of one run."""
 
-    def __init__(self, found: Replay, agent: Conversations, run: str, events: Sequence[Event]) -> None:
+    def __init__(self, found: Replay, agent: SessionHost, run: str, events: Sequence[Event]) -> None:
         self._found = found
         self._agent = agent
+        self._driver = Driver(agent)
         self._run = run
         self._events = events
         self._past = _without_retried(Past.of(iter(events)))
@@ -177,8 +180,8 @@ class _Replayed:
         except UsageError as error:  # no conversation can be begun so any more
             self._differ("stimulus", past.stimulus.id, dialect_text(told["dialect"]), f"; {error}")
             return
-        reply, messages = await agent._go(self._run, past, messages, live=False, differs=self._told)
-        agent._session.let_go(messages)
+        reply, messages = await self._driver.go(self._run, past, messages, live=False, differs=self._told)
+        agent.record.let_go(messages)
         self._compare_end(reply)
 
     async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
@@ -186,11 +189,13 @@ class _Replayed:
         agent = self._agent
         dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
-            return begin(agent.table_of(told), dialect, told["search"], "", told.get("surroundings", ""))
+            return begin(
+                self._driver.table_of(told), dialect, told["search"], "", told.get("surroundings", "")
+            )
         self._compare_dialect(stimulus, told)
         if told.get("after"):
-            return await agent._brought_back(told["after"], stimulus.parent)
-        return agent._begin(told)
+            return await self._driver.brought_back(told["after"], stimulus.parent)
+        return self._driver.begin_talk(told)
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
         if not is_same(recorded, now):
@@ -258,7 +263,7 @@ def _without_retried(past: Past) -> Past:
     return past
 
 
-def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
+def _checked(form: CallForm, agent: SessionHost) -> list[CallForm]:
     """The call as the door would record it now; empty if it is not valid."""
     if form.tool not in agent.table:
         return []
@@ -276,7 +281,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
     that they only read and nobody is asked; its audit has a row for each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
-    agents: dict[str, Conversations] = {}
+    agents: dict[str, SessionHost] = {}
     for receipt in events:
         call = begun.get(receipt.key)
         if receipt.kind != "receipt" or call is None or "stage" in (said := receipt.data):
@@ -303,9 +308,9 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
             )
 
 
-async def _look(agent: Conversations, session: str, user: str, form: CallForm) -> ToolResult:
+async def _look(agent: SessionHost, session: str, user: str, form: CallForm) -> ToolResult:
     """One call through the real door, without receipts and without writing to the transcript."""
     door = agent.door.narrowed(agent.table)
     door.receipts, door.log = NoReceipts(), NoCallLog()
     call = new_call(form, route="replay", user=user, session=session)
-    return await door.dispatch(call, replace(agent.context(), dry=True))
+    return await door.dispatch(call, replace(Calls(agent).context(), dry=True))

@@ -1,5 +1,5 @@
-"""Who hears what an agent does: its listener, and whoever iterates over the events of a run, which stops when
-that loop is left early.
+"""Who hears of an agent's work: its listener, and loops over the events of a run, which stops when such a
+loop is left early.
 
 Knows events and a run that can be interrupted; it must not know agents.
 """
@@ -77,30 +77,32 @@ PATIENCE = 5.0  # seconds that a run has to end by itself when its agent is clos
 HEARS: ContextVar[EventStream | None] = ContextVar("HEARS", default=None)
 
 
-class EventSource:
-    """The part of an agent that tells what happens."""
+class Events:
+    """Who hears of the work of one agent or chat: its listener, open streams, and the user.
 
-    def hear(self, on_event: Listener | None) -> None:
-        """Begin with this listener, and nobody who iterates."""
+    ``on_event`` is the listener and ``deliver`` brings a message to the user; both may be replaced at any
+    time."""
+
+    def __init__(self, on_event: Listener | None = None) -> None:
         self.on_event = on_event
-        self._streams: set[EventStream] = set()
-        self.deliver: Callable[[str], None] | None = None  # brings a message to the user
-        self._running: Stoppable | None = None
-        self._driving: set[asyncio.Task[Any]] = set()  # what drives the runs and flights in progress
-        self._failed: Listener | None = None  # the listener that was told that it fails
+        self.deliver: Callable[[str], object] | None = None
+        self.streams: set[EventStream] = set()
+        self._drivers: set[asyncio.Task[Any]] = set()  # the tasks of the runs and flights in progress
+        self._failed: Listener | None = None  # the listener whose failure was reported
 
-    def _to_user(self, text: str) -> None:
+    def to_user(self, text: str) -> None:
         """Bring a message to the user: tell the listener, then deliver it."""
         self.tell(RunEvent("message", text))
         if self.deliver is not None:
             self.deliver(text)
 
-    def _tell_note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Tell the listener a sentence for a person."""
         self.tell(RunEvent("note", text))
 
     def tell(self, event: RunEvent) -> None:
-        """Tell the listener, and the stream of the run. When the listener fails, the run goes on; it,
-        the stream and the program's log are told so once."""
+        """Tell the listener, and the stream of the run. When the listener fails, the run continues; the
+        failure is reported once to it, to the stream and to the program's log."""
         if (stream := self._stream) is not None:
             stream.tell(event)
         if self.on_event is None:
@@ -121,43 +123,31 @@ class EventSource:
 
     @property
     def listener(self) -> Listener | None:
-        """What a run tells its events; None where nobody hears them."""
+        """The function that a run calls with its events; None where nobody hears them."""
         return None if self.on_event is None and self._stream is None else self.tell
 
     @property
     def _stream(self) -> EventStream | None:
-        """The stream that hears of what this agent does here, while it is open. Another agent's does not."""
+        """The open stream that hears of the work of this context. Another agent's does not."""
         stream = HEARS.get()
-        return stream if stream in self._streams else None
-
-    @property
-    def running(self) -> bool:
-        """Whether a run or a flight is in progress."""
-        return self._running is not None
-
-    @property
-    def stopping(self) -> bool:
-        """Whether a run or flight was interrupted and has not yet ended."""
-        return self._running is not None and self._running.interrupted
+        return stream if stream in self.streams else None
 
     @contextlib.contextmanager
-    def stoppable(self, work: Stoppable) -> Iterator[None]:
-        """Within this context an interrupt stops ``work``."""
-        before, self._running = self._running, work
+    def driving(self, work: Stoppable) -> Iterator[None]:
+        """Within this context the current task drives ``work``, and its stream can stop it."""
         if (stream := self._stream) is not None and stream.work is None:
             stream.work = work
-        driver = {one for one in [asyncio.current_task()] if one} - self._driving
-        self._driving |= driver
+        driver = {task for task in [asyncio.current_task()] if task} - self._drivers
+        self._drivers |= driver
         try:
             yield
         finally:
-            self._running = before
-            self._driving -= driver
+            self._drivers -= driver
 
     async def stop_all(self, interrupt: Callable[[], object]) -> None:
         """Interrupt all runs and flights in progress, and wait until they have ended."""
-        for stream in list(self._streams):
+        for stream in list(self.streams):
             await stream.stop()
-        if driving := self._driving - {asyncio.current_task()}:
+        if driving := self._drivers - {asyncio.current_task()}:
             interrupt()
             await asyncio.wait(driving, timeout=PATIENCE)

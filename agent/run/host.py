@@ -1,4 +1,4 @@
-"""The parts of an agent, assembled once and held open: table, door, model, store, session.
+"""The host of one session: its record, memory, programs and listener, on the parts that its agent shares.
 
 Knows what a call needs; it must not know conversations, flights, replays or the public face.
 """
@@ -6,276 +6,184 @@ Knows what a call needs; it must not know conversations, flights, replays or the
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
-from quoth.agent.config.loading import load_config
+from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
-from quoth.agent.run.event_stream import EventSource
+from quoth.agent.run.event_stream import Events, Stoppable
 from quoth.agent.run.host_services import service_options
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
-from quoth.agent.run.offers import Offers
 from quoth.agent.run.options import (
     ModelChoice,
     PolicyChoice,
-    PolicyOptions,
     Settings,
     ToolChoice,
+    kept,
     model_options,
     policy_options,
     run_limits,
     takes_fields,
     tool_options,
     with_longest,
-    workspace_of,
 )
-from quoth.agent.run.own_memory import OwnMemory, with_own
-from quoth.agent.run.own_programs import OwnPrograms, SandboxAtFirstUse, boundary_of
-from quoth.agent.run.purse import Funds
+from quoth.agent.run.own import OwnMemory, OwnPrograms, boundary_of, with_own
+from quoth.agent.run.parts import AgentParts, open_parts
 from quoth.agent.run.run import RUNNING, RunLimits
-from quoth.agent.run.subagents import services_for
-from quoth.agent.session.drift import told_versions
+from quoth.agent.session.drift import Changes, changes_of, told_versions
 from quoth.agent.session.index import new_session, session_of_chat
-from quoth.agent.session.origins import HostOrigins
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.input import user_name
-from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Limits
-from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
+from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SERVICES, Services
 from quoth.tools.call.values import encodable
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
-from quoth.tools.consent.requests import Person, SayYes
+from quoth.tools.consent.requests import Person
 from quoth.tools.door import threads
 from quoth.tools.door.door import Door
-from quoth.tools.errors import UsageError
-from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.call_log import StoreCallLog
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.history.long_results import StorePages
-from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.history.versions import StoreVersions
-from quoth.tools.knowledge.skill_folders import has_skills
-from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
-from quoth.tools.once import Once
-from quoth.tools.policy.files import load_policy
-from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered
-from quoth.tools.policy.spending import Spending
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from quoth.tools.storage.shared_store import WorkspaceStore
 
-# Called before a person is asked about a call of this context: a flight saves its plan.
-BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", default=lambda: None)
+BUSY = (
+    "This agent's session is at work: one message of a conversation is answered after another. Await that "
+    "first; several tasks at once are run(…), each in a session of its own."
+)
 
 
-class Host(EventSource):
-    """The assembled parts of an agent."""
+@dataclass(frozen=True, eq=False)
+class Belongings:
+    """What one agent, or one chat, has for itself, and runs beside each other in it share."""
 
-    @takes_fields
+    events: Events  # who hears of it
+    memory: OwnMemory  # its memory where the host gave none, opened at the first use
+    programs: OwnPrograms  # its programs in the background
+    services: Services  # what its tools may use; with this memory, router and model
+
+
+class SessionHost:
+    """The host of one session of a user. Make the first with ``open_host``; a chat or a run beside it has one
+    of its own, and nothing that changes is in two of them but Belongings, which runs of one agent or chat
+    share. Use it as an async context manager, or call ``aclose``."""
+
     def __init__(
         self,
+        parts: AgentParts,
+        session: str,
+        user: str,
+        chat: str = "",
         *,
-        workspace: str | Path | None = None,
-        tools: ToolChoice = (),
-        model: ModelChoice | None = None,
-        policy: PolicyChoice | None = None,
-        consent: Person | Literal["yes"] | None = None,
-        limits: RunLimits | None = None,
-        services: Services | None = None,
-        session: str | None = None,
-        user: str | None = None,
-        on_event: Listener | None = None,
-        instructions: str | None = None,
-        temperature: float | None = None,
-        timeout: float | None = None,
-        api_key: str | None = None,
-        reply_tokens: int | None = None,
-        plan: bool = False,
+        events: Events | None = None,
+        like: SessionHost | None = None,
+        beside: SessionHost | None = None,
     ) -> None:
-        """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
-
-        ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``; None is the project's
-        root, found from the current folder as the command finds it.
-        ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
-        ``tools=["shop.hy", double]``; a ToolTable in place of them all; or
-        ``tools=ToolOptions(["shop.hy"], belt="search")``.
-        ``model`` is a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend; None for
-        the default; or ``model=ModelOptions("openai:gpt-x", base_url="http://…", dialect="native")``.
-        ``policy`` is a file of rules beside those of the user and of the workspace: ``policy="rules.hy"``;
-        or ``policy=PolicyOptions("rules.hy", quotas=[Quota("search", 3, per="hour")])``.
-        ``consent`` answers what policy and guards ask: ``consent="yes"``, an object with ``request``
-        (tools/consent/requests.py, Person), or None: such a call is pending at once, ``broker`` takes the
-        decision, and ``resume`` goes on.
-        ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000, cost=0.5)``.
-        ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
-        ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
-        memory it has that of the workspace.
-        ``session`` names the session to go on with or to begin, ``session="monday"``; None is a new one.
-        ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
-        ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
-
-        ``instructions`` are told to the model before any task: ``instructions="Answer in German."``.
-        ``temperature`` is that of sampling: ``temperature=0.7``.
-        ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
-        ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
-        ``reply_tokens`` is the longest reply: ``reply_tokens=2000``. ``RunLimits(tokens=…)`` bounds a
-        whole run.
-        ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
-        steps of a flight plan, which the Reply names.
-
-        A field of one of these groups can be given by itself: ``base_url="http://…"``. Each of them can be
-        imported from quoth; help(ToolOptions) and the like tell of their fields.
-        """
-        if not (consent is None or consent == "yes" or hasattr(consent, "request")):
-            raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
-        user = user or user_name()
-        for name, word in (("user", user), ("session", session or "")):
-            if encodable(word) != word:
-                raise UsageError(f"The {name} {encodable(word)} is no text: half of a character is in it.")
-        policies, tooling = policy_options(policy), tool_options(tools)
-        options = model_options(model).overridden(
-            instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
-        )
-        given = service_options(services)
-        self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
-        self.workspace = workspace_of(workspace, policies, tooling, options)
-        self.workspace.loaded = tuple(map(Path, tooling.files))
-        self.config = load_config(self.workspace.root)
-        self._gates = tuple(policies.open_gate_programs(self.config, lambda: self.table.secrets))
-        self.workspace.protect(file for gate in self._gates for file in gate.files)
-        self.limits = with_longest(run_limits(limits, self.config), reply_tokens)
-        rules = KNOWLEDGE_RULES if given.gathers else None
-        self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
-        table = tooling.load(knowledge=given.gathers)
-        table = table if given.sources is NO_SOURCES else with_shown(table, "sources")
-        self.table = with_shown(table, "skill") if has_skills(self.workspace.root) else table
-        self._opened_store = WorkspaceStore(self.workspace.root)
-        self.audit = given.audit or StoreAudit(self._opened_store)
-        self.hear(on_event)
-        self.tracer = open_tracer(given.trace, content=given.trace_content)
-        self._remote = tooling.open_remote(self.table, self.audit, self._tell_note)
-        if self._remote is not None:
-            self.table = self._remote.table
-        self.models = Models(options, self.config, search=tooling.searched)
-        self.channel = given.channel
+        """Host a session whose listeners are ``events``. Its tools, models, limits and settings are those of
+        the host ``like``, by default of the agent. With ``beside`` it begins like that host and shares its
+        Belongings, and its record where the session is the same."""
+        like = like or beside
+        begins: SessionHost | AgentParts = parts if like is None else like
+        self.parts = parts
+        self.session = session  # its id
+        self.named = session  # the same where its name was chosen, so that it can be found again; else empty
         self.user = user
-        self.session = session or new_session()
-        self.named = session or ""
-        self.chat = ""
-        self.plan = plan
-        self._given = given
-        self._consent = consent
-        self.offers = Offers(self.policy)
-        self._closed = False
-        self._troubled = ""
-        self._shared = policies.open_shared()
-        a_day = (*policies.budgets, *self.config.daily)
-        daily = Spending(self._opened_store, a_day, zone=policies.zone)
-        self.funds = Funds(daily, self.config.providers)
-        self._open_records()
-        self._open_session()
-        self.door = self._make_door(policies)
-        chosen = Settings(options, tooling, policies, given, self.limits, plan).opening()
-        if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
-            chosen["memory"] = memory
-        # Read-only: the hosts of chats are copies, and a change of one must not reach another.
-        self._options: Mapping[str, Any] = MappingProxyType(chosen)
-        if given.memory_url:
-            self._memory.opened()  # what is wrong with the URL is said now
-
-    def _asked(self, request: str) -> None:
-        """Tell that a call waits for a person."""
-        BEFORE_ASKING.get()()
-        run = RUNNING.get()
-        if (self.listener if run is None else run.listener) is not None:
-            event = RunEvent("question", self.broker.find(request))
-            (self.tell if run is None else run.pass_on)(event)
-
-    def _shows(self, text: str) -> None:
-        """Tell what a program of a call writes, as it comes."""
-        run = RUNNING.get()
-        (self.tell if run is None else run.pass_on)(RunEvent("output", text))
-
-    def _open_records(self) -> None:
-        """Open the records of calls and runs, the broker of approvals, and the sandbox."""
-        self._sandbox = SandboxAtFirstUse()
-        self._embedder = Once(self._choose_embedder)
-        self.catalog = BeltCatalog(self.listed(), self._embedder)
-        self._snapshots = StoreSnapshots(self._opened_store)
-        person = SayYes() if self._consent == "yes" else self._consent
-        self.broker = Broker(
-            self._opened_store,
-            self.table,
-            self.workspace,
-            person=person,
-            audit=self.audit,
-            channel=self.channel,
-            asked=self._asked,
-            rows=self._shared.requests(self._opened_store) if self._shared else None,
+        self.chat = chat  # the chat that it is of; empty for none
+        self.knowledge: str | None = (like or parts.services).knowledge  # what the agent's program knows
+        self.door: Door = begins.door  # to its tools
+        self.models: Models = begins.models
+        self.limits: RunLimits = begins.limits
+        self.settings: Mapping[str, Any] = begins.settings  # what its opening keeps; replaced, never changed
+        self.catalog: BeltCatalog = (
+            BeltCatalog(self.listed(), parts.embedder) if like is None else like.catalog
         )
-        self.transcript = Transcript(self._opened_store)
-        self.call_log = StoreCallLog(self.transcript, self.table.secrets)
-        self.origins = HostOrigins(self.transcript, lambda: self.table, self.call_log.running)
+        self.own: Belongings = self._belongings(events or Events()) if beside is None else beside.own
+        same = beside if beside is not None and beside.session == session else None
+        self.record: Session = (
+            same.record
+            if same
+            else Session(parts.transcript, session, user, store_path(self.workspace.root), parts.origins)
+        )
+        self.pages: StorePages = (
+            same.pages if same else StorePages(parts.store, session, user, parts.limits.result_chars)
+        )
+        self._working = 0  # how many works are in progress in this session
+        self._running: Stoppable | None = None  # the run or flight that an interrupt stops
+        self._beside: tuple[SessionHost, ...] = ()  # the hosts of runs in progress beside this one
+        self._trouble: str = like._trouble if like else ""  # why remote tools may be old, as told last
+        self._closed = False
 
-    def _open_record(self) -> None:
-        """Open the record of one session."""
-        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
-        store = store_path(self.workspace.root)
-        self._session = Session(self.transcript, self.session, self.user, store, self.origins)
+    # What it has
 
-    def _open_session(self) -> None:
-        """Open what belongs to one session: its record, its memory, its programs, the way to its people."""
-        given = self._given
-        self._open_record()
-        self._memory = OwnMemory(self._open_memory)
-        self._programs = OwnPrograms()
-        self.services = with_own(given.for_tools, self._memory)
-        if self.services.router is NO_ROUTER:
-            router = HostRouter(self._to_user, given.channels, self.agent_id)
-            self.services = replace(self.services, router=router)
-        if self.services.model is NO_MODEL:
-            self.services = replace(self.services, model=OwnModel(self.models.backend, tracer=self.tracer))
+    @property
+    def workspace(self) -> Workspace:
+        return self.parts.workspace
 
-    def overridden(self, overrides: Mapping[str, Any]) -> Self:
-        """This host, or for a run with ``overrides``, by the names of ``run``, one that shares the rest."""
-        said = {name: value for name, value in overrides.items() if value is not None}
-        limits = with_longest(self.limits, said.pop("reply_tokens", None))
-        models = self.models.overridden(said)
-        if models is self.models and limits is self.limits:
-            return self
-        made = copy.copy(self)
-        made.models, made.limits = models, limits
-        self.workspace.hide(models.options.key_file)
-        return made
+    @property
+    def config(self) -> Config:
+        return self.parts.config
 
-    def for_chat(self, chat: str, session: str = "") -> Self:
-        """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
-        name comes of the chat's unless it is given, and a conversation and memory of its own."""
-        self._require_open()
-        made = copy.copy(self)
-        made.chat, made.channel = chat, "chat"
-        made.session = made.named = session or session_of_chat(chat)
-        made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
-        made.hear(None)
-        made._open_session()
-        return made
+    @property
+    def policy(self) -> RulesPolicy:
+        return self.parts.policy
 
-    def _choose_embedder(self) -> Embedder | None:
-        from quoth.neuro.embed.select import choose_embedder  # here: most calls use none
+    @property
+    def transcript(self) -> Transcript:
+        return self.parts.transcript
 
-        return self._given.embedder or choose_embedder()
+    @property
+    def broker(self) -> Broker:
+        return self.parts.broker
+
+    @property
+    def store(self) -> Store:
+        """The store of the workspace, opened at the first use."""
+        return self.parts.store()
+
+    @property
+    def table(self) -> ToolTable:
+        """Its tools."""
+        return self.door.table
+
+    @property
+    def events(self) -> Events:
+        return self.own.events
+
+    @property
+    def services(self) -> Services:
+        return self.own.services
+
+    @property
+    def plan(self) -> bool:
+        """Whether it is in plan mode."""
+        return bool(self.settings.get("plan"))
+
+    @property
+    def agent_id(self) -> str:
+        """Who calls: the agent, or the agent in this chat."""
+        whole = self.parts.services.agent_id
+        return f"{whole}-{session_of_chat(self.chat)}" if self.chat else whole
+
+    def _belongings(self, events: Events) -> Belongings:
+        parts, memory = self.parts, OwnMemory(self._open_memory)
+        services = with_own(parts.services.for_tools, memory)
+        if services.router is NO_ROUTER:
+            router = HostRouter(events.to_user, parts.services.channels, self.agent_id)
+            services = replace(services, router=router)
+        if services.model is NO_MODEL:
+            services = replace(services, model=OwnModel(lambda: self.models.backend(), tracer=parts.tracer))
+        return Belongings(events, memory, OwnPrograms(), services)
 
     def _open_memory(self) -> Any:
         """The memory of this agent: in the workspace's store, or where the host said."""
@@ -283,47 +191,17 @@ class Host(EventSource):
         from quoth.tools.memory.opening import open_memory
 
         return open_memory(
-            self._given.memory_url,
-            self._opened_store,
+            self.parts.services.memory_url,
+            self.parts.store,
             self.agent_id,
             user=self.session if self.chat else self.user,  # whose conversations it searches
-            embedder=self._embedder(),
+            embedder=self.parts.embedder(),
             older=embedder_named,
         )
 
-    def _make_door(self, policies: PolicyOptions) -> Door:
-        counted = [limit.counts for limit in self.policy.limits]
-        self.policy.counted = True
-        rules = [*policies.quotas, *counted]
-        if self._shared is None:
-            limits: Limits = StoreLimits(self._opened_store, rules, zone=policies.zone)
-        else:
-            limits = self._shared.limits(rules, zone=policies.zone)
-        return Door(
-            self.table,
-            policy=self.policy,
-            consent=self.broker,
-            gate=policies.open_gate(),
-            after=self.config.after,
-            gate_programs=self._gates,
-            audit=self.audit,
-            receipts=StoreReceipts(self._opened_store, window=self.limits.window),
-            log=self.call_log,
-            versions=StoreVersions(self._opened_store, self.workspace.root),
-            together=self._opened_store.together,
-            on_disk=self._opened_store.on_disk,
-            limits=limits,
-            tracer=self.tracer,
-        )
-
-    @property
-    def store(self) -> Store:
-        """The store of the workspace, opened at the first use."""
-        return self._opened_store()
-
     def use_store(self, store: Store) -> None:
         """Use a store of the workspace that is already open; ``aclose`` closes it."""
-        self._opened_store.opened = store
+        self.parts.store.opened = store
 
     def context(
         self,
@@ -331,77 +209,188 @@ class Host(EventSource):
         *,
         user: str = "",
         knowledge: str = "",
-        services: Services | None = None,
+        services: Services = NO_SERVICES,
     ) -> ToolContext:
-        """The context of a call of this agent: its user and session, and the services that a tool may use, by
-        default those of a call that is part of no run."""
+        """The context of a call of this agent: its user and session, and the services that a tool may use."""
+        parts, given = self.parts, self.parts.services
         return ToolContext(
-            self.workspace,
+            parts.workspace,
             user=user or self.user,
             session=self.session,
             user_message=user_message,
-            sandbox=self._sandbox,
-            snapshots=self._snapshots,
+            sandbox=parts.sandbox,
+            snapshots=parts.sandbox.snapshots,
             agent_id=self.agent_id,
             knowledge=knowledge or self.knowledge,
-            confidence=self.confidence,
-            services=services_for(self) if services is None else services,
+            confidence=given.confidence,
+            services=services,
             catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
-            shows=self._shows,
-            programs=self._programs.opened,
-            boundary=boundary_of(self.config.shell, self.workspace.root, skills="skill" in self.table.shown),
-            known_files=self._session.files,
-            origins=self.origins,
+            shows=self._show,
+            programs=self.own.programs.opened,
+            boundary=boundary_of(
+                parts.config.shell, parts.workspace.root, skills="skill" in self.table.shown
+            ),
+            known_files=self.record.files,
+            origins=parts.origins,
         )
 
+    def _show(self, text: str) -> None:
+        """Tell what a program of a call writes, as it comes."""
+        run = RUNNING.get()
+        (self.events.tell if run is None else run.pass_on)(RunEvent("output", text))
+
+    # Its tools, models and settings
+
     def listed(self) -> ToolTable:
-        """The tools without those that the rules deny the user always, whatever the way of the call."""
+        """The tools without those that the rules always deny the user, whatever the route of the call."""
         return offered(self.table, self.policy, self.user)
 
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
+        remote = self.parts.remote
         return {
             "user": self.user,
-            **self._options,
+            **self.settings,
             **({"chat": self.chat} if self.chat else {}),
             "versions": told_versions(tool for tool in self.table if not tool.remote),
-            **({} if self._remote is None else {"remote-versions": self._remote.versions}),
+            **({} if remote is None else {"remote-versions": remote.versions}),
             "rules": self.policy.digest,
         }
 
+    def changes(self) -> Changes:
+        """What has changed in tools and policy since this user last drove the session."""
+        return changes_of(self.record.given(), self.given())
+
     async def renew(self) -> ToolTable:
-        """The tools as they are now. From here on this agent has these, where remote ones have changed."""
-        if self._remote is None:
+        """The tools as they are now. From here on this session has these, where remote ones have changed."""
+        if (remote := self.parts.remote) is None:
             return self.table
-        table = await self._remote.newest()
-        if (trouble := self._remote.trouble) != self._troubled:
-            self._troubled = trouble
+        table = await remote.newest()
+        if (trouble := remote.trouble) != self._trouble:
+            self._trouble = trouble
             if trouble:
-                self._tell_note(f"The remote tools stay as they were. {trouble}")
+                self.events.note(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
-            self._take(table)
+            self.use_tools(table)
         return table
 
     def use_tools(self, table: ToolTable) -> None:
         """Have these tools from here on, or those of the table as it has become."""
-        self._take(table)
-
-    def _take(self, table: ToolTable) -> None:
-        self.table, self.door = table, self.door.with_tools(table)
+        self.door = self.door.with_tools(table)
         self.catalog = self.catalog.of(self.listed())
         self.broker.use(table)
-        self.call_log.also_hide(table.secrets)
-        self._session.open_again(self.given)
+        self.parts.call_log.also_hide(table.secrets)
+        self.record.open_again(self.given)
+
+    def use_model(self, spec: str) -> None:
+        """Have another model from now on. Raises UsageError for an unknown spec, and keeps the old."""
+        models = self.models.with_model(spec)
+        models.dialect()
+        self.models = models
+        self._keep({**self.settings, **kept("model", models.options)})
+
+    def dialect(self) -> Dialect:
+        """The dialect of its model, chosen together with the model at the first use. Raises UsageError for an
+        unknown dialect, or one that does not go with the model or the belt."""
+        dialect, note = self.models.dialect()
+        if note:
+            self.events.note(note)
+        return dialect
+
+    def use_plan_mode(self, on: bool) -> None:
+        """Note what does more than read as steps of a plan from now on, or make it again."""
+        self._keep({name: value for name, value in self.settings.items() if name != "plan"}, plan=on)
+
+    def _keep(self, settings: Mapping[str, Any], *, plan: bool = False) -> None:
+        self.settings = MappingProxyType({**settings, **({"plan": True} if plan else {})})
+        self.record.open_again(self.given)
+
+    # Other sessions of its agent
+
+    def for_chat(self, chat: str, session: str = "") -> SessionHost:
+        """A host for one chat, which its agent must outlive: in the session that is named after the chat, or
+        in ``session``; with a conversation and memory of its own."""
+        self.require_open()
+        return SessionHost(self.parts, session or session_of_chat(chat), self.user, chat, like=self)
+
+    @contextlib.contextmanager
+    def free(self, overrides: Mapping[str, Any]) -> Iterator[SessionHost]:
+        """Within this context the host for one more run: this one, unless the run has ``overrides``, by the
+        names of ``run``; where its session is at work, one with a session of its own."""
+        said = {name: value for name, value in overrides.items() if value is not None}
+        limits = with_longest(self.limits, said.pop("reply_tokens", None))
+        models = self.models.overridden(said)
+        busy = bool(self._working or self.running)
+        if not busy and models is self.models and limits is self.limits:
+            with self.working():
+                yield self
+            return
+        made = SessionHost(
+            self.parts, new_session() if busy else self.session, self.user, self.chat, beside=self
+        )
+        made.models, made.limits = models, limits
+        made.named = "" if busy else self.named
+        self.workspace.hide(models.options.key_file)
+        self._beside += (made,)
+        try:
+            with made.working(), contextlib.nullcontext() if busy else self.working():
+                yield made
+        finally:
+            self._beside = tuple(host for host in self._beside if host is not made)
+
+    # Work in progress
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Within this context no run begins in this session."""
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """The same, while nobody removes the session. Raises BusyError where something else works in it, or
+        removes it."""
+        if self._working:
+            raise BusyError(BUSY)
+        with self.working(), self.record.used("chat message" if self.chat else "run"):
+            yield
+
+    @contextlib.contextmanager
+    def stoppable(self, work: Stoppable) -> Iterator[None]:
+        """Within this context an interrupt stops ``work``."""
+        before, self._running = self._running, work
+        try:
+            with self.events.driving(work):
+                yield
+        finally:
+            self._running = before
+
+    @property
+    def running(self) -> bool:
+        """Whether a run or a flight is in progress."""
+        return self._running is not None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a run or flight was interrupted and has not yet ended."""
+        own = self._running is not None and self._running.interrupted
+        return own or any(host.stopping for host in self._beside)
 
     def interrupt(self) -> bool:
         """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says
         ``interrupted``. A pending question to a person is withdrawn, and its call waits.
 
         False when there is nothing to stop, or it was already interrupted."""
-        asking = bool(getattr(self._consent, "asking", False))
-        run = self._running
+        stopped = [host.interrupt() for host in self._beside]
+        return self._interrupt() or any(stopped)
+
+    def _interrupt(self) -> bool:
+        asking, run = self.broker.asking, self._running
         if run is not None and not run.interrupted:
             run.interrupt(asking)
         elif not asking:
@@ -409,7 +398,7 @@ class Host(EventSource):
         self.broker.interrupt()  # its call ends by that
         return True
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
         if self._closed:
             raise UsageError("This agent is closed.")
 
@@ -417,21 +406,22 @@ class Host(EventSource):
         """Interrupt what is in progress, end the programs in the background, then close the sandbox, the
         models, the memory and the store; of a chat only its memory. May be called twice."""
         self._closed = True
-        await self.stop_all(self.interrupt)
-        await self._programs.aclose()
+        await self.events.stop_all(self.interrupt)
+        await self.own.programs.aclose()
         if self.chat:
-            await self._memory.aclose()
+            await self.own.memory.aclose()
             return
+        parts = self.parts
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(threads.end_idle)
-            ending.callback(self._opened_store.close)
-            if self._shared is not None:
-                ending.callback(self._shared.close)
-            ending.push_async_callback(self._memory.aclose)
+            ending.callback(parts.store.close)
+            if parts.shared is not None:
+                ending.callback(parts.shared.close)
+            ending.push_async_callback(self.own.memory.aclose)
             ending.push_async_callback(self.models.aclose)
-            ending.push_async_callback(self._sandbox.aclose)
-            if self._remote is not None:
-                ending.push_async_callback(self._remote.aclose)
+            ending.push_async_callback(parts.sandbox.aclose)
+            if parts.remote is not None:
+                ending.push_async_callback(parts.remote.aclose)
 
     async def __aenter__(self) -> Self:
         return self
@@ -440,3 +430,83 @@ class Host(EventSource):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+@takes_fields
+def open_host(
+    *,
+    workspace: str | Path | None = None,
+    tools: ToolChoice = (),
+    model: ModelChoice | None = None,
+    policy: PolicyChoice | None = None,
+    consent: Person | Literal["yes"] | None = None,
+    limits: RunLimits | None = None,
+    services: Services | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    on_event: Listener | None = None,
+    instructions: str | None = None,
+    temperature: float | None = None,
+    timeout: float | None = None,
+    api_key: str | None = None,
+    reply_tokens: int | None = None,
+    plan: bool = False,
+) -> SessionHost:
+    """Put an agent together. Raises UsageError, with a sentence, for settings that cannot be used.
+
+    ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``; None is the project's
+    root, found from the current folder as the command finds it.
+    ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
+    ``tools=["shop.hy", double]``; a ToolTable in place of them all; or
+    ``tools=ToolOptions(["shop.hy"], belt="search")``.
+    ``model`` is a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend; None for
+    the default; or ``model=ModelOptions("openai:gpt-x", base_url="http://…", dialect="native")``.
+    ``policy`` is a file of rules beside those of the user and of the workspace: ``policy="rules.hy"``;
+    or ``policy=PolicyOptions("rules.hy", quotas=[Quota("search", 3, per="hour")])``.
+    ``consent`` answers what policy and guards ask: ``consent="yes"``, an object with ``request``
+    (tools/consent/requests.py, Person), or None: such a call is pending at once, ``broker`` takes the
+    decision, and ``resume`` goes on.
+    ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000, cost=0.5)``.
+    ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
+    ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
+    memory it has that of the workspace.
+    ``session`` names the session to go on with or to begin, ``session="monday"``; None is a new one.
+    ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
+    ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
+
+    ``instructions`` are told to the model before any task: ``instructions="Answer in German."``.
+    ``temperature`` is that of sampling: ``temperature=0.7``.
+    ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
+    ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
+    ``reply_tokens`` is the longest reply: ``reply_tokens=2000``. ``RunLimits(tokens=…)`` bounds a
+    whole run.
+    ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
+    steps of a flight plan, which the Reply names.
+
+    A field of one of these groups can be given by itself: ``base_url="http://…"``. Each of them can be
+    imported from quoth; help(ToolOptions) and the like tell of their fields.
+    """
+    if not (consent is None or consent == "yes" or hasattr(consent, "request")):
+        raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
+    user = user or user_name()
+    for name, word in (("user", user), ("session", session or "")):
+        if encodable(word) != word:
+            raise UsageError(f"The {name} {encodable(word)} is no text: half of a character is in it.")
+    options = model_options(model).overridden(
+        instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
+    )
+    settings = Settings(
+        options,
+        tool_options(tools),
+        policy_options(policy),
+        service_options(services),
+        with_longest(run_limits(limits), reply_tokens),
+        plan,
+    )
+    events = Events(on_event)
+    parts = open_parts(workspace, settings, consent, events)
+    host = SessionHost(parts, session or new_session(), user, events=events)
+    host.named = session or ""
+    if settings.services.memory_url:
+        host.own.memory.opened()  # an error in the URL is raised now
+    return host

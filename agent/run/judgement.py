@@ -19,13 +19,13 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.effects import changes_nothing
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.host import SessionHost
     from quoth.tools.call.call import Call
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation
 
 
-def judged(host: Host, text: str, route: Route, **marks: Any) -> tuple[Call, Explanation, list[Limit]]:
+def judged(host: SessionHost, text: str, route: Route, **marks: Any) -> tuple[Call, Explanation, list[Limit]]:
     """A call of a form, how the rules judge it, and the limits of its tool. Raises UsageError."""
     try:
         form: CallForm = from_model(read_one(text))
@@ -38,7 +38,7 @@ def judged(host: Host, text: str, route: Route, **marks: Any) -> tuple[Call, Exp
     return call, host.policy.explain(tool, call, args, host.context()), host.policy.limits_of(tool)
 
 
-def explained(host: Host, text: str, route: Route, **marks: Any) -> str:
+def explained(host: SessionHost, text: str, route: Route, **marks: Any) -> str:
     """How a call of this form would be judged, as ``quoth policy explain`` prints it."""
     return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
 
@@ -59,7 +59,7 @@ class PastCall:
         return {"id": self.id, "form": str(self.form), "route": self.route, "user": self.user, **told}
 
 
-def judged_again(host: Host) -> Iterator[PastCall]:
+def judged_again(host: SessionHost) -> Iterator[PastCall]:
     """The calls of the host's session that do more than read, in their order: each as the rules would judge
     it now, by what the session had seen when it was made."""
     from quoth.agent.session.origins import past_calls

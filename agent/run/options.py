@@ -454,25 +454,25 @@ def renames(method: Callable[P, T]) -> Callable[P, T]:
     return renamed
 
 
-def takes_fields(init: Callable[P, None]) -> Callable[P, None]:
-    """Let ``__init__`` of an agent take the fields of its groups of options as keywords too, where only one
+def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
+    """Let the maker of an agent take the fields of its groups of options as keywords too, where only one
     group has a field of that name: ``Agent(base_url="http://…")``. Raises TypeError with the nearest."""
-    own = signature(init).parameters
+    own = signature(make).parameters
 
-    @functools.wraps(init)
-    def taking(*args: P.args, **named: P.kwargs) -> None:
+    @functools.wraps(make)
+    def taking(*args: P.args, **named: P.kwargs) -> T:
         found: dict[str, dict[str, Any]] = {}
         for name in named.keys() - own.keys():
             holders = [part for part, (group, _) in PARTS.items() if name in group.__dataclass_fields__]
             if not holders:
                 known = [*own, *(one.name for group, _ in PARTS.values() for one in fields(group))]
-                raise TypeError(f"Agent has no keyword {name!r}.{did_you_mean(name, known[1:])}")
+                raise TypeError(f"Agent has no keyword {name!r}.{did_you_mean(name, known)}")
             if len(holders) > 1:
                 ways = " or ".join(f"{PARTS[part][0].__name__}({name}=…)" for part in holders)
                 raise TypeError(f"Agent has no keyword {name!r}: give {ways}.")
             found.setdefault(holders[0], {})[name] = named.pop(name)
         for part, values in found.items():
             named[part] = replace(PARTS[part][1](named.get(part)), **values)
-        init(*args, **named)
+        return make(*args, **named)
 
     return renames(taking)

@@ -8,20 +8,20 @@ them, and the file is made of them alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.agent.plan.check_forms import unknown_in
 from quoth.agent.plan.drafting import DraftStep, draft
 from quoth.agent.reply import WrittenPlan
+from quoth.agent.session.session import Session
 from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.history.call_log import StoreCallLog, key_in
 from quoth.tools.history.event import Event, read_form, written_form
-from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.places import WORKSPACE_FOLDER
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -35,16 +35,6 @@ ON = (
 )
 OVER = "Plan mode is over: calls are made again. What was noted as steps of the plan was not made."
 MOST_FILES = 1000  # plans of one session
-
-
-class PlanHost(Protocol):
-    """The parts of agent/run/host.py that are needed."""
-
-    workspace: Workspace
-    transcript: Transcript
-    call_log: StoreCallLog
-    table: ToolTable
-    session: str
 
 
 @dataclass(frozen=True)
@@ -70,11 +60,22 @@ class PlannedStep:
 
 
 class PlanMode:
-    """The plan of one session, while a run of it is in plan mode (Planning in tools/call/context.py)."""
+    """The plan of one ``session``, while its ``run`` is in plan mode (Planning in tools/call/context.py). Its
+    steps are calls of ``tools``, and its file is in the ``workspace``; ``log`` keeps secrets out of it."""
 
-    def __init__(self, host: PlanHost, run: str) -> None:
-        self._host = host
+    def __init__(
+        self,
+        session: Session,
+        run: str,
+        tools: Callable[[], ToolTable],
+        workspace: Workspace,
+        log: StoreCallLog,
+    ) -> None:
+        self._session, self._transcript = session.id, session.transcript
         self._run = run
+        self._tools = tools
+        self._workspace = workspace
+        self._log = log
         self._programs: dict[str, Call] = {}
         self._steps = [
             PlannedStep(
@@ -85,7 +86,7 @@ class PlanMode:
 
     def _events(self) -> list[Event]:
         """The events of the plan; what another machine has planned is no part of it."""
-        transcript, session = self._host.transcript, self._host.session
+        transcript, session = self._transcript, self._session
         return list(transcript.events(session, kind="plan", after=transcript.imported(session)))
 
     # Steps
@@ -103,7 +104,7 @@ class PlanMode:
         tool, program = call.tool, self._program(call)
         if program is not None:
             call, paths = program, []
-            names = unknown_in(_text(program.form), self._host.table)
+            names = unknown_in(_text(program.form), self._tools())
             if names:
                 return (
                     f"{tool} was not made, and the program is no step of the plan: a step stands alone, and"
@@ -132,7 +133,7 @@ class PlanMode:
         return None
 
     def _add(self, call: Call, paths: Sequence[str]) -> PlannedStep:
-        host, table = self._host, self._host.table
+        table = self._tools()
         step = PlannedStep(len(self._steps) + 1, key_in(call), call.form, frozenset(paths))
         data: dict[str, Any] = {"step": step.number, "form": written_form(call.form)}
         if paths:
@@ -141,8 +142,8 @@ class PlanMode:
             data["quoted"] = call.quoted
         if call.tool in table and (led := _led(call, table.get(call.tool))):
             data["origins"] = led
-        host.call_log.hide(table.get(call.tool) if call.tool in table else None, call)
-        host.transcript.add(host.session, "plan", data, run=call.run or self._run, key=step.key)
+        self._log.hide(table.get(call.tool) if call.tool in table else None, call)
+        self._transcript.add(self._session, "plan", data, run=call.run or self._run, key=step.key)
         self._steps.append(step)
         return step
 
@@ -162,7 +163,7 @@ class PlanMode:
             if not chosen:  # they were written, and a person has changed the file since
                 return WrittenPlan(self._name(part), 0)
             remark = (
-                f"Session {self._host.session} in plan mode; nothing of this was made."
+                f"Session {self._session} in plan mode; nothing of this was made."
                 " Edit it, approve it, fly it."
             )
             drafted = [_drafted(number, event) for number, event in enumerate(chosen, first)]
@@ -191,23 +192,23 @@ class PlanMode:
 
     def _name(self, part: int) -> str:
         more = f"-{part}" if part > 1 else ""
-        return f"{FOLDER}/{self._host.session}{more}.org"
+        return f"{FOLDER}/{self._session}{more}.org"
 
     def _path(self, part: int) -> Path:
-        return self._host.workspace.resolve(self._name(part))
+        return self._workspace.resolve(self._name(part))
 
     def _save(self, part: int, first: int, data: bytes) -> None:
         """Write the file. The event comes first: by its digest the file is known, also after a crash."""
         path, last = self._path(part), len(self._steps)
         said = {"file": part, "digest": hashlib.sha256(data).hexdigest(), "first": first, "last": last}
         if _digest_of(path) != said["digest"]:
-            self._host.transcript.add(self._host.session, "plan", said, run=self._run)
+            self._transcript.add(self._session, "plan", said, run=self._run)
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, [data])
 
     def _title(self, step: Event) -> str:
         run = step.run.partition("/")[0]
-        told = self._host.transcript.last(self._host.session, "stimulus", run=run)
+        told = self._transcript.last(self._session, "stimulus", run=run)
         return "A plan" if told is None else str(told.said["text"])
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
+from quoth.agent.run.host import SessionHost
 from quoth.neuro.prompt.surroundings import Notes, skills_text
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
@@ -26,15 +26,7 @@ UNTRUSTED = "{} is not trusted, so models are not shown it; read it, then run: q
 CHANGED = "{} has changed since it was trusted, so the model is not shown it; read it, then run: quoth trust"
 
 
-class Place(Protocol):
-    """The parts of agent/run/host.py that are needed."""
-
-    workspace: Workspace
-
-    def _tell_note(self, text: str) -> None: ...
-
-
-def project_notes(host: Place) -> list[Notes]:
+def project_notes(host: SessionHost) -> list[Notes]:
     """AGENTS.md, and those of the folders below it, that are as a person trusted them; they are told of one
     that is not so any more. Where there is no room for a text, its file is only named."""
     shown, room = [], MOST_NOTES
@@ -47,26 +39,26 @@ def project_notes(host: Place) -> list[Notes]:
     return shown
 
 
-def _trusted(host: Place) -> Iterator[tuple[str, bytes]]:
+def _trusted(host: SessionHost) -> Iterator[tuple[str, bytes]]:
     root = host.workspace.root
     for note in untrusted_notes(root):
-        host._tell_note(note)
+        host.events.note(note)
     try:
         own = TRUST.trusted(root)
         trusted = {**({NOTES: own} if own else {}), **NESTED.each(root)}
     except UsageError as error:
-        host._tell_note(f"The model is not shown {NOTES}. {error}")
+        host.events.note(f"The model is not shown {NOTES}. {error}")
         return
     for file, digest in trusted.items():
         try:
             data = _read(host.workspace, file)
         except ToolError as error:
-            host._tell_note(f"The model is not shown {file}. {error}")
+            host.events.note(f"The model is not shown {file}. {error}")
             continue
         if digest_of(data) == digest:
             yield file, data
         else:
-            host._tell_note(CHANGED.format(file))
+            host.events.note(CHANGED.format(file))
 
 
 def untrusted_notes(root: Path, *, nested: bool = False) -> list[str]:
@@ -120,7 +112,7 @@ def _read(workspace: Workspace, file: str) -> bytes:
         return opened.read(1_000_000)
 
 
-def known_skills(host: Place) -> str:
+def known_skills(host: SessionHost) -> str:
     """What a model is told of the skills that count; a person is told of those that do not."""
     if not has_folders(host.workspace.root):
         return ""
@@ -129,8 +121,8 @@ def known_skills(host: Place) -> str:
     try:
         skills = load_skills(host.workspace.root)
     except UsageError as error:
-        host._tell_note(f"The model is told of no skill. {error}")
+        host.events.note(f"The model is told of no skill. {error}")
         return ""
     for fault in skills.faults:
-        host._tell_note(fault)
+        host.events.note(fault)
     return skills_text({skill.name: skill.description for skill in skills.known.values()})

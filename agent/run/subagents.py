@@ -13,20 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
-from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
+from quoth.agent.run.host import SessionHost
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
-from quoth.agent.run.models import Models
-from quoth.agent.run.offers import Offers
-from quoth.agent.run.purse import Funds, Purse
-from quoth.agent.run.run import Run, RunDoor, RunLimits
-from quoth.agent.run.surroundings import Place, surroundings_for
-from quoth.agent.session.origins import HostOrigins
+from quoth.agent.run.purse import Purse
+from quoth.agent.run.run import Run, RunDoor
+from quoth.agent.run.surroundings import surroundings_for
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, read_messages
@@ -34,53 +30,21 @@ from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import names
-from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext, running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
-from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, StoreError, ToolError, ToolFailure, UnknownToolError, UsageError
-from quoth.tools.history.call_log import StoreCallLog, key_in
-from quoth.tools.history.long_results import StorePages
-from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.call_log import key_in
 from quoth.tools.registry.table import ToolTable
-
-if TYPE_CHECKING:
-    from quoth.agent.trace.tracer import Tracer
 
 NO_LIST = "A list of models is for a person to choose; name one of them."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
 
-class TeamHost(Place, Protocol):
-    """The parts of agent/run/host.py that a team needs."""
-
-    services: Services
-    door: Door
-    table: ToolTable
-    limits: RunLimits
-    funds: Funds
-    config: Config
-    user: str
-    workspace: Workspace
-    transcript: Transcript
-    call_log: StoreCallLog
-    origins: HostOrigins
-    pages: StorePages
-    models: Models
-    tracer: Tracer | None
-    catalog: BeltCatalog
-    offers: Offers
-
-    def tell(self, event: RunEvent) -> None: ...
-
-    async def renew(self) -> ToolTable: ...
-
-
-def services_for(agent: TeamHost, run: Run | None = None) -> Services:
+def services_for(agent: SessionHost, run: Run | None = None) -> Services:
     """The services for the calls of a run, or without one for calls of a person; the run's usage includes
     that of the agent's own models."""
     given, spend = agent.services, _uncounted if run is None else run.spend
@@ -88,7 +52,7 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     purse = purse_of(agent) if run is None else run.purse
     model = given.model
     if isinstance(model, OwnModel):
-        model = OwnModel(backend, spend, purse, agent.tracer)
+        model = OwnModel(backend, spend, purse, agent.parts.tracer)
     team = Team(agent, run, spend, purse) if given.team is NO_TEAM else given.team
     router = given.router if run is None else RunRouter(run, given.router)
     return replace(given, model=model, team=team, router=router)
@@ -101,9 +65,9 @@ def model_of(run: Run) -> Backend:
     return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
-def purse_of(agent: TeamHost) -> Purse:
+def purse_of(agent: SessionHost) -> Purse:
     """What pays for the models that a call of a person asks."""
-    return Purse(Budget.of(agent.limits), agent.funds, agent.user)
+    return Purse(Budget.of(agent.limits), agent.parts.funds, agent.user)
 
 
 def _uncounted(usage: Usage) -> None:
@@ -114,7 +78,7 @@ class Team:
     """The team of one run, or of a call that a person made."""
 
     def __init__(
-        self, agent: TeamHost, run: Run | None, spend: Callable[[Usage], None], purse: Purse
+        self, agent: SessionHost, run: Run | None, spend: Callable[[Usage], None], purse: Purse
     ) -> None:
         self._agent = agent
         self._run = run
@@ -144,7 +108,7 @@ class Team:
     async def model(self, spec: str) -> ModelProvider:
         """Another model than the agent's own. Raises ToolError."""
         backend = self.backend_of(spec)
-        return OwnModel(lambda: backend, self._spend, self._purse, self._agent.tracer)
+        return OwnModel(lambda: backend, self._spend, self._purse, self._agent.parts.tracer)
 
     def backend_of(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:
@@ -231,14 +195,14 @@ class Team:
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         agent = self._agent
-        session = Session(agent.transcript, call.session, call.user, Path(), agent.origins)
+        session = Session(agent.transcript, call.session, call.user, Path(), agent.parts.origins)
         log = RunLog(session, name)
         must_act = looks and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
-            return self._agent.offers.table(table, dialect, call.user, "agent", before)
+            return self._agent.parts.offers.table(table, dialect, call.user, "agent", before)
 
         table = offers(table)
         here = surroundings_for(self._agent, past, table, call.user, "agent") if looks else ""
@@ -272,7 +236,7 @@ class Team:
             renew=self._agent.renew,
             offers=offers,
             whole=self._agent.table if self._run is None else self._run.whole,
-            funds=self._agent.funds,
+            funds=self._agent.parts.funds,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
@@ -296,12 +260,12 @@ class Team:
             said["surroundings"] = run.surroundings
         limits = {**vars(run.limits), **run.budget.bounds}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
-        log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
+        log.reply = log.add("stimulus", told, parent=self._agent.parts.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
         call it works for."""
-        tell, past = self._agent.tell if self._run is None else self._run.pass_on, run.past
+        tell, past = self._agent.events.tell if self._run is None else self._run.pass_on, run.past
 
         def listen(event: RunEvent) -> None:
             if event.kind == "result" and not event.path:

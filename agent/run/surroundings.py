@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
+from quoth.agent.run.host import SessionHost
 from quoth.agent.run.project_notes import known_skills, project_notes
 from quoth.agent.session.past import Past
 from quoth.neuro.prompt.surroundings import surroundings_text
@@ -21,14 +21,10 @@ from quoth.tools.call.call import Route, new_call
 from quoth.tools.call.ignored import SKIPPED, Ignored
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.project import below
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.text import number_of
-
-if TYPE_CHECKING:
-    from quoth.tools.call.context import ToolContext
 
 FILE_TOOLS = ("read-file", "list-files", "grep-search", "write-file", "edit-file")
 LISTER, READER, SKILL = "list-files", "read-file", "skill"
@@ -36,20 +32,7 @@ MOST_ENTRIES = 40
 MOST_LOOKED_AT = 5_000  # names in folders, of which most are only counted
 
 
-class Place(Protocol):
-    """The parts of agent/run/host.py that are needed."""
-
-    workspace: Workspace
-    policy: RulesPolicy
-    user: str
-    session: str
-
-    def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext: ...
-
-    def _tell_note(self, text: str) -> None: ...
-
-
-def surroundings_of(host: Place, table: ToolTable, user: str = "", route: Route = "reply") -> str:
+def surroundings_of(host: SessionHost, table: ToolTable, user: str = "", route: Route = "reply") -> str:
     """What the model of a run with these tools is told; nothing where it has no tools for files."""
     skills = known_skills(host)
     skills = skills if SKILL in table and table.get(SKILL).shown else ""
@@ -63,7 +46,7 @@ def surroundings_of(host: Place, table: ToolTable, user: str = "", route: Route 
     return f"{here}\n{skills}" if skills else here
 
 
-def surroundings_for(host: Place, past: Past, table: ToolTable, user: str, route: Route) -> str:
+def surroundings_for(host: SessionHost, past: Past, table: ToolTable, user: str, route: Route) -> str:
     """The same for a run that may have begun: then it is what was recorded."""
     if past.stimulus is not None:
         return str(past.stimulus.data.get("surroundings", ""))
@@ -151,7 +134,7 @@ def _inside(
     return sorted(files), sorted(folders)
 
 
-def _listable(host: Place, user: str, route: Route) -> Callable[[str], bool] | None:
+def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], bool] | None:
     """Whether a file may be named to this user's model: what list-files would name. None where it may not be
     called unasked."""
     tool = _shipped(LISTER)

@@ -15,12 +15,12 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import cognitive_tools
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.host import SessionHost
 
 WRITER = "write-file"  # the tool whose rules hold for what is put back
 
 
-def undo_of(host: Host, session: str = "") -> Undo:
+def undo_of(host: SessionHost, session: str = "") -> Undo:
     """The way back of the host's session, or of another one in its store."""
 
     def forbids(path: str, text: str) -> str:

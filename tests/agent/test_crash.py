@@ -247,7 +247,7 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
         consent="yes", on_event=listen,
     ) as agent:  # fmt: skip
         if when == "before the run":
-            agent._agent._opened_store()
+            agent._agent.host.parts.store()
             disk.fill()
         return agent.run("Go.")
 
@@ -300,7 +300,7 @@ def test_the_command_says_it_in_a_line(
     def agent(options: Any, **more: Any) -> AsyncAgent:
         made = AsyncAgent(workspace=tmp_path, session="s", user="ann", model=scripted("Done."))
         disk.room = None
-        made._opened_store()
+        made.host.parts.store()
         disk.fill()
         return made
 

@@ -117,7 +117,7 @@ class World:
     @contextmanager
     def spied(self) -> Iterator[None]:
         """Remember the label of each block that is written or removed in the store."""
-        memory = self.agent.services.memory.opened()
+        memory = self.agent.host.services.memory.opened()
         real, world = memory._atomically, self
 
         class Watched:
@@ -169,7 +169,7 @@ async def by_sub_agent(world: World) -> dict[tuple[str, str], str]:
 
 async def by_python(world: World) -> dict[tuple[str, str], str]:
     """Python reaches the memory without a call; where a person would be asked, there is none."""
-    memory = world.agent.services.memory
+    memory = world.agent.host.services.memory
     found = {}
     for operation, permission in world.cases:
         label = label_of(operation, permission)

@@ -94,7 +94,7 @@ def test_a_field_of_one_group_is_a_keyword_of_an_agent(tmp_path: Path) -> None:
     ) as agent:
         here = agent._agent
         assert here.models.options.base_url == "http://127.0.0.1:9"
-        assert (here.models.search, here.limits.steps, here.channel) == (True, 3, "x")
+        assert (here.models.search, here.limits.steps, here.broker.channel) == (True, 3, "x")
 
 
 def test_the_longest_reply_may_be_called_as_it_was(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def story(root: Path, sessions: int, steps: int, begin: Callable[[], objec
 
     async with AsyncAgent(workspace=root, model="scripted:none") as agent:
         table = ToolTable((agent.table.get("echo"),))
-        agent.listed()
+        agent.host.listed()
         held = agent.store
 
         def agent_of(name: str) -> AsyncAgent:

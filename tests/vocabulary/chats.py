@@ -26,15 +26,25 @@ class Host:
     broker: Any = field(default_factory=NoRequests)
     follow_ups: tuple[FollowUp, ...] = ()
 
+    @property
+    def host(self) -> Host:
+        return self
+
     def for_chat(self, chat: str) -> Any:
         return Talk(self, chat)
 
 
 @dataclass
 class Talk:
-    host: Host
+    owner: Host
     chat: str
     on_event: Any = None
+
+    @property
+    def host(self) -> Talk:
+        return self
+
+    events = host
 
     @property
     def session(self) -> str:
@@ -42,15 +52,15 @@ class Talk:
 
     @property
     def broker(self) -> Any:
-        return self.host.broker
+        return self.owner.broker
 
     async def aclose(self) -> None:
         """Nothing to close."""
 
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
-        self.host.heard.append((self.chat, speaker or "", text))
-        said = await self.host.answer(text)
-        return Reply(self.session, "done", said, follow_ups=self.host.follow_ups)
+        self.owner.heard.append((self.chat, speaker or "", text))
+        said = await self.owner.answer(text)
+        return Reply(self.session, "done", said, follow_ups=self.owner.follow_ups)
 
 
 async def echo(text: str) -> str:

@@ -55,6 +55,7 @@ from quoth.agent.events import RunEvent  # noqa: E402
 from quoth.agent.reply import Reply  # noqa: E402
 from quoth.agent.run.observation import BEGUN, NOT_MADE  # noqa: E402
 from quoth.agent.run.recorded_door import RecordedDoor  # noqa: E402
+from quoth.agent.run.runs import Runs  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
 from quoth.neuro.backends.base import Completion, Usage  # noqa: E402
 from quoth.neuro.backends.messages import Messages  # noqa: E402
@@ -200,7 +201,7 @@ def hook() -> None:
         setattr(owner, name, hooked)
 
     around(RecordedDoor, "dispatch", "the passage of a call")
-    around(AsyncAgent, "_again", "a run is gone on with")
+    around(Runs, "_again", "a run is gone on with")
     around(LogSync, "wait", "the disk is waited for")
     between(LogSync, "_sync", "a sync for all who wait")
     between(LogSync, "_tell", "one who waits is told")

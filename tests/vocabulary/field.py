@@ -112,7 +112,7 @@ def approve(field: Field, *only: str, decision: Decision | None = None, **option
         async with AsyncAgent(workspace=field.folder, tools=field.tools, user="ann", **options) as it:
             for each in plan.steps:
                 if not only or each.id in only:
-                    said, seen = decision or Decision("once", "ann"), await coverage(it, plan, each)
+                    said, seen = decision or Decision("once", "ann"), await coverage(it.host, plan, each)
                     record(it.store, it.audit, plan, str(file.path), each, it.table, said, seen)
 
     asyncio.run(work())

@@ -341,6 +341,11 @@ class Broker(Decisions):
         found = [row for name in {call.id, call.key} - {""} for row in rows.where(used_by=name)]
         return list(dict.fromkeys(row.call for row in found if row.call != call.id))
 
+    @property
+    def asking(self) -> bool:
+        """Whether the person is being asked a question now."""
+        return bool(getattr(self._person, "asking", False))
+
     def interrupt(self) -> None:
         """Withdraw the question that the person is being asked, and ask no other until ``listen``;
         requests stay open."""

@@ -57,6 +57,11 @@ class RequestStore:
         self._workspace = workspace
         self._audit = audit
 
+    @property
+    def table(self) -> ToolTable:
+        """The tools that exist now."""
+        return self._table
+
     def use(self, table: ToolTable) -> None:
         """Take these tools for those that there are."""
         self._table = table

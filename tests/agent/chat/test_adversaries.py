@@ -100,7 +100,7 @@ def test_no_text_of_a_user_does_anything(tmp_path: Path) -> None:
 
     async def story() -> list[dict[str, Any]]:
         async with chat_agent(tmp_path, repeat, press) as agent:
-            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"], waiting=200)
+            chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"], waiting=200)
             for number, (text, chat) in enumerate(zip(TEXTS, cycle("01234"))):
                 assert chats.accept(Message(number, "mallory", chat, text)) is None
             await chats.finish()

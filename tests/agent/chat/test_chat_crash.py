@@ -64,7 +64,7 @@ def life(folder: Path) -> None:
             policy=PolicyOptions(folder / "rules.hy"),
         )
         async with agent:
-            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"])
+            chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"])
             chats.start()
             for chat, id, text in SENT:
                 assert chats.accept(Message(id, "ben", chat, text)) is None

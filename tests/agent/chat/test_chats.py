@@ -375,7 +375,7 @@ def test_who_decides_at_once_is_heard(store: Store, tmp_path: Path) -> None:
                     assert chats.decide(Choice(None, "ann", "7", line.request["id"], True)) is None
                 return True
 
-            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"])
+            chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"])
             chats.accept(Message(1, "ben", "7", "Please press it."))
             await chats.finish()
             assert said[0] == ("reply", "")
@@ -395,7 +395,7 @@ def test_who_approves_another_change_than_was_shown_sees_the_new_one(tmp_path: P
                 asked.extend([line.request["id"]] if line.request else [])
                 return True
 
-            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"])
+            chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"])
             chats.accept(Message(1, "ben", "7", "Please write it."))
             while not asked:
                 await asyncio.sleep(0.01)

@@ -103,7 +103,7 @@ def test_a_rule_about_one_of_several_commands_reads_naturally(tmp_path: Path) ->
 
 def verdict(here: Agent, argv: str) -> str:
     """What the rules say of a program."""
-    return judged(here._agent, f"(shell :argv {argv})", "call")[1].verdict.kind
+    return judged(here._agent.host, f"(shell :argv {argv})", "call")[1].verdict.kind
 
 
 # A policy in use

@@ -578,7 +578,7 @@ def test_a_model_that_is_gone_on_with_is_told_once(tmp_path: Path) -> None:
     assert said == ["First.", "One.", note, "Second.", "Two.", "Third."]
     with Agent(model=scripted("Four."), **versions(tmp_path, "stay", "fresh")) as agent:
         agent.say("Fourth.")
-        assert agent._agent.changes() == Changes()
+        assert agent._agent.host.changes() == Changes()
 
 
 def test_a_model_whose_run_is_resumed_is_told_after_the_result(tmp_path: Path) -> None:
@@ -624,7 +624,7 @@ def test_the_repl_says_with_which_conversation_it_goes_on(here: Path) -> None:
 
 def test_an_agent_tells_what_it_can_resume(tmp_path: Path) -> None:
     agent = AsyncAgent(workspace=tmp_path, session="s", model=scripted())
-    assert (agent.unfinished(), agent.resumable()) == ([], False)
+    assert (agent.runs.unfinished(), agent.runs.resumable()) == ([], False)
     assert kept(tmp_path, lambda store: StoreAudit(lambda: store).verify().ok)
 
 

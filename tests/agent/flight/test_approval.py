@@ -145,7 +145,7 @@ class Sight:
             given = {"tools": [*field.tools, note(field)], "user": "ann", **options}
             async with AsyncAgent(workspace=field.folder, **given) as agent:
                 for one in self.plan.steps:
-                    self.covered[one.id] = await coverage(agent, self.plan, one)
+                    self.covered[one.id] = await coverage(agent.host, self.plan, one)
 
         asyncio.run(work())
 

@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_shown_is_told_before_the_model_is_asked(
         said = complaint(UsageError, lambda: it.run("What is this?", files=[path]))
         kind = "image" if name == "a.png" else "file"
         assert said == f"The {kind} {path} {fault}"
-        assert it.session not in [one.id for one in it._agent._session.unfinished()]
+        assert it.session not in [one.id for one in it._agent.host.record.unfinished()]
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
@@ -251,8 +251,8 @@ def test_a_model_that_reads_text_is_told_the_size(tmp_path: Path) -> None:
 def test_an_id_that_names_no_image_shows_none(tmp_path: Path) -> None:
     forged = {"image": "", "name": "x.png", "type": "image/png", "width": 1, "height": 1}
     with Agent(workspace=tmp_path, model=scripted()) as it:
-        forged["image"] = it._agent.pages.keep("a long text, and no image")
-        ((_, _, _, (image,)),) = result_images([forged], it._agent.pages)
+        forged["image"] = it._agent.host.pages.keep("a long text, and no image")
+        ((_, _, _, (image,)),) = result_images([forged], it._agent.host.pages)
     assert image.data == ""
 
 

@@ -212,7 +212,7 @@ def test_only_the_chat_itself_finds_what_was_said_in_it(tmp_path: Path, chat: st
 
     async def searches(_: AsyncAgent) -> None:
         host = bot.agent()
-        memory = (host.for_chat(chat) if chat else host).services.search
+        memory = (host.for_chat(chat) if chat else host).host.services.search
         options = SearchOptions(domain="conversations")
         found.extend(hit.text for hit in await memory.search("mauve", "agent", options))
         await host.aclose()

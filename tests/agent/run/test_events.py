@@ -105,7 +105,7 @@ async def test_leaving_a_stream_early_stops_the_run(tmp_path: Path, kind: str) -
     async with async_agent(tmp_path, LOOK, DONE, DONE) as agent:
         async with contextlib.aclosing(agent.stream("Do it.")) as events:
             await _until(kind, events)
-        assert not agent.running
+        assert not agent.host.running
         assert asyncio.all_tasks() == before
         assert (await agent.run("Again.")).status == "done"
 
@@ -114,7 +114,7 @@ async def test_leaving_without_closing_stops_the_run_with_the_agent_at_last(tmp_
     async with async_agent(tmp_path, LOOK, DONE) as agent:
         events = agent.stream("Do it.")
         await _until("call", events)
-    assert not agent.running
+    assert not agent.host.running
 
 
 def test_leaving_a_synchronous_stream_stops_the_run(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ class World:
             own, self.interrupts = agent.models.backend(), agent.interrupt
             if not any(event.kind == "stimulus" for event in agent.transcript.events("s")):
                 reply: Any = await agent.run("Lead.")
-            elif agent.unfinished():
+            elif agent.runs.unfinished():
                 for request in agent.broker.requests():
                     kind = "deny" if BEGUN_BEFORE in request.reason else "once"
                     agent.broker.decide(request.id, Decision(kind, "ann"))

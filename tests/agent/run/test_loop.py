@@ -413,7 +413,7 @@ async def test_an_interrupt_while_the_model_thinks_ends_the_run_at_once(tmp_path
         ended = await run
         assert (ended.status, ended.error) == ("interrupted", "The run was interrupted.")
         assert [row["status"] for row in audit.rows()] == ["ok"]
-        assert not agent.running
+        assert not agent.host.running
         assert not agent.interrupt()
 
 
@@ -463,7 +463,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
         with pytest.raises(asyncio.CancelledError):
             await run
         assert [row["status"] for row in agent.audit.rows()] == ["cancelled"]
-        assert not agent.running
+        assert not agent.host.running
 
 
 # The listener

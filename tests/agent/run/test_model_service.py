@@ -158,8 +158,8 @@ def test_what_the_host_gave_is_left_as_it_is(tmp_path: Path) -> None:
     given = Services()
     it = async_agent(tmp_path, services=given)
     assert (given.model, given.memory) == (NO_MODEL, NO_MEMORY)
-    assert it.services.model is not NO_MODEL
-    assert it.services.memory is not NO_MEMORY
+    assert it.host.services.model is not NO_MODEL
+    assert it.host.services.memory is not NO_MEMORY
 
 
 # Whom the tools work for

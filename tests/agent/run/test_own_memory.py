@@ -13,7 +13,7 @@ import pytest
 from words import Agent, agent, complaint, quoth, scripted, tool
 
 from quoth import HostServices, Services, UsageError
-from quoth.agent.run.own_memory import OwnMemory, with_own
+from quoth.agent.run.own import OwnMemory, with_own
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.service_types import Block, SearchOptions
 from quoth.tools.call.services import NO_SERVICES

@@ -272,7 +272,7 @@ def test_the_model_is_told_once_when_plan_mode_begins_and_when_it_ends(office: O
     with office.agent(MARK, "One.", "Two.", MARK, "Three.", plan=True) as it:
         it.say("First.")
         it.say("Second.")
-        it._agent.use_plan_mode(False)
+        it._agent.host.use_plan_mode(False)
         it.say("Third.")
         told = [event.data.get("news", "") for event in it._agent.transcript.events("s1", kind="stimulus")]
     assert [text[:22] for text in told] == ["This is plan mode. Cal", "", "Plan mode is over: cal"]

@@ -107,7 +107,7 @@ def test_a_change_is_told_at_the_next_turn_and_the_model_calls_the_tool_anew(
 def test_a_call_with_parameters_of_before_is_refused_and_planned_again(tmp_path: Path, far: FarTools) -> None:
     replies = ('(count-fruit :fruit "pears")', '(count-fruit :kind "pears")', "There are 30.")
     with shopping(tmp_path, far, *replies) as ann:
-        ann._agent._remote._catalog.watch = lambda: None  # nobody listens
+        ann._agent.host.parts.remote._catalog.watch = lambda: None  # nobody listens
         far.publish(fruit(word="kind"))
         reply = ann.run("How many pears?")
         assert [call.result.status for call in reply.calls] == ["error", "ok"]
@@ -262,7 +262,7 @@ def test_resumed_with_the_same_tools_it_is_told_of_them_once(tmp_path: Path, far
     with shopping(tmp_path, far, "(probe)", tools=[change]) as ann:
         assert ann.run("How many pears?").status == "failed"
     with shopping(tmp_path, far, "30.", tools=[change]) as ann:
-        assert list(ann._agent.changes()) == []
+        assert list(ann._agent.host.changes()) == []
         ann.resume()
         (request,) = requests(ann)
         assert (told([request]), "have changed since" in request.decode()) == ([[CHANGED]], False)
@@ -285,7 +285,7 @@ def test_between_two_processes_a_person_and_the_model_hear_of_changed_tools(
         ann.say("Hello.")
     far.publish(fruit(word="kind"), tool("weigh"))
     with shopping(tmp_path, far, "30.") as ann:
-        assert list(ann._agent.changes()) == [
+        assert list(ann._agent.host.changes()) == [
             "The tool count-fruit has changed since then.",
             "The tool weigh is new since then.",
         ]

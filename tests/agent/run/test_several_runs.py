@@ -75,7 +75,7 @@ async def test_runs_one_after_the_other_share_the_session(tmp_path: Path) -> Non
 async def test_an_interrupt_stops_all_of_them(tmp_path: Path) -> None:
     async with crowd(tmp_path, 9) as it:
         runs = asyncio.gather(*(it.run(task) for task in "abc"))
-        while not all(one.running for one in (it, *it._beside)) or len(it._beside) < 2:
+        while not all(one.running for one in (it.host, *it.host._beside)) or len(it.host._beside) < 2:
             await asyncio.sleep(0)
         assert it.interrupt()
         assert [reply.status for reply in await runs] == ["interrupted"] * 3
@@ -86,7 +86,7 @@ async def test_what_waits_in_a_session_beside_is_gone_on_with_there(tmp_path: Pa
     write = '(write-file :path "a.txt" :content "hello")'
     async with async_agent(tmp_path, write, '(write-file :path "b.txt" :content "hello")') as it:
         first, second = await asyncio.gather(it.run("one"), it.run("two"))
-        assert (first.status, second.status, it.waits) == ("pending", "pending", True)
+        assert (first.status, second.status, it.runs.waits) == ("pending", "pending", True)
         (request,) = it.broker.requests(session=second.session)
         it.broker.decide(request.id, Decision("once", "ann"))
     async with async_agent(tmp_path, "Done.", session=second.session) as again:

@@ -95,7 +95,7 @@ def test_the_agents_of_a_process_share_one_connection_to_their_workspace(
     monkeypatch.setattr(Store, "__init__", init)
     agents = [Agent(workspace=tmp_path, session=name, model=scripted("Done.")) for name in ("a", "b", "c")]
     for agent in agents:
-        agent._agent._opened_store()
+        agent._agent.host.parts.store()
     for agent in agents:
         assert agent.run("Go.").status == "done"
         agent.close()  # the others go on

@@ -131,7 +131,7 @@ def test_a_session_that_is_removed_between_two_calls_begins_again(here: Path, st
         agent.call("(list-files)")
         agent.say("Hello.")
         assert quoth("rm", "s", "--yes", cwd=here).code == 0
-        agent._agent.use_plan_mode(False)  # what changes an opening does not bring the session back
+        agent._agent.host.use_plan_mode(False)  # what changes an opening does not bring the session back
         assert Transcript(lambda: store).sessions() == []
         agent.call("(list-files)")
         assert [event.kind for event in Transcript(lambda: store).events("s")] == [

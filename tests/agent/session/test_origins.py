@@ -271,7 +271,7 @@ class Flown(Office):
             async with self.agent(*replies, session=None) as agent:
                 plan = (file := PlanFile(self.folder / "plan.org")).plan
                 for each in plan.steps if approved else ():
-                    seen = await coverage(agent, plan, each)
+                    seen = await coverage(agent.host, plan, each)
                     record(
                         agent.store,
                         agent.audit,
@@ -443,7 +443,7 @@ def test_what_was_undone_is_forgotten_and_what_another_process_writes_is_seen(tm
 
         def origin() -> str:
             call = Call("c", None, route="reply", user="ann", session="s")  # type: ignore[arg-type]
-            return str(host.origins.find(ANN, call))
+            return str(host.host.parts.origins.find(ANN, call))
 
         assert origin() == MODEL
         with contextlib.suppress(KeyError), host.transcript.together():
@@ -462,6 +462,6 @@ def test_what_was_undone_is_forgotten_and_what_another_process_writes_is_seen(tm
 def test_a_session_that_is_asked_nothing_keeps_nothing(office: Office) -> None:
     def acts(agent: Agent) -> None:
         agent.call(SEARCH)
-        assert not agent._agent.origins._live
+        assert not agent._agent.host.parts.origins._live
 
     office.do(acts)

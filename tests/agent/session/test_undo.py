@@ -46,7 +46,7 @@ def write(one: Agent, path: str, content: str) -> None:
 
 
 def way_of(one: Agent, session: str = "") -> Undo:
-    return undo_of(one._agent, session)
+    return undo_of(one._agent.host, session)
 
 
 def undone(one: Agent, since: int = 0) -> tuple[UndoPlan, Done]:

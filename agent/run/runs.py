@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.run.calls import Calls
 from quoth.agent.run.driver import Driver
-from quoth.agent.run.model_service import OwnModel
+from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
-from quoth.agent.run.options import kept, renames
-from quoth.agent.run.side_by_side import working
+from quoth.agent.run.options import renames
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
@@ -34,11 +32,14 @@ if TYPE_CHECKING:
     from quoth.agent.run.output import Output
 
 
-class Conversations(Driver):
-    """A Host that runs tasks and holds the conversation that ``say`` continues."""
+class Runs:
+    """The runs of one host's session, and the conversation that ``say`` continues."""
 
-    _conversation: Messages | None = None
-    _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
+    def __init__(self, host: SessionHost) -> None:
+        self.host = host
+        self._driver = Driver(host)
+        self._conversation: Messages | None = None
+        self._talk: str | None = None  # the run that ``say`` continues; empty: none; None: see the session
 
     @renames
     async def run(
@@ -62,7 +63,7 @@ class Conversations(Driver):
 
         ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``reply_tokens``, the longest reply,
         replace those of the agent for this run (ModelOptions, RunLimits)."""
-        self._require_open()
+        self.host.require_open()
         await own_turn()
         wanted = None if output is None else self._output(output)
         overrides = {
@@ -72,12 +73,12 @@ class Conversations(Driver):
             "api_key": api_key,
             "reply_tokens": reply_tokens,
         }
-        with self.free(overrides) as host, host._session.used("run"):
+        with self.host.free(overrides) as host, host.record.used("run"):
+            runs = self if host is self.host else Runs(host)
             await host.renew()
-            reply, _ = await host._first(task, host._begin(), output=wanted, files=files)
+            reply, _ = await runs._first(task, runs._driver.begin_talk(), output=wanted, files=files)
         return reply
 
-    @working
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
         """Run the next message of the conversation that ``say`` continues, in a named session also across
         processes; for a REPL or a chat.
@@ -86,93 +87,107 @@ class Conversations(Driver):
         names the message: one with a name that the session knows is not run again. If its run waits or was
         broken off, it goes on, with the calls that were approved meanwhile; if it has ended, its Reply is as
         it was."""
-        self._require_open()
-        await self.renew()
-        if turn:
-            from quoth.tools.history.transfer import is_word  # here: few hosts name their messages
+        with self.host.alone():
+            self.host.require_open()
+            await self.host.renew()
+            if turn:
+                from quoth.tools.history.transfer import is_word  # here: few hosts name their messages
 
-            if not is_word(turn):
-                raise UsageError(f"The name of a message is one word, not {turn!r}.")
-        if turn and (name := self._session.run_of(turn)):
-            with self._session.driven():
-                past = self._session.past(name)
-                if past.end is None or past.end.status in ("pending", "interrupted"):
-                    self._require_tools([one for one in self._session.unfinished() if one.name == name])
-                    self._session.open(self.given)
-                    return await self._again(name)
-                return await self._as_it_was(name, past)
-        if self._talk is None:
-            self._talk = self._session.last_talk() if self.named else ""
-        elif self.chat and self._talk and (last := self._session.last_talk()) != self._talk:
-            self.forget()
-            self._talk = last  # another process has gone on with the chat
-        elif self._talk and self.transcript.last(self.session, "stimulus", run=self._talk) is None:
-            self.forget()
-            self._tell_note(f"Session {self.session} was removed. A new conversation begins in it.")
-        return await self._follow(text, speaker or "", turn or "")
+                if not is_word(turn):
+                    raise UsageError(f"The name of a message is one word, not {turn!r}.")
+            if turn and (name := self.host.record.run_of(turn)):
+                with self.host.record.driven():
+                    past = self.host.record.past(name)
+                    if past.end is None or past.end.status in ("pending", "interrupted"):
+                        self._require_tools(
+                            [one for one in self.host.record.unfinished() if one.name == name]
+                        )
+                        self.host.record.open(self.host.given)
+                        return await self._again(name)
+                    return await self._as_it_was(name, past)
+            if self._talk is None:
+                self._talk = self.host.record.last_talk() if self.host.named else ""
+            elif self.host.chat and self._talk and (last := self.host.record.last_talk()) != self._talk:
+                self.forget()
+                self._talk = last  # another process has gone on with the chat
+            elif (
+                self._talk
+                and self.host.transcript.last(self.host.session, "stimulus", run=self._talk) is None
+            ):
+                self.forget()
+                self.host.events.note(
+                    f"Session {self.host.session} was removed. A new conversation begins in it."
+                )
+            return await self._follow(text, speaker or "", turn or "")
 
-    @working
     async def follow(self, text: str) -> Reply:
         """Run the next message of the conversation of the session's last run, however that was begun."""
-        self._require_open()
-        await self.renew()
-        if (last := self._session.last_run()) != self._talk:
-            self.forget()
-            self._talk = last
-        told = self.transcript.last(self.session, "stimulus", run=last) if last and not self.chat else None
-        if told is not None and (chat := told.data.get("chat")):
-            return await self._in_chat(chat).follow(text)
-        return await self._follow(text)
+        with self.host.alone():
+            self.host.require_open()
+            await self.host.renew()
+            if (last := self.host.record.last_run()) != self._talk:
+                self.forget()
+                self._talk = last
+            told = (
+                self.host.transcript.last(self.host.session, "stimulus", run=last)
+                if last and not self.host.chat
+                else None
+            )
+            if told is not None and (chat := told.data.get("chat")):
+                return await self._in_chat(chat).follow(text)
+            return await self._follow(text)
 
     async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply:
         if self._conversation is None:
-            self._conversation = await self._brought_back(self._talk) if self._talk else self._begin()
+            self._conversation = (
+                await self._driver.brought_back(self._talk) if self._talk else self._driver.begin_talk()
+            )
         reply, self._talk = await self._first(
             text, self._conversation, self._talk or "", turn or secrets.token_hex(4), speaker, turn
         )
         return reply
 
-    @working
     async def resume(self) -> list[Reply | ToolResult]:
         """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
         call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
         nothing can be resumed, or another process drives the session."""
-        self._require_open()
-        await self.renew()
-        done: list[Reply | ToolResult] = []
-        with self._session.driven():
-            unfinished = self._session.to_resume()
-            if not unfinished:
-                raise UsageError(f"Nothing waits in session {self.session}.")
-            self._require_tools(unfinished)
-            self._session.open(self.given)
-            for one in unfinished:
-                if one.kind == "call":
-                    form = read_form(one.event.data["form"])
-                    key = f"{self.session}/{one.name}"
-                    done.append(await self._call(form, one.event.data["route"], key))
-                else:
-                    done.append(await self._again(one.name))
-        return done
+        with self.host.alone():
+            self.host.require_open()
+            await self.host.renew()
+            done: list[Reply | ToolResult] = []
+            with self.host.record.driven():
+                unfinished = self.host.record.to_resume()
+                if not unfinished:
+                    raise UsageError(f"Nothing waits in session {self.host.session}.")
+                self._require_tools(unfinished)
+                self.host.record.open(self.host.given)
+                for one in unfinished:
+                    if one.kind == "call":
+                        form = read_form(one.event.data["form"])
+                        key = f"{self.host.session}/{one.name}"
+                        done.append(await Calls(self.host).again(form, one.event.data["route"], key))
+                    else:
+                        done.append(await self._again(one.name))
+            return done
 
     def unfinished(self) -> list[Unfinished]:
         """The runs and calls of this session that wait or were broken off."""
-        return [one for one in self._session.unfinished() if one.waits]
+        return [one for one in self.host.record.unfinished() if one.waits]
 
     def resumable(self) -> bool:
         """Whether ``resume`` has anything to do."""
-        return bool(self._session.to_resume())
+        return bool(self.host.record.to_resume())
 
     def may_ask_again(self) -> bool:
         """Whether the last run ended at a request that failed, which ``resume`` sends again."""
-        reply = self.transcript.last(self.session, "reply", run=self._session.last_run())
+        reply = self.host.transcript.last(self.host.session, "reply", run=self.host.record.last_run())
         return reply is not None and has_failed(reply)
 
     @property
     def waits(self) -> bool:
         """Whether a run or call of this session waits for a decision or was interrupted."""
-        return self._opened_store.opened is not None and any(
-            one.status in ("pending", "interrupted") for one in self._session.unfinished()
+        return self.host.parts.store.opened is not None and any(
+            one.status in ("pending", "interrupted") for one in self.host.record.unfinished()
         )
 
     @property
@@ -180,8 +195,8 @@ class Conversations(Driver):
         """Whether a run or call of this session was broken off and is on record, so that it can be
         resumed."""
         try:
-            return self._opened_store.opened is not None and any(
-                not one.status for one in self._session.unfinished()
+            return self.host.parts.store.opened is not None and any(
+                not one.status for one in self.host.record.unfinished()
             )
         except StoreError:
             return False
@@ -189,45 +204,28 @@ class Conversations(Driver):
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
         """Raise UsageError when the tool of a waiting call is missing; the call itself is not lost."""
         for one in unfinished:
-            for form in self._session.waiting_calls(one):
-                if form.tool not in self.table:
+            for form in self.host.record.waiting_calls(one):
+                if form.tool not in self.host.table:
                     raise UsageError(
-                        f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
-                        " here; give its file: --tools FILE"
+                        f"A call of {form.tool} waits in session {self.host.session}, and there is no such"
+                        " tool here; give its file: --tools FILE"
                     )
 
     def forget(self) -> None:
         """Let the next ``say`` begin a new conversation."""
         if self._conversation is not None:
-            self._session.let_go(self._conversation)
+            self.host.record.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def for_chat(self, chat: str, session: str = "") -> Self:
-        made = super().for_chat(chat, session)
-        made._conversation = made._talk = None
-        return made
-
     def use_tools(self, table: ToolTable) -> None:
-        super().use_tools(table)
+        """Have these tools from here on, or those of the table as it has become."""
+        self.host.use_tools(table)
         self._go_on_anew()
 
     def use_model(self, spec: str) -> None:
         """Have another model from now on. Raises UsageError for a spec of none, and keeps the old."""
-        models = self.models.with_model(spec)
-        models.dialect()
-        self.models = models
-        self._options = MappingProxyType({**self._options, **kept("model", models.options)})
-        if isinstance(self.services.model, OwnModel):
-            self.services = replace(self.services, model=OwnModel(models.backend, tracer=self.tracer))
-        self._session.open_again(self.given)
+        self.host.use_model(spec)
         self._go_on_anew()
-
-    def use_plan_mode(self, on: bool) -> None:
-        """Note what does more than read as steps of a plan from now on, or make it again."""
-        self.plan = on
-        others = {name: value for name, value in self._options.items() if name != "plan"}
-        self._options = MappingProxyType({**others, **({"plan": True} if on else {})})
-        self._session.open_again(self.given)
 
     def _go_on_anew(self) -> None:
         """Let the next ``say`` bring the conversation back from the transcript, with what is new in it."""
@@ -240,13 +238,15 @@ class Conversations(Driver):
     def said(self) -> int:
         """The number of messages in the conversation that ``say`` continues."""
         return (
-            self._session.said() if self._talk is None and self.named else self._session.said_in(self._talk)
+            self.host.record.said()
+            if self._talk is None and self.host.named
+            else self.host.record.said_in(self._talk)
         )
 
     def last_message(self) -> Event | None:
         """The event of the last message of the conversation, which ``take_back`` takes back."""
-        last = (self._session.last_talk() if self.named else "") if self._talk is None else self._talk
-        return self.transcript.last(self.session, "stimulus", run=last) if last else None
+        last = (self.host.record.last_talk() if self.host.named else "") if self._talk is None else self._talk
+        return self.host.transcript.last(self.host.session, "stimulus", run=last) if last else None
 
     def take_back(self) -> str:
         """Let the next ``say`` go on from before the last message; its text. What its calls have done stays.
@@ -262,7 +262,7 @@ class Conversations(Driver):
         """The output of a run. Raises UsageError."""
         from quoth.agent.run.output import Output
 
-        if self._stops():
+        if self._driver.stops():
             raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
         return Output.of(wanted)
 
@@ -287,24 +287,24 @@ class Conversations(Driver):
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        backend = self.models.backend()
-        purse_of(self).require_price(backend)
-        said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
-        if speaker not in ("", self.user):
+        backend = self.host.models.backend()
+        purse_of(self.host).require_price(backend)
+        said: dict[str, Any] = {"text": task, "user": self.host.user, "turn": turn}
+        if speaker not in ("", self.host.user):
             said["speaker"] = speaker
-        if self.chat:
-            said["chat"] = self.chat
-        if self._stops():
+        if self.host.chat:
+            said["chat"] = self.host.chat
+        if self._driver.stops():
             said["after-tags"] = "stop"
-        if hidden := self._offered_in(self.dialect(), {}, self.table).hidden:
+        if hidden := self._driver.offered_in(self.host.dialect(), {}, self.host.table).hidden:
             said["hidden"] = sorted(hidden)
-        if instructions := self.models.instructions:
+        if instructions := self.host.models.instructions:
             said["instructions"] = instructions
-        if not after and (here := self._session.talk_of(messages).surroundings):
+        if not after and (here := self.host.record.talk_of(messages).surroundings):
             said["surroundings"] = here
-        if (options := self.models.request_options) is not None:
+        if (options := self.host.models.request_options) is not None:
             said["temperature"] = options.temperature
-        if self.plan:
+        if self.host.plan:
             said["plan"] = True
         if news := "\n\n".join(
             filter(None, [self._told_of_plan(after), self._told_anew(after), self._news(after)])
@@ -312,7 +312,7 @@ class Conversations(Driver):
             said["news"] = news
         if output is not None:
             said["output"] = dict(output.schema)
-        if shown := attached(files, self.pages, self.workspace):
+        if shown := attached(files, self.host.pages, self.host.workspace):
             if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
                 raise UsageError(
                     f"{backend.name} reads text only; leave {images[0]} out, or name another model."
@@ -320,16 +320,22 @@ class Conversations(Driver):
             said["files"] = shown
         if known := await self._known_of(task):
             said["data"] = known
-        must_act = self.models.must_act(backend) if not self.chat else bool(self.models.options.must_act)
-        if shown and self.models.options.must_act is None:  # there is something to answer from
+        must_act = (
+            self.host.models.must_act(backend)
+            if not self.host.chat
+            else bool(self.host.models.options.must_act)
+        )
+        if shown and self.host.models.options.must_act is None:  # there is something to answer from
             must_act = False
-        told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
-        with self._session.driven():
-            self._session.open(self.given)
-            name = self._session.begin(told, after, key)
-            past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
+        told = stimulus(
+            said, backend, vars(self.host.limits), self.host.dialect(), self.host.models.search, must_act
+        )
+        with self.host.record.driven():
+            self.host.record.open(self.host.given)
+            name = self.host.record.begin(told, after, key)
+            past = Past(stimulus=self.host.transcript.last(self.host.session, "stimulus", run=name))
             try:
-                reply, ended_with = await self._go(name, past, messages, output=output)
+                reply, ended_with = await self._driver.go(name, past, messages, output=output)
             except BaseException:
                 if self._conversation is messages:  # broken off: it is brought back when it goes on
                     self._conversation, self._talk = None, name
@@ -337,82 +343,93 @@ class Conversations(Driver):
         if self._conversation is messages:
             self._conversation = ended_with  # it may have been shortened
         else:
-            self._session.let_go(ended_with)
+            self.host.record.let_go(ended_with)
         return reply, name
 
     async def _again(self, name: str) -> Reply:
         """Resume a run of this session: the transcript answers what has happened in it."""
-        past, place = self._session.latest_past(name)
-        if (chat := _chat_of(past)) and not self.chat:
+        past, place = self.host.record.latest_past(name)
+        if (chat := _chat_of(past)) and not self.host.chat:
             return await self._in_chat(chat)._again(name)
         here = bool(self._talk == name and self._conversation is not None)
-        messages = self._opened_at(name)
+        messages = self._driver.opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
-        over = bool(self.chat) and self._session.last_talk() != name
-        reply, messages = await self._go(
+        over = bool(self.host.chat) and self.host.record.last_talk() != name
+        reply, messages = await self._driver.go(
             name, past, messages, after_tags="stop" if over else None, place=place
         )
         if here:
             self.forget()
             self._conversation, self._talk = messages, name
         else:
-            self._session.let_go(messages)
+            self.host.record.let_go(messages)
         return reply
 
-    def _in_chat(self, chat: str) -> Self:
-        """The host of the chat that this session is of."""
-        made = self.for_chat(chat, self.session)
-        made.on_event = self.on_event
+    def for_chat(self, chat: str, session: str = "") -> Runs:
+        """The runs of one chat, which this agent must outlive: in the session that is named after the chat,
+        or in ``session``; with a conversation and memory of its own."""
+        return Runs(self.host.for_chat(chat, session))
+
+    def _in_chat(self, chat: str) -> Runs:
+        """The runs of the chat that this session is of."""
+        made = self.for_chat(chat, self.host.session)
+        made.host.events.on_event = self.host.events.on_event
         return made
 
     async def _as_it_was(self, name: str, past: Past) -> Reply:
         """The Reply of a run that has ended."""
-        reply, messages = await self._go(name, past, self._opened_at(name), live=False, tells=True)
-        self._session.let_go(messages)
+        reply, messages = await self._driver.go(
+            name, past, self._driver.opened_at(name), live=False, tells=True
+        )
+        self.host.record.let_go(messages)
         return reply
 
     def _told_anew(self, last: str) -> str:
         """What is told of the instructions where they are others than in the run ``last``, with which the
         conversation goes on."""
-        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
-        now = self.models.instructions
+        begun = self.host.transcript.last(self.host.session, "stimulus", run=last) if last else None
+        now = self.host.models.instructions
         if begun is None or begun.data.get("instructions", "") == now:
             return ""
         return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
 
     def _told_of_plan(self, last: str) -> str:
         """What is told of plan mode where it begins or ends with the next run."""
-        begun = self.transcript.last(self.session, "stimulus", run=last) if last else None
+        begun = self.host.transcript.last(self.host.session, "stimulus", run=last) if last else None
         was = begun is not None and bool(begun.data.get("plan"))
-        if was == self.plan:
+        if was == self.host.plan:
             return ""
         from quoth.agent.run.plan_mode import ON, OVER
 
-        return ON if self.plan else OVER
+        return ON if self.host.plan else OVER
 
     def _news(self, last: str) -> str:
         """What has become, since the run ``last`` began, of calls that waited when the chat went on."""
-        begun = self.transcript.last(self.session, "stimulus", run=last) if self.chat and last else None
+        begun = (
+            self.host.transcript.last(self.host.session, "stimulus", run=last)
+            if self.host.chat and last
+            else None
+        )
         if begun is None:
             return ""
         told = []
-        for event in self.transcript.events(self.session, kind="receipt", after=begun.seq):
+        for event in self.host.transcript.events(self.host.session, kind="receipt", after=begun.seq):
             if event.run in ("", last) or "/" in event.run or event.status == "pending":
                 continue
-            call = self._session.past(event.run).calls[event.key]
+            call = self.host.record.past(event.run).calls[event.key]
             if call.own and call.begun is not None:
                 record = CallRecord(read_form(call.begun.data["form"]), call.result())
-                told.append(waited(record, self.limits.result_chars))
+                told.append(waited(record, self.host.limits.result_chars))
         return "\n\n".join(told)
 
     async def _known_of(self, text: str) -> str:
         """What the knowledge base holds on a message; a person is told what is wrong with it."""
-        base = self.services.knowledge_base
+        base = self.host.services.knowledge_base
         if base is NO_KNOWLEDGE:
             return ""
         from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
 
-        return await knowledge_for(base, text, say=self._tell_note)
+        return await knowledge_for(base, text, say=self.host.events.note)
 
 
 def _chat_of(past: Past) -> str:

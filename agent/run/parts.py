@@ -1,0 +1,184 @@
+"""The parts of an agent that all its sessions and chats share, made once from its settings.
+
+Knows what a call needs; it must not know sessions, runs or the public face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.agent.config.config import Config
+from quoth.agent.config.loading import load_config
+from quoth.agent.events import RunEvent
+from quoth.agent.run.event_stream import Events
+from quoth.agent.run.host_services import HostServices
+from quoth.agent.run.models import Models
+from quoth.agent.run.offers import Offers
+from quoth.agent.run.options import Settings, run_limits, workspace_of
+from quoth.agent.run.own import OwnSandbox
+from quoth.agent.run.purse import Funds
+from quoth.agent.run.run import RUNNING, RunLimits
+from quoth.agent.session.origins import HostOrigins
+from quoth.agent.trace.opening import open_tracer
+from quoth.tools.call.ports import Limits
+from quoth.tools.call.services import NO_MEMORY, NO_SOURCES, Embedder
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.requests import Person, SayYes
+from quoth.tools.door.door import Door
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.call_log import StoreCallLog
+from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.versions import StoreVersions
+from quoth.tools.knowledge.skill_folders import has_skills
+from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
+from quoth.tools.once import Once
+from quoth.tools.policy.files import load_policy
+from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.spending import Spending
+from quoth.tools.storage.shared_store import WorkspaceStore
+
+if TYPE_CHECKING:
+    from quoth.agent.run.remote_tools import RemoteTools
+    from quoth.agent.trace.tracer import Tracer
+    from quoth.tools.shared.opening import Shared
+
+# Called before a person is asked about a call of this context: a flight saves its plan.
+BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", default=lambda: None)
+
+
+@dataclass(frozen=True, eq=False)
+class AgentParts:
+    """The parts of an agent. A session that takes other tools, models or settings replaces them in its own
+    SessionHost, never here."""
+
+    workspace: Workspace  # the folder that file tools may touch, and the files in it that they may not
+    config: Config  # the user's config.hy
+    policy: RulesPolicy  # the rules of user, workspace and agent
+    door: Door  # to the tools that the agent began with
+    store: WorkspaceStore  # the database of the workspace, opened at the first use
+    transcript: Transcript  # the events of all sessions in it
+    call_log: StoreCallLog  # writes calls and receipts as events
+    origins: HostOrigins  # where the values of a call come from, by the events of its session
+    broker: Broker  # requests for approval, and the person who answers them
+    sandbox: OwnSandbox  # the pool of processes that run a model's programs
+    embedder: Callable[[], Embedder | None]  # turns texts into vectors; chosen at the first use
+    models: Models  # the agent's model, and others that its tools ask
+    limits: RunLimits  # what each run may spend
+    funds: Funds  # what each user may spend in a day
+    offers: Offers  # which tools the rules leave a user; a cache
+    services: HostServices  # what the host gave for tools, as it was given
+    tracer: Tracer | None  # records spans of runs and calls; None: untraced
+    remote: RemoteTools | None  # tools of a catalog; None: none
+    shared: Shared | None  # limits and requests that several machines share; None: they are of this one
+    settings: Mapping[str, Any]  # what an opening keeps of the settings, so that resume can rebuild the agent
+
+
+def open_parts(
+    folder: str | Path | None,
+    settings: Settings,
+    consent: Person | Literal["yes"] | None,
+    events: Events,
+) -> AgentParts:
+    """Make the parts of an agent for the workspace in ``folder`` (None: the project's root). ``events`` hears
+    of requests for approval and of remote tools. Raises UsageError."""
+    tools, model, policy, services = settings.tools, settings.model, settings.policy, settings.services
+    workspace = workspace_of(folder, policy, tools, model)
+    root = workspace.root
+    workspace.loaded = tuple(map(Path, tools.files))
+    config = load_config(root)
+    gates = tuple(policy.open_gate_programs(config, lambda: broker.table.secrets))
+    workspace.protect(file for gate in gates for file in gate.files)
+    limits = run_limits(settings.limits, config)
+    rules = load_policy(root, policy.file, shipped=KNOWLEDGE_RULES if services.gathers else None)
+    table = tools.load(knowledge=services.gathers)
+    table = table if services.sources is NO_SOURCES else with_shown(table, "sources")
+    table = with_shown(table, "skill") if has_skills(root) else table
+    store = WorkspaceStore(root)
+    audit = services.audit or StoreAudit(store)
+    tracer = open_tracer(services.trace, content=services.trace_content)
+    remote = tools.open_remote(table, audit, events.note)
+    table = table if remote is None else remote.table
+    shared = policy.open_shared()
+    broker = Broker(
+        store,
+        table,
+        workspace,
+        person=SayYes() if consent == "yes" else consent,
+        audit=audit,
+        channel=services.channel,
+        asked=lambda request: _tell_asked(events, broker, request),
+        rows=shared.requests(store) if shared else None,
+    )
+    transcript = Transcript(store)
+    call_log = StoreCallLog(transcript, table.secrets)
+    rules.counted = True
+    counted = [*policy.quotas, *(limit.counts for limit in rules.limits)]
+    counter: Limits = (
+        StoreLimits(store, counted, zone=policy.zone)
+        if shared is None
+        else shared.limits(counted, zone=policy.zone)
+    )
+    door = Door(
+        table,
+        policy=rules,
+        consent=broker,
+        gate=policy.open_gate(),
+        after=config.after,
+        gate_programs=gates,
+        audit=audit,
+        receipts=StoreReceipts(store, window=limits.window),
+        log=call_log,
+        versions=StoreVersions(store, root),
+        together=store.together,
+        on_disk=store.on_disk,
+        limits=counter,
+        tracer=tracer,
+    )
+    daily = Spending(store, (*policy.budgets, *config.daily), zone=policy.zone)
+    opening = replace(settings, limits=limits).opening()
+    if memory := "given" if services.memory is not NO_MEMORY else services.memory_kind:
+        opening["memory"] = memory
+    return AgentParts(
+        workspace=workspace,
+        config=config,
+        policy=rules,
+        door=door,
+        store=store,
+        transcript=transcript,
+        call_log=call_log,
+        origins=HostOrigins(transcript, lambda: broker.table, call_log.running),
+        broker=broker,
+        sandbox=OwnSandbox(store),
+        embedder=Once(lambda: _embedder(services)),
+        models=Models(model, config, search=tools.searched),
+        limits=limits,
+        funds=Funds(daily, config.providers),
+        offers=Offers(rules),
+        services=services,
+        tracer=tracer,
+        remote=remote,
+        shared=shared,
+        settings=MappingProxyType(opening),
+    )
+
+
+def _embedder(services: HostServices) -> Embedder | None:
+    from quoth.neuro.embed.select import choose_embedder  # here: most calls use none
+
+    return services.embedder or choose_embedder()
+
+
+def _tell_asked(events: Events, broker: Broker, request: str) -> None:
+    """Tell that a call waits for a person: the run that makes it, or the agent."""
+    BEFORE_ASKING.get()()
+    run = RUNNING.get()
+    if (events.listener if run is None else run.listener) is not None:
+        (events.tell if run is None else run.pass_on)(RunEvent("question", broker.find(request)))
