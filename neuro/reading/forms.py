@@ -52,11 +52,6 @@ _ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])"""
 _LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
 _ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
 
-# Texts that never end, and what is said to mend them.
-_UNCLOSED = {
-    repair.UNCLOSED: 'write straight quotes, "so"',
-    repair.UNCLOSED_TRIPLE: 'write one quote, "so", and \\" for a quote inside',
-}
 LINE, OPENER = -1, -2
 PRINT, _PRINTED = "print(", re.compile(r"\s*+\)")
 CALL = ".call"  # behind the name of a tool: Llama's way
@@ -95,10 +90,8 @@ class FormReader:
         self.chained = ""  # "(" or "{" right behind a form that may be followed by another
         self.example = False  # whether what is read is an example
         self.example_end = -1  # of the last one, in the whole text
-        self.budget = 2 * len(text) + 1_000_000
-        self.effort = MAX_EFFORT
-        self.unclosed = -1  # where a text in curly or three quotes begins that never ends
-        self.unclosed_as = ""  # what is said of it
+        self.effort = 2 * len(text) + MAX_EFFORT
+        self.unclosed: NotRead | None = None  # of a text in curly or three quotes that never ends
         self.stopped = ""
         self.base = 0
         self.position = 0
@@ -160,7 +153,6 @@ class FormReader:
                 return
             model, end, repairs = mended
         else:
-            model = _without_namespace(model, self.known)
             if (meant or is_call(model, self.known)) and repair.may_be_odd(text, start, end):
                 mended = self._mended(start)
                 if mended is None and self._curly(start, end):
@@ -175,13 +167,13 @@ class FormReader:
             self._pass_over(1)
             return
         try:
-            self._found(from_model(model), (start, end), repairs)
+            self._found(self._named(from_model(model)), (start, end), repairs)
         except InvalidCallError as error:
-            self._invalid(error, start)
+            self._fault(str(error).rstrip("."), start)
 
     def _mended(self, start: int) -> tuple[Any, int, tuple[str, ...]] | None:
         """The form at ``start`` as it was meant, its end, and what was mended; None when nobody knows."""
-        self.unclosed = -1
+        self.unclosed = None
         if self.effort < 0:
             return None
         text = self.text
@@ -197,15 +189,13 @@ class FormReader:
                 if error.incomplete and not tail and not self.final:
                     raise Wait(start) from None
                 self.effort -= (end if error.incomplete else error.offset) - start
-                if str(error) in _UNCLOSED:
-                    self.unclosed_as = str(error)
-                    self.unclosed = error.offset
+                self.unclosed = error if error.hint else self.unclosed
                 continue
             if mended is None:
                 return None
             try:
-                model = _without_namespace(read_one(mended.text, CALL_LIMITS), self.known)
-                call = from_model(model) if tail else None
+                model = read_one(mended.text, CALL_LIMITS)
+                call = self._named(from_model(model)) if tail else None
             except (ReadError, InvalidCallError):
                 continue
             if call is None or call.tool in self.known:
@@ -214,31 +204,39 @@ class FormReader:
 
     def _curly(self, start: int, end: int) -> bool:
         """Tell of a text in curly or three quotes that never ends; else the form means something else."""
-        if not start <= self.unclosed < end or self.example:
+        error = self.unclosed
+        if error is None or not start <= error.offset < end or self.example:
             return False
         self.position = end
-        self._fault(self._told(self.unclosed_as, self.unclosed, _UNCLOSED[self.unclosed_as]))
-        self.stopped = (
-            f"it may stand in the string of the call at line {self.lines.at(start)[0]}; mend that first"
-        )
+        self._fault(str(error), error.offset, error.hint)
+        self._stop_behind(start)
         return True
 
     def _failed(self, error: ReadError, start: int, meant: bool) -> None:
-        line, self.rightmost = self.lines.at(start)
+        self.rightmost = self.lines.at(start)[1]
         at = error.offset
         if error.incomplete:
-            self.budget -= len(self.text) - start
             self.position = start + 1
+            self._spend(len(self.text) - start)
         else:
             self.position = max(start + 1, at)
         if meant:
-            self._fault(fault_of(error))
+            self._report(error)
             if self.text[at : at + 1] not in "()[]{}:#":
-                self.stopped = f"it may stand in the string of the call at line {line}; mend that first"
+                self._stop_behind(start)
         else:
             self._pass_over(10)
-        if self.budget < 0:
-            self.stopped = "too many forms before it are never closed"
+
+    def _spend(self, characters: int) -> None:
+        """So many characters were read in vain."""
+        self.effort -= characters
+        if self.effort < 0:
+            self.stopped = "too much before it cannot be read"
+
+    def _stop_behind(self, start: int) -> None:
+        """Nobody knows where the call at ``start`` ends."""
+        line = self.lines.at(start)[0]
+        self.stopped = f"it may be inside a text of the call at line {line}; fix that call first"
 
     def _pass_over(self, weight: int) -> None:
         self.lisp = True
@@ -250,18 +248,15 @@ class FormReader:
         """How the tool of that name is called."""
         return 'write {"tool": "name", "args": {…}}' if json else CALL_HINT
 
-    def _fault(self, fault: Fault) -> None:
+    def _fault(self, message: str, offset: int, hint: str = "") -> None:
+        self._report(error_at(self.text, self.lines, message, offset, hint))
+
+    def _report(self, error: ReadError) -> None:
         if self.example:
             return
-        self.errors.append(fault)
+        self.errors.append(Fault(error.message, error.line, error.column, error.hint, error.caret()))
         if len(self.errors) >= MAX_ERRORS:
             self.stopped = "there are too many errors before it"
-
-    def _invalid(self, error: InvalidCallError, start: int) -> None:
-        self._fault(self._told(str(error).rstrip("."), start))
-
-    def _told(self, message: str, offset: int, hint: str = "") -> Fault:
-        return fault_of(error_at(self.text, self.lines, message, offset, hint))
 
     # ---- JSON, and calls in Python's way
 
@@ -280,7 +275,7 @@ class FormReader:
         try:
             calls = json_calls(read.value, self.known, marked)
         except InvalidCallError as error:
-            self._invalid(error, start)
+            self._fault(str(error).rstrip("."), start)
             return
         if calls is None:
             self._pass_over(1)
@@ -375,7 +370,6 @@ class FormReader:
                 raise Wait(start) from None
             fault = error
         stop = len(text) if fault.incomplete else fault.offset
-        self.effort -= stop - start
         self.position = start + 1
         meant = meant or is_meant(text, start, stop, self.known)
         if not meant and _ARGUMENT.match(text, start, stop):
@@ -388,17 +382,15 @@ class FormReader:
             self.position = max(self.position, stop)
             named = _NAME.match(text, start + (text[start] == "["))
             hint = self.hint(named[1] if named else "", json="{" in text[start : start + 2])
-            self._fault(self._told(f"This call cannot be read: {fault}", fault.offset, hint))
+            self._fault(f"This call cannot be read: {fault}", fault.offset, hint)
             end = text.find("\n", start)
             if self.final and end >= 0 and is_draft(text, start, end):
                 self.position = end
-                return None
-            line = self.lines.at(start)[0]
-            self.stopped = f"it may stand in a text of the call at line {line}; mend that first"
-            return None
-        self._pass_over(2)
-        if self.effort < 0:
-            self.stopped = "too much before it cannot be read"
+            else:
+                self._stop_behind(start)
+        else:
+            self._pass_over(2)
+            self._spend(stop - start)
         return None
 
     def _is_known(self, name: str) -> bool:
@@ -418,27 +410,12 @@ def _line_from(text: str, start: int) -> str:
     return text[start : stop if stop >= 0 else len(text)].rstrip()
 
 
-def fault_of(error: ReadError) -> Fault:
-    return Fault(error.message, error.line, error.column, error.hint, error.caret())
-
-
-def _without_namespace(model: Any, known: Collection[str]) -> Any:
-    """``(functions.read-file …)`` as ``(read-file …)``, unless a tool has the whole name."""
-    if isinstance(model, m.Expression) and model and isinstance(model[0], m.Expression):
-        name = head_name(model[0]) or ""
-        if bare_name(name, known) != name:
-            parts = list(model[0])[2:]
-            head = parts[0] if len(parts) == 1 else m.Expression([m.Symbol("."), *parts])
-            return m.Expression([head, *model[1:]]).replace(model)
-    return model
-
-
 def is_call(model: Any, known: Collection[str]) -> bool:
     if is_plist_call(model):
         return True
     if not isinstance(model, m.Expression) or not model or (head := head_name(model[0])) is None:
         return False
-    name = kebab(head)
+    name = kebab(bare_name(head, known) if "." in head else head)
     if name in known:
         return True
     return CALLED.match(name) is not None and len(model) > 1 and _has_pairs(model)

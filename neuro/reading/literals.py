@@ -36,12 +36,14 @@ def tail_repair(closers: str) -> str:
 
 
 class NotRead(QuothError):
-    """Says why the text at ``offset`` is not a literal. ``incomplete``: the text ended inside it."""
+    """Says why the text at ``offset`` is not a literal. ``incomplete``: the text ended inside it. ``hint``:
+    what to write."""
 
-    def __init__(self, message: str, offset: int, incomplete: bool = False) -> None:
+    def __init__(self, message: str, offset: int, incomplete: bool = False, hint: str = "") -> None:
         super().__init__(message)
         self.offset = offset
         self.incomplete = incomplete
+        self.hint = hint
 
 
 class Literal(NamedTuple):

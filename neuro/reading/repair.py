@@ -22,8 +22,11 @@ from quoth.neuro.reading.literals import (
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import CONSTANTS, print_string, print_value
 
-UNCLOSED = "this text in curly quotes is never closed"
-UNCLOSED_TRIPLE = "this text in three quotes is never closed"
+UNCLOSED = "this text in curly quotes is never closed", 'write straight quotes, "so"'
+UNCLOSED_TRIPLE = (
+    "this text in three quotes is never closed",
+    'write one quote, "so", and \\" for a quote inside',
+)
 KEYS = "Arguments written key=value or key: were read as :key value."
 SHARPS = "Common Lisp's #' was read as ', and its #p was dropped."
 TRIPLES = "Texts in three quotes were read as if in one."
@@ -187,7 +190,7 @@ class _Mender:
         """Take a text that is no plain string of Lisp, or may not end."""
         text, at, piece = self.text, found.start(), found[0]
         if kind == "unclosed":
-            raise NotRead(UNCLOSED_TRIPLE, at, incomplete=True)
+            raise NotRead(UNCLOSED_TRIPLE[0], at, True, UNCLOSED_TRIPLE[1])
         if kind == "triple":
             body = found["body"]
             body = body if piece[0] == "r" else unescape(body)
@@ -197,7 +200,7 @@ class _Mender:
         if kind == "smart":
             whole = smart_text(text, at, self.end)
             if whole is None:
-                raise NotRead(UNCLOSED, at, incomplete=True)
+                raise NotRead(UNCLOSED[0], at, True, UNCLOSED[1])
             return self._replace(print_string(unescape(whole[0])), whole[1], SMART_QUOTES)
         closer = f"]{found['delimiter']}]"
         stop = text.find(closer, found.end(), self.end)

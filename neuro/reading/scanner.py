@@ -376,14 +376,13 @@ class Scan(FormReader):
             return
         hint = self.hint("") if self.tagged else f"write {family.shape}"
         what = f"This call in {family.name}'s markup cannot be read"
-        self._fault(self._told(f"{what}: {error}", error.offset, hint))
+        self._fault(f"{what}: {error}", error.offset, hint)
         if stops:
             end = _END(self.text, error.offset)
             if end and marks.is_draft(self.text, start, end.start()):
                 self.position = end.end()
                 return
-            line = self.lines.at(start)[0]
-            self.stopped = f"it may be inside a text of the call at line {line}; fix that call first"
+            self._stop_behind(start)
 
     # ---- fences, tags, and the starts of forms
 

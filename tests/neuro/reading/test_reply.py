@@ -184,7 +184,7 @@ def test_after_a_fault_in_a_string_nothing_is_read_because_it_may_be_the_string(
         'line 1, column 33: \\d is no escape here; write \\\\ for a backslash, or r"…"\n'
         '(write-file :path "a" :content "\\d\n                                ^',
         "line 2, column 1: What follows was not read; "
-        "it may stand in the string of the call at line 1; mend that first",
+        "it may be inside a text of the call at line 1; fix that call first",
     ]
 
 
@@ -442,7 +442,7 @@ def test_a_reply_beyond_all_measure_is_not_read_at_all() -> None:
         (f"{HI}\n" * (MAX_CALLS + 1), f"a reply holds at most {MAX_CALLS} calls"),
         ("(echo :x)\n" * MAX_ERRORS + HI, "there are too many errors before it"),
         ("(a b)\n" * MAX_FORMS + HI, "there are too many forms before it that are no calls"),
-        ("(a\n" * 20 + ("x" * 99 + " ") * 10_000 + f"\n{HI}", "too many forms before it are never closed"),
+        ("(a\n" * 20 + ("x" * 99 + " ") * 10_000 + f"\n{HI}", "too much before it cannot be read"),
     ],
 )
 def test_a_call_that_is_left_out_is_never_left_out_in_silence(reply: str, why: str) -> None:

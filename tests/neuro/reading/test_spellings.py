@@ -433,7 +433,7 @@ def test_behind_a_json_call_that_cannot_be_read_nothing_is_read_because_it_may_b
     assert heard(text) == []
     assert faults(text)[-1] == (
         "line 2, column 1: What follows was not read; "
-        "it may stand in a text of the call at line 1; mend that first"
+        "it may be inside a text of the call at line 1; fix that call first"
     )
 
 
