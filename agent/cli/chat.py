@@ -86,7 +86,7 @@ def _serve(options: ChatOptions) -> int:
 
 
 def _talk(options: ChatOptions) -> int:
-    from quoth.agent.repl.chat import ChatRepl
+    from quoth.agent.repl.repl import ChatRepl
 
     if sys.stdin is None:
         raise UsageError("Standard input is closed.")

@@ -275,9 +275,9 @@ Gone = dict[str, "Callable[[Path], bool]"]  # what is trusted but gone, in words
 def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
     """What of a workspace can be trusted, all read before the question; and what is wrong with the rest."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
-    from quoth.agent.repl.startup import OWN_NAME as INIT_NAME
-    from quoth.agent.repl.startup import TRUST as INIT_TRUST
-    from quoth.agent.repl.startup import own_init
+    from quoth.agent.repl.loaded import OWN_NAME as INIT_NAME
+    from quoth.agent.repl.loaded import TRUST as INIT_TRUST
+    from quoth.agent.repl.loaded import own_init
     from quoth.agent.run.project_notes import NESTED, NOTES, nested_notes, notes_for_agents
     from quoth.agent.run.project_notes import TRUST as TRUST_OF_NOTES
     from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS

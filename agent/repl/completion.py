@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from quoth.agent.repl.typed import Frame, Token, Typed, is_form, read_typed
+from quoth.agent.repl.entries import Frame, Token, Typed, is_form, read_typed
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.text import one_line, printable
 from quoth.tools.visible import visible

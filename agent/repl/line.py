@@ -1,32 +1,39 @@
 """The prompt of the REPL at a terminal: an entry is edited over as many lines as it needs, then returned.
 
-Enter runs what is closed and goes on in a form that is not; M-Enter is a new line everywhere, in prose too.
-Knows keys, prompt_toolkit and the file of the history; what an entry means is not its business.
+Enter runs what is closed and goes on in a form that is not; M-Enter is a new line everywhere, in prose
+too. What is typed is coloured and indented. Knows keys, prompt_toolkit and the file of the history; what
+an entry means is not its business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.utils import explode_text_fragments
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.styles import Style
 
 from quoth.agent.repl.completion import PromptCompleter
-from quoth.agent.repl.highlight import STYLE, LispLexer, MatchingBracket
-from quoth.agent.repl.indent import indentation
-from quoth.agent.repl.typed import is_form, read_typed
+from quoth.agent.repl.entries import Frame, is_form, read_typed
 from quoth.tools.call.redaction import redact_line
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_file, private_folder
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+
 
 MORE = "...... "  # before each further line; as wide as the prompt
 
@@ -123,3 +130,122 @@ def _history(secrets: Callable[[], Collection[str]]) -> History:
     except OSError:
         return InMemoryHistory()
     return Redacted(str(file))
+
+
+# Colours, and the bracket that belongs to the one at the cursor
+
+
+STYLE = Style.from_dict(
+    {
+        "lisp.comment": "italic ansibrightblack",
+        "lisp.string": "ansigreen",
+        "lisp.keyword": "ansicyan",
+        "lisp.number": "ansimagenta",
+        "lisp.head": "bold ansiblue",
+        "lisp.prefix": "ansimagenta",
+        "lisp.wrong": "bold ansired",
+        "command": "bold ansicyan",
+        "matching-bracket.cursor": "bold underline",
+        "matching-bracket.other": "bold reverse",
+    }
+)
+_SHOWN = ("comment", "string", "keyword", "number", "prefix")
+
+
+class LispLexer(Lexer):
+    """Colours forms and commands; prose has none."""
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        lines = _coloured(document.text)
+        return lambda number: lines[number] if number < len(lines) else []
+
+
+@lru_cache(maxsize=4)
+def _coloured(text: str) -> list[StyleAndTextTuples]:
+    """The lines of the text in pieces, each with its style."""
+    lines: list[StyleAndTextTuples] = [[]]
+    for style, piece in _pieces(text):
+        first, *more = piece.split("\n")
+        lines[-1].append((style, first))
+        lines.extend([(style, line)] for line in more)
+    return lines
+
+
+def _pieces(text: str) -> list[tuple[str, str]]:
+    if text.lstrip().startswith(","):
+        word, blank, rest = text.partition(" ")
+        return [("class:command", word), ("", blank + rest)]
+    if not is_form(text):
+        return [("", text)]
+    typed = read_typed(text)
+    return [
+        (
+            "class:lisp.wrong"
+            if start in typed.wrong
+            else "class:lisp.head"
+            if start in typed.heads
+            else f"class:lisp.{kind}"
+            if kind in _SHOWN
+            else "",
+            piece,
+        )
+        for kind, piece, start in typed.tokens
+    ]
+
+
+class MatchingBracket(Processor):
+    """Marks the bracket under the cursor, or before it, and its partner; those in strings are none."""
+
+    def apply_transformation(self, given: TransformationInput) -> Transformation:
+        document = given.document
+        if get_app().is_done or not is_form(document.text):
+            return Transformation(given.fragments)
+        fragments = given.fragments
+        partners, at = read_typed(document.text).partners, document.cursor_position
+        here = at if at in partners else at - 1
+        if here in partners:
+            for place, style in ((here, "cursor"), (partners[here], "other")):
+                row, column = document.translate_index_to_position(place)
+                if row == given.lineno:
+                    fragments = explode_text_fragments(fragments)
+                    shown = given.source_to_display(column)
+                    old, text, *_ = fragments[shown]
+                    fragments[shown] = (f"{old} class:matching-bracket.{style} ", text)
+        return Transformation(fragments)
+
+
+# Indentation: in a list under its first item, in a call under its first argument, in a body two columns in
+
+
+# Forms whose further lines are a body, whatever stands on their first line; and all def… and with….
+BODIES = {"fn", "lambda", "let", "when", "unless", "for", "while", "match", "except", "eval-and-compile"}
+# The same, unless the first item of the body stands on the line of the name: then under that.
+UNDER_FIRST = {"do", "cond", "try", "else", "finally", "lfor", "dfor", "sfor", "gfor"}
+
+
+def indentation(before: str) -> str:
+    """The blanks of a new line after ``before``; none outside of a form, and in a string."""
+    typed = read_typed(before)
+    if not typed.open or typed.in_string:
+        return ""
+    return " " * _column(before, typed.open[-1])
+
+
+def _column(text: str, frame: Frame) -> int:
+    opener = frame.opener
+    inside = _width(text, opener.end)
+    if opener.text != "(" or not frame.items:
+        return inside
+    name, first = frame.head, frame.items[1] if len(frame.items) > 1 else None
+    if name in BODIES or name.startswith(("def", "with")):
+        return inside + 1
+    if name and first is not None and "\n" not in text[opener.start : first.start]:
+        return _width(text, first.start)
+    return inside + (name in UNDER_FIRST)
+
+
+def _width(text: str, offset: int) -> int:
+    """The column of a place in the text, on a screen: some characters take two."""
+    from prompt_toolkit.utils import get_cwidth
+
+    return get_cwidth(text[text.rfind("\n", 0, offset) + 1 : offset])

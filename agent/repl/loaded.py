@@ -1,8 +1,9 @@
-"""The files of a REPL: those that its tools came from, and those of ``,load``; which of them have changed.
+"""The files of a REPL: those of its start, those that its tools came from, and those of ``,load``.
 
-A file is loaded as a whole or not at all: when it fails, its old tools and names stay. What a tool has
-written is not loaded before a person has said so: it may be the text of a model. Knows tables and files; it
-must not know the terminal.
+The start evaluates ``init.hy`` of the user, and that of a workspace once it is trusted. A file is loaded
+as a whole or not at all: when it fails, its old tools and names stay. A file that a tool has written is
+loaded only after a person confirms it: it may be the text of a model. Knows tables and files; it must not
+know the terminal.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from typing import Any, NamedTuple
 from quoth.agent.client import AsyncAgent
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import load_tools
-from quoth.tools.policy.trust import digest_of
+from quoth.tools.policy.files import at_home, read_bytes, trusted_bytes
+from quoth.tools.policy.places import STARTUP_NAME, WORKSPACE_FOLDER
+from quoth.tools.policy.trust import Trust, digest_of
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.missing import is_missing
+from quoth.tools.storage.paths import config_dir
 
 LONGEST_CALL = 86400.0  # seconds; a call that took longer is not looked for
 SLACK = 0.1  # seconds by which the clock of files may differ
@@ -163,3 +168,50 @@ def digest_of_file(path: Path) -> str:
         return digest_of(path.read_bytes())
     except OSError:
         return ""
+
+
+# The start
+
+
+OWN_NAME = f"{WORKSPACE_FOLDER}/{STARTUP_NAME}"
+TRUST = Trust(kind=".init")
+
+
+def user_init() -> Path:
+    """The path of the user's own file."""
+    return config_dir() / STARTUP_NAME
+
+
+def own_init(root: Path) -> bytes | None:
+    """The text of a workspace's own file, None if there is none. Raises UsageError for one that cannot be
+    read."""
+    path = root / OWN_NAME
+    return None if is_missing(path) else read_bytes(path, f"There is no {OWN_NAME} in {root}.")
+
+
+def startup_files(root: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """The names and texts of the files to evaluate, the user's first, and sentences about those that are not.
+    What was read here is what counts, whatever becomes of the file meanwhile."""
+    found: list[tuple[str, str]] = []
+    notes: list[str] = []
+    mine = user_init()
+    if not is_missing(mine):
+        try:
+            found.append((at_home(mine), _text(read_bytes(mine, f"There is no file {mine}."), str(mine))))
+        except UsageError as error:
+            notes.append(str(error))
+    try:
+        data, told = trusted_bytes(root, root / OWN_NAME, TRUST, "it is not evaluated")
+        notes += told
+        if data is not None:
+            found.append((OWN_NAME, _text(data, OWN_NAME)))
+    except UsageError as error:
+        notes.append(str(error))
+    return found, notes
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not UTF-8 text.") from None

@@ -23,9 +23,9 @@ from types import ModuleType
 from typing import Any
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.repl.entries import long_number
+from quoth.agent.repl.functions import Caller, ToolFunction
 from quoth.agent.repl.loaded import Loaded, LoadedFiles
-from quoth.agent.repl.tool_functions import Caller, ToolFunction
-from quoth.agent.repl.typed import long_number
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
@@ -139,7 +139,7 @@ class Person:
         self.names["hy"] = hy
         for form in hy.read_many(_SETUP):
             hy.eval(form, module=self.module)
-        from quoth.agent.repl.helpers import helpers
+        from quoth.agent.repl.functions import helpers
 
         for name, helper in helpers(self.module, lambda: self.agent.table).items():
             self.names.setdefault(hy.mangle(name), helper)

@@ -1,26 +1,35 @@
 """The REPL: Lisp of a person is evaluated, a line with ``,`` is a command, anything else goes to the agent.
 
 Knows one agent and a terminal. What an entry is, is told in entries.py; what it does, in interpreter.py; what
-the commands are, in commands.py.
+the commands are, in commands.py. A chat at the terminal is the REPL without Lisp.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.repl.banner import banner
 from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
 from quoth.agent.repl.entries import as_command, is_open, kind_of
 from quoth.agent.repl.interpreter import Interpreter
+from quoth.agent.reply import Reply
 from quoth.agent.run.project_notes import untrusted
 from quoth.agent.terminal.input import StdinLines, interrupt_politely
 from quoth.agent.terminal.output import is_dumb
+from quoth.agent.terminal.pages import rules_line
+from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import QuothError, did_you_mean
+from quoth.tools.policy.files import at_home
+from quoth.tools.text import number_of
 
 T = TypeVar("T")
 
@@ -131,7 +140,7 @@ class Repl(Interpreter):
 
     async def _begin(self) -> None:
         """Evaluate the files of the start, the user's own and the trusted one of the workspace."""
-        from quoth.agent.repl.startup import startup_files
+        from quoth.agent.repl.loaded import startup_files
 
         files, notes = startup_files(self.agent.workspace.root)
         for note in notes:
@@ -219,3 +228,100 @@ async def _kept_from_the_loop(work: Coroutine[Any, Any, T]) -> T | SystemExit:
         return await work
     except SystemExit as left:
         return left
+
+
+# The banner: the model, the folder, the session, the rules and a first task
+
+
+SUGGESTION = "What does {} say?"  # a task in words that the embedded model solves: tests/bench/first_task.py
+TEXTS, LARGEST, LOOKED_AT = (".txt", ".md", ".org"), 2000, 500
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+WAYS = "(form) evaluates Lisp, other text goes to the agent, ,help tells more."
+
+
+def banner(agent: AsyncAgent) -> str:
+    """A line for each."""
+    tools = number_of(len(agent.host.listed().visible), "tool")
+    rows = {
+        "model": _model(agent),
+        "folder": f"{at_home(agent.workspace.root)}, {tools}",
+        "session": agent.session,
+        "rules": rules_line(agent.policy),
+    }
+    if name := _smallest_text(agent.workspace.root):
+        rows["try"] = SUGGESTION.format(name)
+    return "\n".join([f"quoth. {WAYS}", *(f"  {name:<8} {said}" for name, said in rows.items())])
+
+
+def _model(agent: AsyncAgent) -> str:
+    try:
+        return agent.models.backend().name
+    except QuothError as error:
+        return str(error)
+
+
+def _smallest_text(folder: Path) -> str:
+    """The smallest of the small text files of a folder, which a small model reads soonest; empty if none."""
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, LOOKED_AT):
+            if (
+                entry.name.endswith(TEXTS)
+                and NAME.fullmatch(entry.name)
+                and entry.is_file(follow_symlinks=False)
+            ):
+                found.append((entry.stat().st_size, entry.name))
+    return min((one for one in found if 0 < one[0] <= LARGEST), default=(0, ""))[1]
+
+
+# A chat of one person: each line is a message, and the reply is printed
+
+
+class ChatRepl(Repl):
+    """Reads messages and commands until the end of input; Lisp is a message, too. ``chat`` is the agent's
+    copy for this chat."""
+
+    commands: ClassVar[dict[str, Command]] = {
+        name: command for name, command in COMMANDS.items() if command.chat
+    }
+    entries = (("any text", "say it in the chat; the conversation goes on from line to line"),)
+
+    lisp = False
+
+    def __init__(self, chat: AsyncAgent, as_json: bool = False) -> None:
+        super().__init__(chat, as_json)
+        chat.deliver = None  # the Reply has all messages, in their order
+        self._told: set[str] = set()  # the follow-ups that were shown, by run and call
+
+    def greeting(self) -> str:
+        return "quoth chat. A line is a message, ,help lists commands."
+
+    async def _begin(self) -> None:
+        """Evaluate nothing: a chat has no person's module."""
+
+    async def one(self, text: str) -> None:
+        if text.startswith(","):
+            await self.command(text)
+        elif text:
+            self.show(await self.agent.say(text))
+
+    def show(self, done: ToolResult | Reply) -> None:
+        if isinstance(done, Reply) and not self.as_json:
+            if done.status in ("done", "pending"):
+                self.speech.finish(done.text)
+            for one in done.follow_ups:
+                if one.call not in self._told:
+                    self._told.add(one.call)
+                    self._write(one.text)
+            for text in done.messages:
+                self._write(text)
+            if done.status == "pending":
+                self.tell_waiting()
+        else:
+            super().show(done)
+
+    async def _read(self) -> str:
+        return await self._line("quoth> ")
+
+    def _names(self) -> dict[str, object]:
+        return {}

@@ -1,15 +1,32 @@
-"""Turns values of the prompt into text: as Hy for a person, plainly for a program that reads them.
+"""Turns values and exceptions of the prompt into text, and makes what forms print harmless for the terminal.
 
-Knows values, of any class at all; it must not know the terminal.
+A value is Hy for a person, plain for a program that reads it. A form prints what files and models have
+said, as in ``(print (read-file "a.txt"))``. Knows values, of any class at all, and streams; it runs
+nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import builtins
+import contextlib
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
 
 from quoth.agent.terminal.forms import in_quotes, shortened, show_value
+from quoth.tools.errors import QuothError, did_you_mean
+from quoth.tools.hy_loader import plist_read
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.registry.places import is_local
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.text import number_of
+from quoth.tools.text import number_of, printable, short
+
+# Values
+
 
 LONGEST = 20_000  # characters of a value on a screen
 MOST = 1_000  # items of one that are shown
@@ -44,3 +61,163 @@ def _is_data(value: Any, depth: int = 0) -> bool:
         return False
     inner = [*value, *value.values()] if type(value) is dict else value
     return all(_is_data(item, depth + 1) for item in inner)
+
+
+# What forms print: colours pass, and end with what is printed at once; other controls are shown as a mark
+
+
+_COLORS = re.compile(r"(\x1b\[[0-9;]{0,30}m)")
+_RESET = "\x1b[0m"
+
+
+class SafeOutput:
+    """Standard output whose control characters are made harmless."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        parts = _COLORS.split(text.replace("\r\n", "\n"))  # every second one is a colour
+        safe = "".join(part if at % 2 else printable(part, "\n\t") for at, part in enumerate(parts))
+        # A question, which may come next, must not be drawn in a colour that hides it.
+        self._stream.write(safe + (_RESET if len(parts) > 1 else ""))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def safely_printed() -> Iterator[None]:
+    """Have what is printed inside the ``with`` block go through SafeOutput."""
+    kept: Any = sys.stdout
+    sys.stdout = SafeOutput(kept)
+    try:
+        yield
+    finally:
+        if isinstance(sys.stdout, SafeOutput):
+            kept.flush()
+            sys.stdout = kept
+
+
+# Faults: the last lines that a person needs; ``,trace`` shows the rest
+
+
+LONGEST_WORDS = 2000  # characters of an exception's own words
+ENTRY = "<entry "
+_HY = {  # words of other Lisps that programs have and the prompt has not
+    "defun define": "(defn f [x] …)",
+    "lambda": "(fn [x] …)",
+    "progn begin": "(do …)",
+    "def defvar": "(setv x 1)",
+}
+HY = {word: written for words, written in _HY.items() for word in words.split()}
+
+
+def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
+    """The sentence about an exception that the entry ``text`` has raised. ``known`` are the names there are,
+    for one that is misspelt."""
+    from hy.errors import HyLanguageError
+
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted."
+    if isinstance(error, QuothError):
+        return str(error)
+    if isinstance(error, HyLanguageError | SyntaxError):
+        return f"invalid: {_language_fault(error, text)}"
+    said = _own_words(error)
+    if isinstance(error, NameError) and (name := _missing(error)):
+        said = _no_name(name, frozenset(known))
+    told = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__}."
+    return "\n".join((told, *_place(error)))
+
+
+def _no_name(name: str, known: frozenset[str]) -> str:
+    """What is said of a name without a value: a macro's, or a word of programs or other Lisps."""
+    import hy
+
+    from quoth.tools.program.idioms import RULES
+    from quoth.tools.program.linter import FOREIGN
+
+    if name in known or hy.mangle(name) in getattr(builtins, "_hy_macros", {}):
+        return f"{name} is a macro, and no value; (describe '{name}) tells of it."
+    if set(name) & set("“”„«»"):
+        return f'there is no name {name}; a text is in straight quotes: "…".'
+    if name in HY:
+        return f"there is no name {name}; Hy says {HY[name]}."
+    if name in RULES or name == "pmap":
+        return f"there is no name {name}; programs have it: (eval '({name} …))."
+    if name in FOREIGN:
+        return f"there is no name {name}; Hy says {FOREIGN[name]}."
+    macros = {str(hy.unmangle(macro)) for macro in getattr(builtins, "_hy_macros", {})}
+    return f"there is no name {name}.{did_you_mean(name, known | macros | set(dir(builtins)))}"
+
+
+def _own_words(error: BaseException) -> str:
+    try:
+        return short(str(error), LONGEST_WORDS)
+    except Exception as odd:  # it is any class at all
+        return f"(it cannot say what it is: {type(odd).__name__})"
+
+
+def _missing(error: NameError) -> str:
+    import hy
+
+    name = str(getattr(error, "name", None) or "")
+    return str(hy.unmangle(name)).replace("_", "-") if name else ""
+
+
+def _language_fault(error: Any, text: str) -> str:
+    """What Hy has against the entry, with the line and a caret."""
+    try:  # our reader names the parenthesis that is never closed, where Hy's names the end
+        read_all(text)
+    except ReadError as ours:
+        return f"{ours}\n{ours.caret()}"
+    message = str(getattr(error, "msg", None) or error).strip()
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("expanding macro"):
+        lines = lines[-1:]
+    said = " ".join(lines) or type(error).__name__
+    line, column = getattr(error, "lineno", None), getattr(error, "offset", None) or 1
+    of = text.split("\n")
+    if said.startswith("Keyword argument") and line and (hint := plist_read(text, line, column)):
+        said = hint
+    if not line or line > len(of) or not str(getattr(error, "filename", None) or ENTRY).startswith(ENTRY):
+        return said
+    return f"line {line}, column {column}: {said}\n{of[line - 1]}\n{' ' * (column - 1)}^"
+
+
+def _place(error: BaseException) -> list[str]:
+    """Where it was raised, in the person's own text: nothing for an entry of one line."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(ENTRY) or is_local(Path(frame.filename))
+    ]
+    if not own:
+        return []
+    last = own[-1]
+    if last.filename.startswith(ENTRY) and last.filename == own[0].filename and last.lineno == 1:
+        return []
+    where = f"{last.filename.strip('<>')}, line {last.lineno}"
+    return [f"  {where}: {last.line}" if last.line else f"  {where}"]
+
+
+def trace_text(error: BaseException) -> str:
+    """The whole traceback, from the person's own text on."""
+    trace: TracebackType | None = error.__traceback__
+    first = trace
+    while first is not None and not first.tb_frame.f_code.co_filename.startswith(ENTRY):
+        first = first.tb_next
+    told = traceback.TracebackException(type(error), error, first or trace)
+    own = list(told.stack)
+    while own and own[-1].filename.endswith("/repl/functions.py"):  # how a call is made
+        own.pop()
+    called = len(own) < len(told.stack)
+    told.stack = traceback.StackSummary.from_list(own)
+    text = "".join(told.format()).rstrip()
+    return f"{text}\nThat of the body of a tool is shown by: quoth --debug" if called else text

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from quoth import Backend, ModelOptions
 from quoth.agent.client import AsyncAgent
-from quoth.agent.repl.banner import SUGGESTION
+from quoth.agent.repl.repl import SUGGESTION
 from quoth.agent.terminal.output import FIRST_TASK
 from quoth.neuro.backends.select import choose_backend
 

@@ -18,10 +18,8 @@ import pytest
 from words import files, native, scripted
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.repl.chat import ChatRepl
-from quoth.agent.repl.loaded import SLACK
-from quoth.agent.repl.repl import Repl
-from quoth.agent.repl.startup import TRUST
+from quoth.agent.repl.loaded import SLACK, TRUST
+from quoth.agent.repl.repl import ChatRepl, Repl
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.tools.errors import UsageError
 

@@ -11,9 +11,8 @@ from words import CTRL_C, CTRL_D, Terminal, files
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.completion import PromptCompleter
-from quoth.agent.repl.highlight import _coloured
-from quoth.agent.repl.indent import indentation
-from quoth.agent.repl.typed import is_form, read_typed
+from quoth.agent.repl.entries import is_form, read_typed
+from quoth.agent.repl.line import _coloured, indentation
 
 TOOLS = """
 (require quoth [def-cognitive-tool])

@@ -167,7 +167,7 @@ async def test_the_traceback_is_kept(repl: Repl, capsys: pytest.CaptureFixture[s
     assert 'File "<entry 1>", line 1, in f\n    (defn f [] (/ 1 0))\n' in told
     assert told.endswith("ZeroDivisionError('division by zero')\n")
     called = await said(repl, capsys, '(read-file "none.txt")', ",trace")
-    assert "tool_functions.py" not in called
+    assert "functions.py" not in called
     assert called.endswith("is shown by: quoth --debug\n")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from words import CTRL_A, CTRL_C, CTRL_D, CTRL_K, Said, Terminal, files, lines, quoth, started, wait_until
 
-from quoth.agent.repl.banner import _smallest_text
+from quoth.agent.repl.repl import _smallest_text
 from quoth.agent.terminal.ask import CHANGED, HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
 from quoth.tools.consent.decisions import LONGEST_SECONDS
