@@ -57,7 +57,6 @@ class AnthropicBackend(HttpBackend):
         )
         self.tool_view = "anthropic"
         self.owner = owner_of(self.name, self._url)
-        self._wire = wire.Anthropic(self.owner)
 
     def _headers(self) -> dict[str, str]:
         return {"x-api-key": str(self._key), "anthropic-version": VERSION}
@@ -75,7 +74,8 @@ class AnthropicBackend(HttpBackend):
                 options["tool_choice"] = {"type": {"required": "any", "none": "none"}[choice]}
         if system := messages.system:
             parts["system"] = [_system_json(system)]
-        writes = self._wire if tools is not None else wire.anthropic_text
+        owner = self.owner if self._adapted.thoughts else ""
+        writes = wire.Anthropic(owner) if tools is not None else wire.anthropic_text
         parts["messages"] = self._pieces(messages, writes)
         return options, parts
 
@@ -84,13 +84,7 @@ class AnthropicBackend(HttpBackend):
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """Leave out thoughts that the server cannot use, from now on."""
-        if not says(error, "bad-signature"):
-            return False
-        before, self._wire = self._wire, wire.anthropic
-        if not self._rewrite(request, str(error.get("message"))):
-            self._wire = before  # it sends none
-            return False
-        return True
+        return says(error, "bad-signature") and self._rewrite(request, error, thoughts=False)
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         blocks = reply.get("content")

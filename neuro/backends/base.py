@@ -87,8 +87,9 @@ class Completion:
     model will not do it; ``text`` is what it says of that) or ``malformed`` (its server could not read its
     calls, and left them out).
 
-    ``calls`` are the native calls, in order; ``kept`` is data of the provider that must be sent back with
-    this reply in later requests; ``note`` tells the user how the request was changed for this server.
+    ``calls`` are the native calls, in order; ``kept`` is what later requests need of this reply: data of the
+    provider that must be sent back, and how requests to its server are adapted; ``note`` tells the user how
+    the request was changed for this server.
     """
 
     text: str

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from quoth.neuro.backends.base import Backend
-from quoth.neuro.backends.messages import Message, Messages, to_json
+from quoth.neuro.backends.messages import ADAPTED, Message, Messages, to_json
 
 UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
 LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and is asked for those
@@ -85,7 +85,10 @@ def message_tokens(message: Message) -> int:
         8 + tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in message.get("calls", ())
     )
     said += IMAGE_TOKENS * len(message.get("images", ()))
-    for kept in message.get("kept", {}).values():  # a list stands in place of the message, fields beside it
+    for name, kept in message.get("kept", {}).items():
+        if name == ADAPTED:
+            continue
+        # A list is in place of the message, fields are beside it.
         beside = said if isinstance(kept, dict) else 0
         said = max(said, beside + tokens_in(to_json(kept)))
     return 4 + said

@@ -30,10 +30,17 @@ from quoth.neuro.backends.answers import (
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
-from quoth.neuro.backends.messages import Messages, Wire, to_json
+from quoth.neuro.backends.messages import ADAPTED, Messages, Wire, to_json
 from quoth.neuro.backends.output_schema import portable_schema, tools_without
 from quoth.neuro.backends.pool import Pool, join
-from quoth.neuro.backends.request import REPLY_TOKENS, Payload, Request, basic, header_safe
+from quoth.neuro.backends.request import (
+    REPLY_TOKENS,
+    Adaptations,
+    Payload,
+    Request,
+    basic,
+    header_safe,
+)
 from quoth.neuro.backends.wordings import (
     FINISHES,
     KEYS,
@@ -48,6 +55,7 @@ from quoth.tools.storage.inflate import UnknownEncodingError
 from quoth.tools.storage.lean_httpx import USER_AGENT, httpx
 from quoth.tools.storage.turns import own_turn
 
+USUAL = Adaptations()
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
 MISFITS = (400, 404, 422, 500)  # perhaps there is something in the request that the model cannot take
 MOST_CALLS = 1_000  # native ones, in one reply
@@ -88,6 +96,7 @@ class HttpBackend(Server):
         connect_timeout: float = 10.0,
         retries: int = 2,
         options: Mapping[str, Any] | None = None,
+        usual: Adaptations = USUAL,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -96,10 +105,7 @@ class HttpBackend(Server):
         self._url, self._auth = url
         self._timeout = timeout
         self._total = max(600.0, 2 * timeout) if total is None else total
-        self._most: int | None = None  # tokens of a reply, if the server has told
-        self._blind = False  # whether its model reads text only, as the server has said
-        self._refused_options = set[str]()  # by the server, which is not asked for them again
-        self._refused_keys = frozenset[str]()  # of the tools' schemas
+        self._usual = self._adapted = usual
         self._note = ""  # for the user, with the next completion
         self._connect_timeout = connect_timeout
         self._retries = retries
@@ -121,9 +127,10 @@ class HttpBackend(Server):
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         def ask() -> tuple[dict[str, Any], dict[str, list[bytes]]]:
-            shown = None if tools is None else tools_without(tools, self._refused_keys)
+            shown = None if tools is None else tools_without(tools, self._adapted.keys)
             return self._asked(messages, max_tokens, shown, tool_choice, on_text is not None)
 
+        self._recall(messages)
         asked, parts = ask()
         if grammar is not None and self.takes_grammar:
             asked["grammar"] = grammar
@@ -133,8 +140,8 @@ class HttpBackend(Server):
         if options.temperature is not None:
             asked["temperature"] = options.temperature
         for name in REPLY_TOKENS:
-            if self._most is not None and name in asked:
-                asked[name] = min(asked[name], self._most)
+            if self._adapted.most_tokens and name in asked:
+                asked[name] = min(asked[name], self._adapted.most_tokens)
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
         SENT.learn(*self._credentials)
         hear, heard_all = (None, None) if on_text is None else SENT.stream(on_text)
@@ -192,7 +199,7 @@ class HttpBackend(Server):
 
     def _pieces(self, messages: Messages, writes: Wire) -> list[bytes]:
         """The conversation as the model can read it."""
-        return messages.pieces(wire.without_images(writes) if self._blind else writes)
+        return messages.pieces(writes if self._adapted.images else wire.without_images(writes))
 
     # What each kind of server does its own way
 
@@ -274,7 +281,7 @@ class HttpBackend(Server):
         sent = {
             key: value
             for key, value in settings.items()
-            if value is not None and _option(key, value) not in self._refused_options
+            if value is not None and _option(key, value) not in self._adapted.options
         }
         request.sent = sent
         pieces = [to_json(sent)[:-1]]
@@ -324,8 +331,28 @@ class HttpBackend(Server):
             self._garbage(f"{len(answer.calls):,} calls in one reply")
         if on_text is not None and not request.shown and answer.finish != "refused":
             on_text("".join(answer.pieces))  # of a server that cannot stream
+        completion = answer.completion(request.messages.turn, request.start)
+        kept = completion.kept
+        if changed := self._adapted.data(self._usual):
+            kept = {**(kept or {}), ADAPTED: {"model": self._place, **changed}}
         note, self._note = self._note, ""
-        return replace(answer.completion(request.messages.turn, request.start), note=note)
+        return replace(completion, note=note, kept=kept)
+
+    @property
+    def _place(self) -> str:
+        """What tells this model on this server from all others."""
+        return f"{self.name} {self._shown}"
+
+    def _recall(self, messages: Messages) -> None:
+        """Adapt as the last reply of a conversation was asked for, perhaps by another process."""
+        reply = messages.last_reply()
+        kept = reply.get("kept", {}).get(ADAPTED) if reply else None
+        if isinstance(kept, dict) and kept.get("model") == self._place:
+            self._adapted = self._adapted.with_data(kept)
+
+    def _change(self, **how: Any) -> None:
+        """Adapt requests, from now on."""
+        self._adapted = replace(self._adapted, **how)
 
     @contextmanager
     def _failing(self, answered: Callable[[], httpx.Response | None]) -> Iterator[None]:
@@ -354,20 +381,23 @@ class HttpBackend(Server):
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
 
-    def _rewrite(self, request: Request, said: str) -> bool:
-        """Write the conversation as the server is sent it now, from its beginning; false if that changes
-        nothing. The next completion tells the user what the server ``said``."""
+    def _rewrite(self, request: Request, error: Mapping[str, Any], **how: bool) -> bool:
+        """Adapt how the conversation is written, from its beginning; false if that changes nothing: then the
+        ``error`` was about something else. The next completion tells the user of it."""
+        before = self._adapted
+        self._change(**how)
         parts = request.rewrite()
         if parts == request.parts:
+            self._adapted = before
             return False
         request.parts = parts
-        words = f'"{self._quote(said)}"'
+        words = f'"{self._quote(error.get("message"))}"'
         self._add_note(f"did not accept the conversation ({words}); it is sent in another form from now on.")
         return True
 
     def _drop(self, option: str, request: Request) -> bool:
         """Ask without an option, from now on; false if it was not sent."""
-        self._refused_options.add(_option(option, request.sent.get(option)))
+        self._change(options=self._adapted.options | {_option(option, request.sent.get(option))})
         return option in request.sent
 
     def _leave_out(self, error: dict[str, Any], request: Request) -> bool:
@@ -382,9 +412,9 @@ class HttpBackend(Server):
             return self._drop(option, request)
         tools = b"".join(request.parts.get("tools", ()))
         key = refused_name(error, [key for key in KEYS if b'"%b"' % key.encode() in tools])
-        if not key or key in self._refused_keys:
+        if not key or key in self._adapted.keys:
             return False
-        self._refused_keys |= {key}
+        self._change(keys=self._adapted.keys | {key})
         self._add_note(f"does not accept {key} in the schemas of tools; it is left out from now on.")
         request.parts = request.rewrite()
         return True
@@ -398,8 +428,8 @@ class HttpBackend(Server):
         refuses it."""
         images = [image for message in request.messages for image in message.get("images", ())]
         of_calls = bool(images) and all("size" in image for image in images)  # a person's are not left out
-        if of_calls and not self._blind and says(error, "images"):
-            self._blind = True
+        if of_calls and self._adapted.images and says(error, "images"):
+            self._change(images=False)
             request.parts = request.rewrite()
             return True
         field = next((name for name in SCHEMA_FIELDS if name in request.options), "")
@@ -414,7 +444,7 @@ class HttpBackend(Server):
         if not asked or not 0 < most < request.options[asked]:
             return False
         request.options[asked], request.shortened = most, True
-        self._most = most
+        self._change(most_tokens=most)
         return True
 
     async def _listen(self, body: Body, request: Request) -> Answer:

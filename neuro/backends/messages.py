@@ -48,6 +48,9 @@ Writer = Callable[[Sequence[Message]], Iterable[Any]]
 Wire = Callable[[], Writer]
 
 
+# The name under which the adaptations to a server are kept with a reply; no owner of thoughts has it.
+ADAPTED = "(adapted)"
+
 # Bytes after which a piece of what was written is never touched again: what a request copies at most.
 PIECE = 65536
 
@@ -202,6 +205,11 @@ class Messages:
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    def last_reply(self) -> Message | None:
+        """The latest message of the assistant."""
+        places = range(len(self._messages) - 1, -1, -1)
+        return next((one for place in places if (one := self._messages[place])["role"] == "assistant"), None)
 
     def since(self, start: int) -> list[Message]:
         """The messages from ``start`` on; those before them are not looked at."""

@@ -6,7 +6,6 @@ Must not know tools, forms or the loop; native tools and calls pass through it a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from quoth.neuro.backends import wire
@@ -18,8 +17,8 @@ from quoth.neuro.backends.history import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.output_schema import is_strict
-from quoth.neuro.backends.request import Request, endpoint
-from quoth.neuro.backends.thoughts import Thoughts, owner_of, thoughts_to_try
+from quoth.neuro.backends.request import Adaptations, Request, endpoint
+from quoth.neuro.backends.thoughts import TEXTS, Thoughts, owner_of
 from quoth.neuro.backends.wordings import ending_of, says
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
@@ -64,18 +63,15 @@ class OpenAIBackend(HttpBackend):
             name or f"{self.provider}:{model}",
             key_variable=key_variable,
             options={"temperature": 0, **(extra or {})},
+            usual=Adaptations(strict=short_ids, must_think=must_think, signs=signed_calls),
             **more,
         )
         self.takes_grammar = takes_grammar
         self.tool_view = "openai"
-        self._thinks = False
         self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
         self._thoughts = thoughts
         self.owner = owner_of(self.name, self._url)
-        ids = SHORT_ID if short_ids else ANY_ID
-        thinks, roles = thoughts if must_think else "", Roles(strict=short_ids)
-        self._chat = wire.Chat(self.owner, ids, thinks, signed_calls, roles)
-        self._text = wire.text_as_user
+        self._ids = SHORT_ID if short_ids else ANY_ID
 
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._key}"}
@@ -84,15 +80,19 @@ class OpenAIBackend(HttpBackend):
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
     ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
         options: dict[str, Any] = {"max_tokens": max_tokens}
-        if self._thinks:
+        if self._adapted.counts_thoughts:
             options = {"max_completion_tokens": max_tokens + THINKING}
         if streams:
             options |= {"stream": True, **self._stream_options}
+        how = self._adapted
+        roles = Roles(how.system, how.strict)
         if tools is None:
-            return options, {"messages": self._pieces(messages, self._text)}
+            return options, {"messages": self._pieces(messages, wire.Text(as_user=True, roles=roles))}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "messages": self._pieces(messages, self._chat)}
+        thinks = self._thoughts if how.must_think else ""
+        chat = wire.Chat(self.owner if how.thoughts else "", self._ids, thinks, how.signs, roles)
+        return options, {"tools": [tools], "messages": self._pieces(messages, chat)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
@@ -108,21 +108,13 @@ class OpenAIBackend(HttpBackend):
             return True
         if "max_tokens" not in request.options or not says(error, "completion-tokens"):
             return False
-        self._thinks = True
+        self._change(counts_thoughts=True)
         request.options["max_completion_tokens"] = request.options.pop("max_tokens") + THINKING
         return True
 
     def _adapt_history(self, error: dict[str, Any], request: Request) -> bool:
         """Write the conversation in another way, from now on, if the server refuses its roles or thoughts."""
-        changes = [{"roles": roles} for roles in _roles_to_try(error, self._chat.roles)]
-        before = self._chat, self._text
-        for change in [*changes, *thoughts_to_try(error, self._thoughts)]:
-            self._chat = replace(before[0], **change)
-            self._text = replace(before[1], roles=self._chat.roles)
-            if self._rewrite(request, str(error.get("message"))):
-                return True
-        self._chat, self._text = before  # it was about something else
-        return False
+        return any(self._rewrite(request, error, **change) for change in _changes(error, self._thoughts))
 
     def _whole(self, reply: dict[str, Any]) -> Answer:
         choice = self._checked(reply)
@@ -146,7 +138,7 @@ class OpenAIBackend(HttpBackend):
 
     def kept(self, thoughts: Thoughts, calls: Calls) -> dict[str, Any] | None:
         """What has to come back with a reply."""
-        kept = calls.signed if self._chat.signs else thoughts.fields
+        kept = calls.signed if self._adapted.signs else thoughts.fields
         return {self.owner: kept} if kept else None
 
     def _stream(self) -> Stream:
@@ -165,12 +157,19 @@ class OpenAIBackend(HttpBackend):
         return choice
 
 
-def _roles_to_try(error: Mapping[str, Any], roles: Roles) -> list[Roles]:
-    """What may be tried, in this order, where a server refuses the roles of a conversation; nothing where its
-    words are about something else."""
+def _changes(error: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
+    """The adaptations to try, in this order, where a server refuses the roles of a conversation, or how
+    thoughts go back: it lacks them in ``field``, or cannot use these. Nothing where its words are about
+    something else."""
     if says(error, "alternate"):
-        return [replace(roles, strict=True), Roles(system=False, strict=True)]
-    return [replace(roles, system=False)] if says(error, "system", "only-users") else []
+        return [{"strict": True}, {"strict": True, "system": False}]
+    if says(error, "system", "only-users"):
+        return [{"system": False}]
+    if says(error, "lacks-thoughts"):
+        return [{"must_think": True}] if field in TEXTS else []
+    if says(error, "lacks-signature"):
+        return [{"signs": True}]
+    return [{"thoughts": False, "must_think": False}] if says(error, "bad-signature", "thoughts") else []
 
 
 def _choice(reply: dict[str, Any]) -> dict[str, Any] | None:

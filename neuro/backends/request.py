@@ -9,7 +9,7 @@ import base64
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quoth.neuro.backends.base import RequestOptions
@@ -18,6 +18,41 @@ from quoth.tools.errors import UsageError
 from quoth.tools.storage.lean_httpx import httpx
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+@dataclass(frozen=True)
+class Adaptations:
+    """How requests to one model are changed because its server refused the usual ones. They are kept with
+    each reply, so that a resumed session begins with them."""
+
+    options: frozenset[str] = frozenset()  # options that are left out
+    keys: frozenset[str] = frozenset()  # keys that are left out of the tools' schemas
+    most_tokens: int = 0  # tokens that a reply may have, 0 if the server did not say
+    images: bool = True  # whether the model reads images
+    system: bool = True  # whether there is a system role
+    strict: bool = False  # whether the assistant speaks between a result and the user
+    counts_thoughts: bool = False  # whether the limit of a reply counts its thoughts
+    thoughts: bool = True  # whether thoughts go back
+    must_think: bool = False  # whether each message with calls has thoughts
+    signs: bool = False  # whether the signatures of calls go back
+
+    def data(self, usual: Adaptations) -> dict[str, Any]:
+        """What differs from the ``usual``, as JSON."""
+        told = {name: value for name, value in vars(self).items() if value != getattr(usual, name)}
+        return {
+            name: sorted(value) if isinstance(value, frozenset) else value for name, value in told.items()
+        }
+
+    def with_data(self, data: Mapping[str, Any]) -> Adaptations:
+        """These and those of ``data``; what is unknown in it is ignored."""
+        found: dict[str, Any] = {}
+        for name, mine in vars(self).items():
+            value = data.get(name)
+            if isinstance(mine, frozenset) and isinstance(value, list):
+                found[name] = mine | frozenset(map(str, value))
+            elif type(value) is type(mine):
+                found[name] = value
+        return replace(self, **found)
 
 
 @dataclass

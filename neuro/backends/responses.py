@@ -34,12 +34,11 @@ class ResponsesBackend(OpenAIBackend):
         stateless = {"store": False, "include": [ENCRYPTED]}
         super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
         self.tool_view = "responses"
-        self._items = wire.Responses(self.owner)
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
     ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
-        limit = max(max_tokens, LEAST) + (THINKING if self._thinks else 0)
+        limit = max(max_tokens, LEAST) + (THINKING if self._adapted.counts_thoughts else 0)
         options: dict[str, Any] = {"max_output_tokens": limit}
         if streams:
             options["stream"] = True
@@ -47,7 +46,8 @@ class ResponsesBackend(OpenAIBackend):
             return options, {"input": self._pieces(messages, wire.responses_text)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": [tools], "input": self._pieces(messages, self._items)}
+        owner = self.owner if self._adapted.thoughts else ""
+        return options, {"tools": [tools], "input": self._pieces(messages, wire.Responses(owner))}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
@@ -57,12 +57,11 @@ class ResponsesBackend(OpenAIBackend):
         that were encrypted for another account, or too long ago, are left out from now on."""
         if says(error, "seals"):
             return self._drop("include", request)
-        if says(error, "sealed") and self._items.owner:
-            self._items = wire.responses
-            return self._rewrite(request, error["message"])
+        if says(error, "sealed"):
+            return self._rewrite(request, error, thoughts=False)
         refused = meaning_of(error) is None and not says(error, "range") and refused_name(error, OPTIONS)
-        if refused == "temperature" and not self._thinks:
-            self._thinks = True
+        if refused == "temperature" and not self._adapted.counts_thoughts:
+            self._change(counts_thoughts=True)
             request.options["max_output_tokens"] += THINKING
         return super()._adapt(error, request)
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.neuro.backends.providers import PROVIDERS
-from quoth.neuro.backends.wordings import says
 from quoth.tools.storage.lean_httpx import httpx
 
 TEXTS = ("reasoning_content", "reasoning")  # the fields for thoughts in words, as servers spell them
@@ -29,16 +28,6 @@ def owner_of(name: str, url: httpx.URL) -> str:
     if row is not None and row.url and httpx.URL(row.url).host == url.host:
         return OLD_NAMES.get(whole, whole)
     return f"{whole}@{url.host}"
-
-
-def thoughts_to_try(error: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
-    """What may be changed in a chat's wire where a server refuses how thoughts go back: it lacks them, or
-    cannot use these. Nothing where its words are about something else."""
-    if says(error, "lacks-thoughts"):
-        return [{"thinks": field}] if field in TEXTS else []
-    if says(error, "lacks-signature"):
-        return [{"signs": True}]
-    return [{"owner": "", "thinks": ""}] if says(error, "bad-signature", "thoughts") else []
 
 
 def reasoning_in(kept: Mapping[str, Any] | None) -> str:

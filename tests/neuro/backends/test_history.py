@@ -9,8 +9,8 @@ from histories import Story, events
 from hypothesis import given, settings
 from wire_rules import RULES, fault
 
-from quoth.neuro.backends.history import Roles, accepted_name
-from quoth.neuro.backends.openai import _roles_to_try
+from quoth.neuro.backends.history import accepted_name
+from quoth.neuro.backends.openai import _changes
 from quoth.neuro.backends.wordings import says
 
 
@@ -78,15 +78,15 @@ def test_the_name_of_a_tool_goes_back_as_every_provider_allows(name: str, sent: 
 
 # What servers and templates say, in words of our own, and what is tried then.
 REFUSALS = [
-    ("System role not supported", [Roles(system=False)]),
-    ("The system message is not allowed for this model.", [Roles(system=False)]),
-    ("This model does not support system prompts.", [Roles(system=False)]),
-    ("Developer instruction is not enabled for models/x", [Roles(system=False)]),
-    ("Only user and assistant roles are supported!", [Roles(system=False)]),
-    ("messages.0.role: 'system' is not one of ['user', 'assistant']", [Roles(system=False)]),
+    ("System role not supported", [{"system": False}]),
+    ("The system message is not allowed for this model.", [{"system": False}]),
+    ("This model does not support system prompts.", [{"system": False}]),
+    ("Developer instruction is not enabled for models/x", [{"system": False}]),
+    ("Only user and assistant roles are supported!", [{"system": False}]),
+    ("messages.0.role: 'system' is not one of ['user', 'assistant']", [{"system": False}]),
     (
         "Conversation roles must alternate user/assistant/user/assistant/...",
-        BOTH := [Roles(strict=True), Roles(False, True)],
+        BOTH := [{"strict": True}, {"strict": True, "system": False}],
     ),
     ("After the optional system message, conversation roles must alternate.", BOTH),
     ("Unexpected role 'user' after role 'tool'", BOTH),
@@ -99,6 +99,6 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("words", "tried"), REFUSALS, ids=[words[:24] for words, _ in REFUSALS])
-def test_a_refusal_of_roles_is_known_by_its_words(words: str, tried: list[Roles]) -> None:
-    assert _roles_to_try({"message": words}, Roles()) == tried
+def test_a_refusal_of_roles_is_known_by_its_words(words: str, tried: list[dict[str, bool]]) -> None:
+    assert _changes({"message": words}, "") == tried
     assert not (says({"message": words}, "alternate", "only-users") and not tried)

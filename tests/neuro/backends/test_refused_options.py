@@ -14,6 +14,7 @@ from server_speech import ANTHROPIC, OPENAI, RESPONSES, Speech
 
 from quoth import AsyncAgent, ModelOptions
 from quoth.neuro.backends.base import ModelError, RequestOptions
+from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.output_schema import tools_without
 from quoth.neuro.backends.wordings import KEYS, OPTIONS, refused_name
@@ -269,3 +270,56 @@ async def test_a_run_tells_its_listener_once(server: Server, tmp_path: Path) -> 
     assert notes == [
         f"{server.base_url}/chat/completions does not accept temperature; it is left out from now on."
     ]
+
+
+async def test_a_resumed_conversation_asks_as_the_server_was_last_asked(
+    server: Server, tmp_path: Path
+) -> None:
+    """In another process, which knows only the session."""
+    options = failure(400, "`temperature` is deprecated")
+    roles = failure(400, "System role not supported")
+    keys = failure(400, 'Unknown name "additionalProperties" at tools[0]: Cannot find field.')
+    server.answers = [options, roles, keys, OPENAI.reply()]
+    notes: list[str] = []
+
+    async def say(words: str, session: str | None = None) -> str:
+        backend = OPENAI.backend(server.base_url)
+        agent = AsyncAgent(
+            workspace=tmp_path,
+            model=ModelOptions(backend, dialect="native"),
+            session=session,
+            on_event=lambda event: notes.append(event.data) if event.kind == "note" else None,
+        )
+        async with agent:
+            reply = await agent.say(words)
+        await backend.aclose()
+        return reply.session
+
+    session = await say("hi")
+    assert (len(server.requests), len(notes)) == (4, 1)
+    assert await say("and now?", session) == session
+    assert (len(server.requests), len(notes)) == (5, 1)
+    first, last = server.asked(3), server.asked()
+    for body in (first, last):
+        assert "temperature" not in body
+        assert "additionalProperties" not in tools_of(body)
+        assert body["messages"][0]["role"] == "user"
+    assert last["messages"][: len(first["messages"])] == first["messages"]
+    await say("hi")  # another session begins as ever
+    assert "temperature" in server.asked(5)
+
+
+async def test_adaptations_to_one_server_say_nothing_of_another(server: Server) -> None:
+    server.answers = [failure(400, "`temperature` is deprecated"), OPENAI.reply()]
+    backend = OPENAI.backend(server.base_url)
+    reply = await backend.complete(said("hi"))
+    await backend.aclose()
+    messages = said("hi")
+    messages.append("assistant", reply.text, kept=reply.kept)
+    messages.append("user", "and now?")
+    for name, sent in ((backend.name, False), ("openai:another", True)):
+        other = OpenAIBackend(name.partition(":")[2], server.base_url, KEY, name)
+        await other.complete(messages)
+        await other.aclose()
+        assert ("temperature" in server.asked()) == sent
+    assert message_tokens(messages[1]) == message_tokens({"role": "assistant", "content": reply.text})
