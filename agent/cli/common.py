@@ -321,7 +321,7 @@ def listener_for(options: StreamOptions) -> Speech | EventLines:
     if not options.stream:
         from quoth.agent.terminal.speech import Speech
 
-        return Speech(aloud=not options.json)
+        return Speech(aloud=not options.json, thoughts=options.thoughts)
     if not options.json:
         raise UsageError("--stream prints each event as a line of JSON; it goes with --json.")
     from quoth.agent.terminal.progress import EventLines

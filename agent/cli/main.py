@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import DONE, FAILED, USAGE, AgentOptions, Commands, Options, parsed
+from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, ReplOptions, parsed
 from quoth.agent.cli.parser import BEFORE, Parser
 from quoth.agent.cli.project import tell_workspace
 from quoth.agent.terminal.output import (
@@ -98,11 +98,11 @@ def parser(words: Sequence[str] = ()) -> Parser:
     """Return the parser of the whole command line; where ``words`` begin with a command, of the commands of
     its file alone. Common options may precede or follow the command."""
     whole = Whole(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
-    whole.add_fields(AgentOptions, BEFORE)
+    whole.add_fields(ReplOptions, BEFORE)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )
-    whole.set_defaults(kind=AgentOptions, do=_repl)
+    whole.set_defaults(kind=ReplOptions, do=_repl)
     commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser), whole)
     for file in files_of(words):
         import_module(f"quoth.agent.cli.{file}").add(commands)
@@ -115,7 +115,7 @@ def files_of(words: Sequence[str]) -> list[str]:
     return list(FILES) if not named or named == ["completion"] else named
 
 
-def _repl(options: Options) -> int:
+def _repl(options: ReplOptions) -> int:
     from quoth.agent.cli import run  # here: most command lines name a command
 
     return run.repl(options)

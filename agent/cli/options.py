@@ -110,6 +110,7 @@ class Options(CommandSettings):
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 
+THOUGHTS = "also what the model thinks, dimmed"
 WORK = "model tools policy services memory redis session asking"  # what an agent needs
 
 
@@ -118,6 +119,13 @@ class AgentOptions(Options):
     """Options of a command that runs calls."""
 
     groups = WORK
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ReplOptions(AgentOptions):
+    """Options of the REPL."""
+
+    thoughts: bool = switch("--thoughts", THOUGHTS)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -133,6 +141,7 @@ class StreamOptions(RunOptions):
 
     groups = f"{RunOptions.groups} plan"
     stream: bool = switch("--stream", "with --json: each event as a line of JSON, as it happens")
+    thoughts: bool = switch("--thoughts", THOUGHTS)
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -22,7 +22,7 @@ from quoth.agent.cli.common import (
     text_of,
     with_agent,
 )
-from quoth.agent.cli.options import Commands, Options, StreamOptions, argument, option, switch
+from quoth.agent.cli.options import Commands, Options, ReplOptions, StreamOptions, argument, option, switch
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
@@ -98,7 +98,7 @@ def _piped() -> list[tuple[str, bytes]]:
     return [("stdin", data)]
 
 
-def repl(options: Options) -> int:
+def repl(options: ReplOptions) -> int:
     from quoth.agent.repl.repl import Repl
 
     if sys.stdin is None:
@@ -107,7 +107,9 @@ def repl(options: Options) -> int:
         chosen, said = _pick_up(options, store)
 
         def work(agent: AsyncAgent) -> Coroutine[Any, Any, int]:
-            return Repl(agent, options.json, said).run()
+            entered = Repl(agent, options.json, said)
+            entered.speech.thoughts = options.thoughts
+            return entered.run()
 
         return with_agent(chosen, work, draws=True, store=store, channel="repl")
 

@@ -300,6 +300,11 @@ class Progress:
         brief = [short(line, 160) for line in lines]
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
+    def show_thoughts(self, text: str) -> None:
+        """Print what the model thought, dimmed where there are colors."""
+        self._clear()
+        self._line("∴", "dim", text)
+
     def _line(self, sign: str, color: str, text: str, margin: str = "    ") -> None:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
@@ -309,6 +314,8 @@ class Progress:
             rows = set_in(text, margin, columns_of(self._out), len(pad) + 2)
         else:
             rows = text.replace("\n", f"\n{margin}")
+        if color == "dim" and self._color:
+            rows = "\n".join(colored(row, "dim") for row in rows.split("\n"))
         self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()
 

@@ -143,11 +143,20 @@ def _as_written(token: Any) -> None:
 
 
 class Speech(Progress):
-    """A listener that prints the words of a run, and else is Progress. ``finish`` prints what of a reply is
-    not on the screen yet."""
+    """A listener that prints the words of a run, and else is Progress; with ``thoughts`` also what the model
+    thought before them, dimmed. ``finish`` prints what of a reply is not on the screen yet."""
 
-    def __init__(self, out: TextIO | None = None, color: bool | None = None, *, aloud: bool = True) -> None:
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        color: bool | None = None,
+        *,
+        aloud: bool = True,
+        thoughts: bool = False,
+    ) -> None:
         super().__init__(out, color)
+        self.thoughts = thoughts
+        self._held: list[str] = []  # blocks of words that wait for the thoughts before them
         self._speaks = aloud and is_terminal(results())
         self._spoken: list[str] = []  # the blocks of the model's latest reply
 
@@ -159,9 +168,14 @@ class Speech(Progress):
         if event.path:  # its caller tells what a sub-agent said
             return
         if event.kind == "turn":
-            self._spoken = []
+            self._spoken, self._held = [], []
         elif event.kind == "said" and self._speaks:
-            self._say(str(event.data))
+            self._held.append(str(event.data))
+        elif event.kind == "thought" and self.thoughts and event.data.reading.reasoning:
+            self.show_thoughts(event.data.reading.reasoning)
+        if not self.thoughts or event.kind == "thought":
+            while self._held:
+                self._say(self._held.pop(0))
 
     def finish(self, text: str) -> None:
         """Print what of a reply is not on the screen yet."""

@@ -66,3 +66,14 @@ def test_stream_wants_json(here: Path) -> None:
     said = quoth("run", "Go.", "--model", "scripted:r.txt", "--stream", cwd=here)
     assert (said.code, said.out) == (2, "")
     assert said.err == "quoth: --stream prints each event as a line of JSON; it goes with --json.\n"
+
+
+@pytest.mark.parametrize("words", [("run", "Go."), ()], ids=["run", "the REPL"])
+def test_thoughts_are_told_beside_the_reply_on_request(here: Path, words: tuple[str, ...]) -> None:
+    (here / "t.txt").write_text("<think>It is late.</think>Done.\n---\n<think>It is late.</think>Done.")
+    for asked in (True, False):
+        flag = ["--thoughts"] if asked else []
+        said = quoth(*words, *flag, "--model", "scripted:t.txt", cwd=here, stdin=None if words else "Go.\n")
+        assert ("∴ It is late." in said.err) == asked
+        assert "Done." in said.out
+        assert "It is late." not in said.out

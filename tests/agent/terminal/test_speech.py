@@ -144,3 +144,29 @@ def test_nothing_is_drawn_over_a_question() -> None:
     before = shown.getvalue()
     show(RunEvent("text", "Another one speaks.", (SubAgent("c", "Help."),)))
     assert shown.getvalue() == before
+
+
+THOUGHTS = [f"<think>Perhaps\nit is a.</think>{LOOK}", "<think>So it is.</think>It said *a*."]
+
+
+async def test_thoughts_are_shown_on_request_before_what_they_led_to(screen: Tty, tmp_path: Path) -> None:
+    await told(Speech(screen, thoughts=True), tmp_path, *THOUGHTS)
+    assert [line for line in screen.getvalue().splitlines() if line and not line.startswith("←")] == [
+        "∴ Perhaps",
+        "    it is a.",
+        "  I look.",
+        "  At this:",
+        '→ (echo :text "a")',
+        "∴ So it is.",
+        "  It said a.",
+    ]
+
+
+async def test_thoughts_are_dimmed_and_not_shown_unasked(screen: Tty, tmp_path: Path) -> None:
+    out = io.StringIO()
+    await told(Speech(out, color=True, thoughts=True), tmp_path, *THOUGHTS)
+    assert "\x1b[2mPerhaps" in out.getvalue()
+    assert "So it is." not in screen.getvalue()
+    quiet = io.StringIO()
+    await told(Speech(quiet, color=True), tmp_path, *THOUGHTS)
+    assert "∴" not in quiet.getvalue()
