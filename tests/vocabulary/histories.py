@@ -22,10 +22,7 @@ sys.path[:0] = [str(Path(__file__).parent)]
 from wire_rules import RULES, fault  # noqa: E402
 
 from quoth.neuro.backends import wire  # noqa: E402
-from quoth.neuro.backends.history import (
-    SHORT_ID,
-    Roles,
-)
+from quoth.neuro.backends.history import SHORT_ID, Roles  # noqa: E402
 from quoth.neuro.backends.messages import Message, Messages, NativeCall, Sent, Wire  # noqa: E402
 
 WIRES: dict[str, Wire] = {
