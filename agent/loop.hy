@@ -41,18 +41,19 @@ thousand turns use no more stack than ten."
   #(role text), with the call id as third for the result of a native call, and images as fourth."
   #^ tuple messages)
 
-(defn :async run-loop [run [stimulus #()]]
-  "Drive cognitive-loop from the task, or from a later STIMULUS, to its Reply. Never raises for what a model
+(defn :async run-loop [run [stimulus #()] [checkpoint None]]
+  "Drive cognitive-loop from the task, or from a later STIMULUS, to its Reply. CHECKPOINT is called with
+  each next stimulus. Never raises for what a model
   or a tool does. When events cannot be recorded, the run ends."
   (setv turn (Bounce (or stimulus
-                         #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task) "" run.images)))))
+                         #(#("user" run.spec.shown "" run.images)))))
   (with [ended (.traced run)]
     (while (isinstance turn Bounce)
       (setv turn (try
                    (with [_ (.traced-turn run)]
                      (setv came (await (cognitive-loop turn run)))
-                     (when (and run.checkpoint (isinstance came Bounce))
-                       (.checkpoint run came.messages))
+                     (when (and checkpoint (isinstance came Bounce))
+                       (checkpoint came.messages))
                      came)
                    (except [error [StoreError NoMemoryError]]
                      (.broken-off run error)))))
@@ -64,7 +65,7 @@ thousand turns use no more stack than ten."
 (defn :async cognitive-loop [stimulus run]
   "One turn: perceive the stimulus, let the model think, make its calls; their results are the next stimulus."
   (cond
-    run.interrupted
+    run.state.interrupted
       (.end run "interrupted" "The run was interrupted.")
     (<= run.budget.steps-left 0)
       (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
@@ -78,7 +79,7 @@ thousand turns use no more stack than ten."
 (defn :async perceive [stimulus run]
   "Append the stimulus, with what is new in the tools and in the memory, to the conversation; nothing said
   before is ever changed."
-  (+= run.step 1)
+  (+= run.state.step 1)
   (+= run.budget.steps-taken 1)
   (for [message (await (with-memory (await (with-tools stimulus.messages run)) run))]
     (.append run.messages #* message)))
@@ -110,19 +111,19 @@ thousand turns use no more stack than ten."
 
 (defn :async perceive-and-think [stimulus run]
   (await (perceive stimulus run))
-  (.tell run "turn" run.step)
-  (setv must-answer (or run.must-answer (<= run.budget.steps-left 0)))
+  (.tell run "turn" run.state.step)
+  (setv must-answer (or run.state.must-answer (<= run.budget.steps-left 0)))
   (await (ask-within-window run (fn []
     (think run.messages run.backend run.door.table
            :dialect run.dialect
-           :search run.search
+           :search run.spec.search
            :must-act (and (not must-answer) (must-look? run))
            :must-answer must-answer
-           :without (| run.avoided (unlooked run))
+           :without (| run.state.avoided (unlooked run))
            :lead (if (may-remember? run) FROM-MEMORY "")
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (hearing run))
-           :options run.options
+           :options run.spec.request-options
            :schema (when run.output run.output.schema))))))
 
 (defn hearing [run]
@@ -140,7 +141,7 @@ thousand turns use no more stack than ten."
 (defn tell-words [thought run]
   "Tell the listener the words of a reply that it has not been told; those that the transcript has answered
   were told when they came."
-  (setv recalled (and run.log run.log.recalled)
+  (setv recalled (and run.log.live run.log.recalled)
         words (when (not recalled) run.words)
         run.words None)
   (when (and words (!= thought.finish "refused"))
@@ -151,8 +152,8 @@ thousand turns use no more stack than ten."
 (defn must-look? [run]
   "Whether the model may not answer yet: no result has told it anything, and it has tries left."
   (and run.must-act
-       (<= run.step MUST-LOOK-TURNS)
-       (not (any (gfor record run.calls (news? record run))))))
+       (<= run.state.step MUST-LOOK-TURNS)
+       (not (any (gfor record run.state.calls (news? record run))))))
 
 (defn news? [record run]
   "Whether a result tells more than the model was told of its place: a list of the same files does not, and
@@ -161,17 +162,17 @@ thousand turns use no more stack than ten."
   (and (telling? record)
        (not (and (isinstance value list)
                  (all (gfor  item value
-                             (and (isinstance item str) (in f"| {item}\n" f"{run.surroundings}\n"))))))))
+                             (and (isinstance item str) (in f"| {item}\n" f"{run.spec.surroundings}\n"))))))))
 
 (defn may-remember? [run]
   "Whether a model that must look first may instead answer from its memory. It gets one try."
-  (and (= run.faults 0) (not run.output) (may-tell run.known run.task)))
+  (and (= run.state.faults 0) (not run.output) (may-tell run.state.known run.spec.task)))
 
 (defn made-up? [text run]
   "Whether a model that must look first says that it remembers what its memory does not hold."
   (and (must-look? run)
        (.startswith text (.strip FROM-MEMORY))
-       (not (is-from-memory (.removeprefix text (.strip FROM-MEMORY)) run.known run.task))))
+       (not (is-from-memory (.removeprefix text (.strip FROM-MEMORY)) run.state.known run.spec.task))))
 
 (defn unlooked [run]
   "The tools that show nothing new, while the model has to look at something first and has others for that:
@@ -182,7 +183,7 @@ thousand turns use no more stack than ten."
                   (sfor  tool run.door.table.shown
                          :if (or (blind? tool)
                                  (searched-in-vain? tool run)
-                                 (and (= tool.name PROGRAMS) (not (may-compute run.task))))
+                                 (and (= tool.name PROGRAMS) (not (may-compute run.spec.task))))
                          tool.name)
                   (set)))
   (if (< (len blind) (len run.door.table.shown))  blind  (set)))
@@ -193,7 +194,7 @@ thousand turns use no more stack than ten."
 
 (defn searched-in-vain? [tool run]
   "Whether the memory was searched and nothing is there."
-  (any (gfor record run.calls (and (= record.form.tool tool.name) (hitless? record.result.value)))))
+  (any (gfor record run.state.calls (and (= record.form.tool tool.name) (hitless? record.result.value)))))
 
 (defn hitless? [value]
   (and (isinstance value dict) (= (.get value "hits") [])))
@@ -211,7 +212,7 @@ thousand turns use no more stack than ten."
   (setv reading thought.reading
         own (.sure run reading)
         sure (if (is own None)  run.context.confidence  own)
-        cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
+        cut (if (= thought.finish "length") (cut-off run.state.reply-tokens thought.usage.output-tokens) "")
         turn (Turn :old (known reading.calls run) :text reading.text :cut cut
                    :display reading.display :reasoning reading.reasoning
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
@@ -225,7 +226,7 @@ thousand turns use no more stack than ten."
     (for [record (await (make-calls group run (.changed run.context :confidence sure)))]
       (.append turn.records
         (replace record :call-id (call-id (get reading.calls (len turn.records))))))
-    (when (and run.log run.log.broken)  ; nothing more is done that cannot be recorded
+    (when run.log.broken  ; nothing more is done that cannot be recorded
       (raise (StoreError run.log.broken))))
   (conclude turn run))
 
@@ -245,7 +246,7 @@ thousand turns use no more stack than ten."
 
 (defn known [calls run]
   "The digests of a reply's calls that the run has made before."
-  (sfor  found calls  :setv digest (call-digest found.form run)  :if (in digest run.seen)  digest))
+  (sfor  found calls  :setv digest (call-digest found.form run)  :if (in digest run.state.seen)  digest))
 
 (defn conclude [turn run]
   "Conclude a turn: results or faults give a Bounce, an answer gives the Reply."
@@ -256,26 +257,26 @@ thousand turns use no more stack than ten."
                                 (not record.result.side-effects))
                        record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
-  (setv same (repeats-of records run.calls run.door.table)
+  (setv same (repeats-of records run.state.calls run.door.table)
         stuck (or (note-repeats repeats run) (one-too-often same records run))
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
         heard (lfor record records
                     #(record.call-id
                       (call-observation record run (or (in-vain? record run) (in record.key same)))))
         told (+ (result-messages (+ heard faults)) (result-images records run)))
-  (setv last (when (not (or run.interrupted waiting stuck run.output)) (last-words turn run))
-        stops (and (= run.after-tags "stop") (or records (and faults turn.display))))
-  (when (or run.interrupted waiting stuck last stops)
+  (setv last (when (not (or run.state.interrupted waiting stuck run.output)) (last-words turn run))
+        stops (and run.stops (or records (and faults turn.display))))
+  (when (or run.state.interrupted waiting stuck last stops)
     ; The conversation may go on another time: no call in it is left without its result.
     (for [message told]
       (.append run.messages #* message)))
   (cond
-    run.interrupted  (.end run "interrupted" "The run was interrupted.")
+    run.state.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (if run.chats  turn.display  (.join "\n" waiting)))
     stuck  (.end run "failed" (stopped stuck run))
     last  (.end run "done" #* last)
     stops  (.end run "done" turn.display)
-    records  (do (setv run.faults 0) (results told run turn.cut))
+    records  (do (setv run.state.faults 0) (results told run turn.cut))
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
     (made-up? turn.text run)  (complain "That is not in your memory. Look first, with a call." run)
@@ -288,12 +289,12 @@ thousand turns use no more stack than ten."
   call no more: from then on its server sees to it that the answer follows the schema."
   (setv call (new-call (CallForm "") #** (marks 0 run "output"))
         ; What was recorded counts: another process may not know all that the type checks.
-        told (when run.past (.get run.past.faults (key-in call)))
+        told (.get run.past.faults (key-in call))
         [value fault] (if told  #(None told)  (.read run.output turn.text)))
   (if fault
       (do
         (.unreadable run.door call run.context turn.text fault)
-        (setv run.must-answer (or (!= fault NO-JSON) (> run.faults 0)))
+        (setv run.state.must-answer (or (!= fault NO-JSON) (> run.state.faults 0)))
         (complain f"{fault} {run.output.wish}" run))
       (.end run "done" turn.text None value :reasoning turn.reasoning)))
 
@@ -306,32 +307,32 @@ thousand turns use no more stack than ten."
   change of its is still to be made; one that repeats another must avoid that tool. Returns the record of the
   call that came back too often, or None."
   (setv open (unchanged? run)
-        run.must-answer (and (not open) (any (gfor record repeats (news? record run))))
-        run.avoided (sfor  record repeats  :if (or open (not (news? record run)))  record.form.tool)
+        run.state.must-answer (and (not open) (any (gfor record repeats (news? record run))))
+        run.state.avoided (sfor  record repeats  :if (or open (not (news? record run)))  record.form.tool)
         stuck None)
   (for [record repeats]
     (setv digest (call-digest record.form run)
-          (get run.repeated digest) (+ 1 (.get run.repeated digest 0)))
-    (when (>= (get run.repeated digest) run.limits.repeats)
+          (get run.state.repeated digest) (+ 1 (.get run.state.repeated digest 0)))
+    (when (>= (get run.state.repeated digest) run.limits.repeats)
       (setv stuck record)))
   stuck)
 
 (defn one-too-often [same records run]
   "The record of a call that may be repeated and came back with the same result too often, or None. SAME
   counts the earlier ones by key. A recorded run that continued then continues now."
-  (when (not (and run.past run.past.answers))
+  (when (not run.past.answers)
     (next (gfor  record records  :if (>= (.get same record.key 0) run.limits.repeats)  record)
           None)))
 
 (defn unchanged? [run]
   "Whether a change was tried, failed, and none was made since. A model that had to answer there said that it
   was made."
-  (for [record (cut run.calls run.weighed None)]
+  (for [record (cut run.state.calls run.state.weighed None)]
     (cond
-      record.result.side-effects  (setv run.tried False)
-      (and (= record.result.status "error") (changes? record run))  (setv run.tried True)))
-  (setv run.weighed (len run.calls))
-  run.tried)
+      record.result.side-effects  (setv run.state.tried False)
+      (and (= record.result.status "error") (changes? record run))  (setv run.state.tried True)))
+  (setv run.state.weighed (len run.state.calls))
+  run.state.tried)
 
 (defn changes? [record run]
   "Whether the tool of a call writes files."
@@ -345,8 +346,8 @@ thousand turns use no more stack than ten."
   (for [[place record] (enumerate turn.records)]
     (when (and (ends? record run) (not-in record.form.digest told))
       (.add told record.form.digest)
-      (setv sent (lfor  one run.sent  :if (= one.key f"{run.name}/{run.step}.{place}")  one))
-      (+= run.last-words sent)
+      (setv sent (lfor  one run.state.sent  :if (= one.key f"{run.name}/{run.state.step}.{place}")  one))
+      (+= run.state.last-words sent)
       (for [one sent]
         (.append said one.text)
         (when (!= one.to USER)
@@ -389,10 +390,10 @@ thousand turns use no more stack than ten."
 (defn complain [text run [told #()]]
   "Tell the model what was wrong with its reply; the run ends when that does not help. TOLD are the results
   of native calls, each of which needs its own message."
-  (+= run.faults 1)
+  (+= run.state.faults 1)
   (.tell run "fault" text)
-  (if (>= run.faults run.limits.faults)
-      (.end run "failed" (+ f"The run was stopped: {run.faults} replies in a row could not be used. "
+  (if (>= run.state.faults run.limits.faults)
+      (.end run "failed" (+ f"The run was stopped: {run.state.faults} replies in a row could not be used. "
                             f"The last fault: {text}" (if (in "by the limit of" text) f" {LONGER}" "")))
       (Bounce (if (any (gfor [_ _ id] told id))
                   (tuple told)
@@ -412,8 +413,8 @@ thousand turns use no more stack than ten."
 
 (defn counts? [run]
   "Count a call, unless none is left; whether it was counted. After an interrupt the door refuses every call."
-  (setv counted (or run.interrupted (> run.budget.calls-left 0)))
-  (+= run.budget.calls-taken (if (and counted (not run.interrupted)) 1 0))
+  (setv counted (or run.state.interrupted (> run.budget.calls-left 0)))
+  (+= run.budget.calls-taken (if (and counted (not run.state.interrupted)) 1 0))
   counted)
 
 (defn :async one-call [call run context counted]
@@ -425,9 +426,9 @@ thousand turns use no more stack than ten."
 
 (defn marks [place run [name None]]
   "The fields of a call that only the host knows. Its key stays the same when the run is resumed."
-  {"key" f"{run.session}/{run.name}/{run.step}.{(or name place)}"  "resumed" False
+  {"key" f"{run.session}/{run.name}/{run.state.step}.{(or name place)}"  "resumed" False
    "route" run.route  "user" run.user  "session" run.session  "depth" run.depth
-   "parent" run.parent  "round" run.step  "order" place
+   "parent" run.parent  "round" run.state.step  "order" place
    "message" run.context.user-message  "turn" run.turn})
 
 (defn shown-form [form run]
@@ -441,22 +442,22 @@ thousand turns use no more stack than ten."
   its own."
   (setv tool (when (in form.tool run.door.table) (.get run.door.table form.tool)))
   (if (and tool tool.allow-repeat)
-      f"{form.digest}-{(len run.calls)}"
+      f"{form.digest}-{(len run.state.calls)}"
       form.digest))
 
 (defn remember [record run]
   "Keep a record, tell of it, and return it. A call with side effects makes earlier results out of date, so
   they are forgotten."
   (setv digest (call-digest record.form run))
-  (.append run.calls record)
+  (.append run.state.calls record)
   (when record.result.side-effects
-    (.clear run.seen)
-    (.clear run.repeated)
-    (setv run.forgotten (- (len run.calls) 1)))
-  (setv (get run.seen digest) record)
+    (.clear run.state.seen)
+    (.clear run.state.repeated)
+    (setv run.state.forgotten (- (len run.state.calls) 1)))
+  (setv (get run.state.seen digest) record)
   (.tell run "result" record)
   record)
 
 (defn in-vain? [record run]
   "Whether a call without an informative result is a repetition."
-  (and (not (telling? record)) (in (call-digest record.form run) run.repeated)))
+  (and (not (telling? record)) (in (call-digest record.form run) run.state.repeated)))

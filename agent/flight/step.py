@@ -25,9 +25,10 @@ from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.plan.model import Budget as StepBudget
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget
-from quoth.agent.run.build import build_run, stimulus
+from quoth.agent.run.build import build_run
 from quoth.agent.run.purse import Purse
-from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.run.run import Run, RunLimits, RunParts
+from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.run.surroundings import surroundings_for
 from quoth.agent.session.run_log import RunLog
@@ -35,7 +36,6 @@ from quoth.agent.terminal.forms import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import StoreError, ToolError, UsageError
@@ -259,7 +259,7 @@ class _Attempt:
                 reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         finally:
             self.session.let_go(run.messages)
-        if run.log is not None and run.log.broken:
+        if run.log.broken:
             raise StoreError(run.log.broken)
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         return StepOutcome(status.get(reply.status, "interrupted"), "" if reply.ok else reply.said)
@@ -309,71 +309,65 @@ class _Attempt:
         log = RunLog(session, name)
         log.reply = self.context.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
-        said: Mapping[str, Any] = {"text": self.step.title}
-        messages, dialect, search, must_act, may_force = Messages(), CALL_FORM, False, False, False
+        messages, looks = Messages(), backend is not None and len(table.visible) > 0
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
-
-        def offers(table: ToolTable) -> ToolTable:
-            return (
-                agent.parts.offers.table(table, dialect, session.user, "reply", before) if backend else table
-            )
-
+        spec = RunSpec(self.step.title) if past.stimulus is None else RunSpec.read(past.stimulus.data)
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            table = offers(table)
-            looks = len(table.visible) > 0
-            must_act, may_force = looks and agent.models.must_act(backend), looks and agent.models.forces
+            table = agent.parts.offers.table(table, dialect, session.user, "reply", before)
             told = agent.models.instructions
             here = surroundings_for(agent, past, table, session.user, "flight")
             messages = opening(session, name, past, table, dialect, search, told, here)
             if past.stimulus is None:
-                hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
-                seen = {"surroundings": here} if here else {}
-                said = stimulus(
-                    self._said() | hidden | seen, backend, vars(agent.limits), dialect, search, must_act
+                options = agent.models.request_options
+                task, data = self._briefed()
+                spec = RunSpec(
+                    task,
+                    user=session.user,
+                    hidden=tuple(table.hidden),
+                    instructions=told,
+                    surroundings=here,
+                    temperature=None if options is None else options.temperature,
+                    data=data,
+                    model=facts_of(backend),
+                    dialect=dialect,
+                    search=search,
+                    must_act=looks and agent.models.must_act(backend),
+                    limits=vars(agent.limits),
                 )
-                log.reply = log.add("stimulus", said, parent=self.context.log.begun)
-        if past.stimulus is not None:
-            said = past.stimulus.data
-        task = said["text"]
-        return build_run(
-            log,
-            past.without_failures(),
-            task,
+                log.reply = log.add("stimulus", spec.written(), parent=self.context.log.begun)
+        session.talk_of(messages).table = agent.table
+
+        def offers(table: ToolTable) -> ToolTable:
+            return agent.parts.offers.table(table, spec.dialect, session.user, "reply", before)
+
+        parts = RunParts(
             door=agent.door.narrowed(table),
             backend=self._backend if backend is None else lambda: backend,
-            context=self._context(table, task),
+            context=self._context(table, spec.task),
             services=lambda run: services_for(agent, run),
-            messages=messages,
             limits=self.limits,
             budget=self.budget,
             funds=agent.parts.funds,
             spent=self._spent,
-            pages=self._pages,
-            data=said.get("data", ""),
-            turn=name,
-            must_act=must_act,
-            may_force=may_force,
-            instructions=agent.models.instructions if backend is not None else "",
-            surroundings=said.get("surroundings", ""),
-            options=agent.models.request_options,
-            dialect=dialect,
-            search=search,
             listener=None if agent.events.listener is None else self._heard,
+            pages=self._pages,
             renew=agent.renew,
-            offers=offers,
-            whole=agent.table,
+            offers=(lambda table: table) if backend is None else offers,
+            may_force=looks and agent.models.forces,
+            turn=name,
         )
+        return build_run(spec, log, past.without_failures(), messages, parts)
 
-    def _said(self) -> dict[str, Any]:
-        """Return the task, the briefing and the user, for the model of this attempt."""
+    def _briefed(self) -> tuple[str, str]:
+        """Return the task and the briefing for the model of this attempt."""
         log, room = self.context.log, self.agent.limits.result_chars
         failed, answer = log.failed_last(self.step.id, self.plan.digest(self.step)), None
         if failed is not None:
             name = log.run_of(self.step.id, failed.attempt)
             answer = StepAttempt(name, log.past(self.step.id, failed.attempt)).said
         told = briefing(self.plan, self.step, self.context.found, failed, answer, room, self._aside)
-        return {"text": task_of(self.step, bool(answer)), "data": told, "user": self.session.user}
+        return task_of(self.step, bool(answer)), told
 
     @property
     def _pages(self) -> StorePages:

@@ -80,12 +80,7 @@ def _attached(path: Path, data: bytes, size: int, pages: StorePages) -> dict[str
     return {"name": path.name, "text": text}
 
 
-def texts_of(files: Sequence[Mapping[str, str]]) -> list[str]:
-    """What the model is shown of the texts among recorded files."""
-    return [f"The file {one['name']}:\n{one['text']}" for one in files if "text" in one]
-
-
-def images_of(files: Sequence[Mapping[str, str]], pages: StorePages | None) -> tuple[Image, ...]:
+def images_of(files: Sequence[Mapping[str, Any]], pages: Texts | None) -> tuple[Image, ...]:
     """The images among recorded files; without ``pages`` only their names."""
     return tuple(image_of(one, pages) for one in files if "media" in one)
 

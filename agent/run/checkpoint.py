@@ -66,8 +66,7 @@ class Keeper:
 
     def __post_init__(self) -> None:
         run = self.run
-        assert run.log is not None, "what is written goes on"
-        self._log, self._last, self._dialect = run.log, run.step, run.dialect
+        self._log, self._last, self._dialect = run.log, run.state.step, run.dialect
         self._special = self._is_special()
         # Those of earlier runs, which their events hold no more: no checkpoint keeps them.
         self._bygone = run.log.session.transcript.secrets_of(run.session)
@@ -75,7 +74,7 @@ class Keeper:
     def _is_special(self) -> bool:
         """Whether its past, as far as it is repeated now, is told by its events only."""
         past = self.run.past
-        return past is not None and bool(
+        return bool(
             past.tools
             or past.sent
             or past.told
@@ -85,25 +84,25 @@ class Keeper:
     def turn(self, stimulus: tuple[Any, ...]) -> None:
         """Note a turn, upon which ``stimulus`` comes next; and after some write down how far the run is."""
         run = self.run
-        if run.step - self._last < EVERY or run.recalling:
+        if run.state.step - self._last < EVERY or run.recalling:
             return
         if (said := self._said(stimulus)) is None:
             self._special = True
             return
         if place := self.rows.add(said, self.place):
-            self.place, self._last, self.talk = place, run.step, said["talk"]
-            self.calls, self.messages = len(run.calls), len(run.messages)
+            self.place, self._last, self.talk = place, run.state.step, said["talk"]
+            self.calls, self.messages = len(run.state.calls), len(run.messages)
 
     def _said(self, stimulus: tuple[Any, ...]) -> dict[str, Any] | None:
         """What is new since the last checkpoint; None where it cannot be said."""
         run, log = self.run, self._log
         if self._special or not log.plain or log.broken or run.dialect != self._dialect:
             return None
-        if run.sent or run.last_words or run.planning:
+        if run.state.sent or run.state.last_words or run.parts.planning:
             return None
         talk, number = log.session.talk_of(run.messages), log.number(run.messages)
         start = self.messages if number == self.talk else 0
-        calls = [_call(record) for record in run.calls[self.calls :]]
+        calls = [_call(record) for record in run.state.calls[self.calls :]]
         said = {
             "calls": calls,
             "from": [self.calls, start],
@@ -112,11 +111,11 @@ class Keeper:
             "before": run.messages.before,
             "told": [talk.count, talk.reply],
             "gauge": gauge_of(run).counts,
-            "usage": vars(run.usage),
+            "usage": vars(run.state.usage),
             "taken": {name: getattr(run.budget, name) for name in TAKEN},
             "priced": run.purse.priced,
-            "run": {name: getattr(run, name) for name in COUNTED},
-            "avoided": sorted(run.avoided),
+            "run": {name: getattr(run.state, name) for name in COUNTED},
+            "avoided": sorted(run.state.avoided),
             "reply": log.reply,
             "stimulus": [list(message) for message in stimulus],
         }
@@ -141,17 +140,17 @@ class Keeper:
         now.count, now.reply = last["told"]
         self.talk = log.number(messages)
         times = self.rows.times(self.place)
-        run.calls.extend(self._record(said, times) for row in rows for said in row["calls"])
+        run.state.calls.extend(self._record(said, times) for row in rows for said in row["calls"])
         for name in COUNTED:
-            setattr(run, name, last["run"][name])
-        run.avoided = set(last["avoided"])
-        run.seen = {record.form.digest: record for record in run.calls[run.forgotten :]}
-        run.usage = Usage(**last["usage"])
+            setattr(run.state, name, last["run"][name])
+        run.state.avoided = set(last["avoided"])
+        run.state.seen = {record.form.digest: record for record in run.state.calls[run.state.forgotten :]}
+        run.state.usage = Usage(**last["usage"])
         for name in TAKEN:
             setattr(run.budget, name, last["taken"][name])
-        run.budget.earlier = run.usage.seconds
+        run.budget.earlier = run.state.usage.seconds
         gauge_of(run).go_on(messages, last["gauge"])
-        self.calls, self.messages, self._last = len(run.calls), len(messages), run.step
+        self.calls, self.messages, self._last = len(run.state.calls), len(messages), run.state.step
         return tuple(tuple(message) for message in last["stimulus"])
 
     def _record(self, said: Sequence[Any], times: Mapping[str, str]) -> CallRecord:

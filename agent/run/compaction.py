@@ -126,19 +126,19 @@ def go_on_with_next(run: Run) -> None:
     """Go on with the model that the run's backend has now: with its window, and in a dialect that it
     speaks."""
     backend = run.backend
-    run.gauge = run.measured = None
-    if run.may_force:
+    run.gauge = None
+    if run.parts.may_force:
         run.must_act = backend.takes_grammar
     dialect = dialect_of_next(run.dialect, backend.name, takes_tools=bool(backend.tool_view))
     if dialect is run.dialect:
         return
     run.dialect = dialect
-    opening = dialect.opening(run.door.table, search=run.search)
+    opening = dialect.opening(run.door.table, search=run.spec.search)
     if any(message["role"] == "assistant" for message in run.messages):
         run.messages.add({"role": "user", "content": opening})
         return
     new = Messages(run.messages.before)  # nothing was said yet: it begins as this model likes it
-    new.append("system", "\n\n".join(filter(None, [opening, run.instructions, run.surroundings])))
+    new.append("system", "\n\n".join(filter(None, [opening, run.spec.instructions, run.spec.surroundings])))
     for message in run.messages:
         if message["role"] != "system":
             new.add(message)
@@ -182,8 +182,8 @@ def reply_tokens(run: Run) -> int:
     gauge = gauge_of(run)
     wanted = run.limits.reply_tokens or longest_reply(run.backend.name, gauge.window)
     left = gauge.window.tokens - gauge.tokens(run.messages)
-    run.reply_tokens = max(min(wanted, left), 1) if gauge.window.known else wanted
-    return run.reply_tokens
+    run.state.reply_tokens = max(min(wanted, left), 1) if gauge.window.known else wanted
+    return run.state.reply_tokens
 
 
 def gauge_of(run: Run) -> Gauge:
@@ -191,8 +191,8 @@ def gauge_of(run: Run) -> Gauge:
     if run.gauge is None:
         run.gauge = Gauge(window_of(run.backend, run.limits.context))
     view = run.backend.tool_view
-    if run.measured != (run.dialect.name, view):
-        run.measured = (run.dialect.name, view)
+    if run.gauge.tools != (run.dialect.name, view):
+        run.gauge.tools = (run.dialect.name, view)
         run.gauge.beside = tokens_in(run.dialect.tools(run.door.table, view) or b"")
     return run.gauge
 
@@ -200,10 +200,10 @@ def gauge_of(run: Run) -> Gauge:
 def _replace(run: Run, done: Compaction) -> None:
     run.messages = done.messages
     # A call may come back for what was taken away: that is no repetition.
-    run.seen.clear()
-    run.repeated.clear()
-    run.forgotten = len(run.calls)
-    if run.log is not None and not run.recalling:
+    run.state.seen.clear()
+    run.state.repeated.clear()
+    run.state.forgotten = len(run.state.calls)
+    if not run.recalling:
         said = {"replaced": done.replaced, "before": done.before, "after": done.after}
         run.log.add(done.kind, {**said, "text": done.text} if done.text else said, parent=run.log.reply)
     run.tell("compaction", done)
@@ -304,7 +304,7 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
 def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
     """The conversation before ``cut`` with the request for a summary: unchanged if possible, because the
     provider has it cached; else with its results cleared and its oldest turns left out, until it fits."""
-    ask = ASK.format(task=run.task)
+    ask = ASK.format(task=run.spec.task)
     room = most - gauge.corrected(tokens_in(ask) + 4)
     request = Messages()
     _copy(run.messages, 0, cut, request)
@@ -332,14 +332,14 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
     messages from ``cut`` on."""
     old = run.messages
     new = Messages()
-    opening = run.dialect.opening(run.door.table, search=run.search)
+    opening = run.dialect.opening(run.door.table, search=run.spec.search)
     for place in range(cut):  # also what was said of tools later, and how to call them in text
         text = old[place]["content"]
         if old[place]["role"] == "system" or text == opening or text.startswith(NEWS):
             new.add(old[place])
-    if run.known:  # as they are now, in place of all that was said of them
-        new.append("user", all_blocks_text(run.known.values(), must_act=run.must_act))
-    task = task_text(run)
+    if run.state.known:  # as they are now, in place of all that was said of them
+        new.append("user", all_blocks_text(run.state.known.values(), must_act=run.must_act))
+    task = run.spec.shown
     told = any(
         old[place]["role"] == "user" and old[place]["content"] == task for place in range(cut, len(old))
     )
@@ -370,18 +370,13 @@ def _left_out(number: int) -> str:
     return f"[… {stood} left out: there was no room …]"
 
 
-def task_text(run: Run) -> str:
-    """The message with the run's task and its data."""
-    return f"{run.task}\n\n{run.data}" if run.data else run.task
-
-
 # No room
 
 
 def _no_room(run: Run, gauge: Gauge) -> str:
     """The sentence that says which part is too long, and what helps."""
     system = sum(message_tokens(message) for message in run.messages if message["role"] == "system")
-    task = tokens_in(task_text(run))
+    task = tokens_in(run.spec.shown)
     memory = sum(message_tokens(message) for message in run.messages if is_memory(message["content"]))
     parts = {
         "the tools": gauge.beside + system,

@@ -39,51 +39,53 @@ def with_news(messages: Sequence[tuple[str, ...]], news: str) -> list[tuple[str,
 async def _news(run: Run) -> str:
     """The message on the memory at this turn; empty if the model knows all of it."""
     said = _recorded(run)
-    if said is None and run.memory is not None and not is_recorded(run):
+    if said is None and run.log.live and run.parts.memory is not None and not is_recorded(run):
         said = await _look(run)
-        if said is not None and run.log is not None:
+        if said is not None:
             run.log.add("memory", said, parent=run.log.reply)
-    run.looked = len(run.calls)
+    run.state.looked = len(run.state.calls)
     if said is None:
         return ""
     if said.get("unread"):
         raise NoMemoryError(said["unread"])
-    text = memory_text(said, first=not run.known, must_act=run.must_act)
-    remember(run.known, said)
+    text = memory_text(said, first=not run.state.known, must_act=run.must_act)
+    remember(run.state.known, said)
     return text
 
 
 def _recorded(run: Run) -> Mapping[str, Any] | None:
     """What was said of the memory at this turn, as the transcript tells."""
-    event = run.past.memory.get(run.step) if run.past is not None else None
+    event = run.past.memory.get(run.state.step)
     return None if event is None else event.data
 
 
 def is_recorded(run: Run) -> bool:
     """Whether the transcript has the model's reply to this turn."""
-    return run.past is not None and run.past.place < len(run.past.exchanges)
+    return run.past.answers
 
 
 async def _look(run: Run) -> dict[str, Any] | None:
     """The data of an event on what the model does not know; None if there is nothing."""
-    assert run.memory is not None, "a run without a memory has nothing to look at"
+    assert run.parts.memory is not None, "a run without a memory has nothing to look at"
     try:
         core: Sequence[Block] = [
-            block for block in await run.memory.list_blocks("core") if run.shows(block.label)
+            block for block in await run.parts.memory.list_blocks("core") if run.parts.shows(block.label)
         ]
         now = {block.label: as_data(block) for block in core}
-        new = [data for label, data in now.items() if differs(data, run.known.get(label, {"text": None}))]
-        gone = [label for label in run.known if label not in now]
+        new = [
+            data for label, data in now.items() if differs(data, run.state.known.get(label, {"text": None}))
+        ]
+        gone = [label for label in run.state.known if label not in now]
         if not new and not gone:
             return None
-        said: dict[str, Any] = {"step": run.step, "blocks": new}
+        said: dict[str, Any] = {"step": run.state.step, "blocks": new}
         if gone:
             said["gone"] = gone
-        if not run.known:
+        if not run.state.known:
             said |= await _beside(run)
     except Exception as error:
         return _unread(run, error)
-    results = run.calls[run.looked :]
+    results = run.state.calls[run.state.looked :]
     told = [data["label"] for data in new if _is_told(data, run, results)]
     told += [label for label in gone if any(_named(label, record) for record in results)]
     return {**said, "told": told} if told else said
@@ -91,10 +93,10 @@ async def _look(run: Run) -> dict[str, Any] | None:
 
 async def _beside(run: Run) -> dict[str, Any]:
     """The working blocks by label, and the number of archival ones."""
-    assert run.memory is not None, "it was just read"
-    working = [b.label for b in await run.memory.list_blocks("working") if run.shows(b.label)]
-    counted = getattr(run.memory, "count_blocks", None)  # a store of one's own may not have it
-    archival = await counted("archival") if counted else len(await run.memory.list_blocks("archival"))
+    assert run.parts.memory is not None, "it was just read"
+    working = [b.label for b in await run.parts.memory.list_blocks("working") if run.parts.shows(b.label)]
+    counted = getattr(run.parts.memory, "count_blocks", None)  # a store of one's own may not have it
+    archival = await counted("archival") if counted else len(await run.parts.memory.list_blocks("archival"))
     return {name: value for name, value in (("working", working), ("archival", archival)) if value}
 
 
@@ -102,13 +104,13 @@ def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
     """A conversation does not begin without its memory: its answers would be made up. One that goes on has
     what it was shown, and a person is told."""
     reason = str(error) if isinstance(error, QuothError) else f"({type(error).__name__})"
-    if run.known or any(message["role"] == "assistant" for message in run.messages):
-        if not run.unread:
+    if run.state.known or any(message["role"] == "assistant" for message in run.messages):
+        if not run.state.unread:
             run.tell("note", f"The memory could not be read; the model goes on with what it knows. {reason}")
-        run.unread = True
+        run.state.unread = True
         return None
     why = f"The memory could not be read, so the model was not asked. {reason}"
-    return {"step": run.step, "blocks": [], "unread": why}
+    return {"step": run.state.step, "blocks": [], "unread": why}
 
 
 # What the model knows from its own calls
@@ -116,7 +118,7 @@ def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
 
 def _is_told(data: Mapping[str, Any], run: Run, results: Sequence[CallRecord]) -> bool:
     """Whether the result of one of its own calls has just told the model this text of the block."""
-    before = run.known.get(data["label"], {})
+    before = run.state.known.get(data["label"], {})
     if before.get("text") == data["text"] or len(data["text"]) > run.limits.result_chars:
         return False
     return any(

@@ -6,7 +6,7 @@ Knows a host and its session; it must not know who begins or resumes a run, comm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.reply import Reply
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.messages import send_follow_ups
-from quoth.agent.run.run import AfterTags, Run, RunLimits
+from quoth.agent.run.run import Run, RunLimits, RunParts
+from quoth.agent.run.spec import RunSpec
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.drift import changes_of
 from quoth.agent.session.past import Differs, Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import read_messages
-from quoth.neuro.backends.base import RequestOptions
 from quoth.neuro.backends.messages import Image, Messages
-from quoth.neuro.prompt.dialects import Dialect, dialect_named
+from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import Route, new_call
 from quoth.tools.call.services import NO_SERVICES
 from quoth.tools.history.long_results import OnlyNames
@@ -34,6 +34,7 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from quoth.agent.run.output import Output
+    from quoth.agent.run.plan_mode import PlanMode
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
@@ -130,86 +131,53 @@ class Driver:
         live: bool = True,
         ends: bool = False,
         tells: bool = False,
-        after_tags: AfterTags | None = None,
+        stops: bool = False,
         differs: Differs | None = None,
         output: Output | None = None,
         place: int = 0,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus, or from its checkpoint at event
         ``place``, behind which its ``past`` begins then; without ``live`` only to where the transcript ends;
-        ``ends`` then records its end. People in a chat are told of its calls if it is ``live`` or ``tells``.
-        Returns the messages at its end too."""
-        from quoth.agent.run.attachments import images_of, texts_of  # here: a single call makes no run
-        from quoth.agent.run.build import build_run
-        from quoth.agent.run.output import Output
+        ``ends`` then records its end. With ``stops`` it ends at its first reply with calls. People in a chat
+        are told of its calls if it is ``live`` or ``tells``. Returns the messages at its end too."""
+        from quoth.agent.run.build import build_run  # here: a single call makes no run
 
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
-        log, files = RunLog(self.host.record, name), told.get("files", ())
-        if output is None and "output" in told:
-            output = Output.known_by(told["output"])
-        speaker = told.get("speaker") or self.host.user
-        after = told.get("after-tags", "continue")
-        dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
-        offers = partial(self.offered_in, dialect, told)
+        host = self.host
+        spec, log = RunSpec.read(told), RunLog(host.record, name)
+        speaker, talk = spec.speaker or host.user, host.record.talk_of(messages)
+        offers = partial(self.offered_in, spec.dialect, told)
         table = offers(self.table_of(told)) if live else self.table_of(told)
-        context = self.host.context(
-            told["text"], user=speaker, knowledge=told.get("data", ""), services=NO_SERVICES
-        )
-        run = build_run(
-            log,
-            past,
-            told["text"],
-            door=self.host.door.narrowed(table),
-            backend=self.host.models.for_run() if live else None,
-            context=replace(context, catalog=self.host.catalog.of(table)),
-            services=lambda run: services_for(self.host, run),
-            messages=messages,
-            limits=self.host.limits if live else RunLimits.of(told["limits"]),
-            pages=self.host.pages if live else OnlyNames(),
-            data="\n\n".join(
-                filter(
-                    None,
-                    [told.get("news"), told.get("data"), *texts_of(files), output.wish if output else ""],
-                )
-            ),
-            images=images_of(files, self.host.pages if live else None),
+        context = host.context(spec.task, user=speaker, knowledge=spec.data, services=NO_SERVICES)
+        parts = RunParts(
+            door=host.door.narrowed(table),
+            backend=host.models.for_run() if live else None,
+            context=replace(context, catalog=host.catalog.of(table)),
+            services=lambda run: services_for(host, run),
+            limits=host.limits if live else RunLimits.of(spec.limits),
+            funds=host.parts.funds,
+            listener=None if ends else host.events.listener,
+            pages=host.pages if live else OnlyNames(),
+            memory=host.services.memory,
+            shows=lambda label: self._shows_block(label, speaker),
+            renew=None if host.parts.remote is None else host.renew,
+            offers=offers,
+            planning=self._plan_of(name) if live and (spec.plan or host.plan) else None,
+            may_force=host.models.forces and not spec.chat,
             output=output,
-            speaker=speaker,
-            route="chat" if "chat" in told else "reply",
-            after_tags=after_tags or ended.get("after-tags") or after,
-            turn=told.get("turn", ""),
-            must_act=told["must-act"],
-            may_force=self.host.models.forces and "chat" not in told,
-            instructions=told.get("instructions", ""),
-            surroundings=told.get("surroundings", ""),
-            options=_request_options(told),
-            dialect=dialect,
-            search=told["search"],
-            listener=None if ends else self.host.events.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
-            memory=self.host.services.memory,
-            shows=lambda label: self._shows_block(label, speaker),
-            known=self._known(name, messages),
-            renew=None if self.host.parts.remote is None else self.host.renew,
-            offers=offers,
-            whole=self.host.record.talk_of(messages).table or self.host.table,
-            funds=self.host.parts.funds,
         )
-        if live and (told.get("plan") or self.host.plan):
-            from quoth.agent.run.plan_mode import PlanMode  # here: most runs make their calls
-
-            host = self.host
-            run.planning = PlanMode(
-                host.record, name, lambda: host.table, host.workspace, host.parts.call_log
-            )
-            run.context = replace(run.context, planning=run.planning)
-        first = self._keep_checkpoints(run, place) if live else ()
-        with self.host.stoppable(run):
-            reply: Reply = await import_module("quoth.agent.loop").run_loop(run, first)
+        talk.known, talk.table = self._known(name, messages), talk.table or host.table
+        run = build_run(spec, log, past, messages, parts)
+        run.stops = run.stops or stops or ended.get("after-tags") == "stop"
+        goes_on = self._keep_checkpoints(run, place) if live else ()
+        with host.stoppable(run):
+            reply: Reply = await import_module("quoth.agent.loop").run_loop(run, *goes_on)
             reply = await run.settled(reply)
         if ends:
+            log.live = True
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(
                 replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),
@@ -218,21 +186,26 @@ class Driver:
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
         talk = self.host.record.talk_of(run.messages)
-        talk.known, talk.table = run.known, run.whole
+        talk.known, talk.table = run.state.known, run.whole
         run.let_go()
         return reply, run.messages
 
-    def _keep_checkpoints(self, run: Run, place: int) -> tuple[Any, ...]:
-        """Have the run keep checkpoints, and go on from the one at event ``place``; what comes next there."""
+    def _plan_of(self, run: str) -> PlanMode:
+        from quoth.agent.run.plan_mode import PlanMode  # here: most runs make their calls
+
+        host = self.host
+        return PlanMode(host.record, run, lambda: host.table, host.workspace, host.parts.call_log)
+
+    def _keep_checkpoints(self, run: Run, place: int) -> tuple[tuple[Any, ...], Callable[[Any], None]]:
+        """What comes next in a run that continues from its checkpoint at event ``place``, and what keeps the
+        next ones."""
         from quoth.agent.run.checkpoint import Keeper
 
         keeper = Keeper(run, self.host.transcript.checkpoints(self.host.session, run.name), place)
-        run.checkpoint = keeper.turn
-        if not place:
-            return ()
-        if not (first := keeper.go_on()) and run.past is not None:  # then all of its past is repeated
+        first = keeper.go_on() if place else ()
+        if place and not first:  # then all of its past is repeated
             vars(run.past).update(vars(self.host.record.past(run.name).without_failures()))
-        return first
+        return first, keeper.turn
 
     def _shows_block(self, label: str, user: str) -> bool:
         """Whether the rules let the block of that label be read without asking anybody."""
@@ -256,8 +229,3 @@ class Driver:
         sub-agent may have only some of the agent's."""
         table = self.host.table if told.get("tools") is None else chosen(self.host.table, told["tools"])
         return table.hiding(told.get("hidden", ()))
-
-
-def _request_options(told: Mapping[str, Any]) -> RequestOptions | None:
-    """What each request of a run with this stimulus wants beyond the conversation."""
-    return RequestOptions(temperature=told["temperature"]) if "temperature" in told else None

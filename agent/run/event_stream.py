@@ -20,7 +20,8 @@ from quoth.agent.reply import Reply
 class Stoppable(Protocol):
     """Work that an interrupt stops: a run, or a flight. ``asking`` says that a person is being asked."""
 
-    interrupted: bool
+    @property
+    def interrupted(self) -> bool: ...
 
     def interrupt(self, asking: bool = False) -> None: ...
 

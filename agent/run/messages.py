@@ -28,16 +28,15 @@ class RunRouter:
     async def send_message(self, message: str, *, to: str = USER) -> None:
         run = self._run
         sent = Sent(CALLING.get(), message, to)
-        if any(_said_twice(sent, one) for one in run.sent):
+        if any(_said_twice(sent, one) for one in run.state.sent):
             return
         if not (to == USER and run.parent is not None):
             await self._router.send_message(message, to=to)
-        run.sent.append(sent)
+        run.state.sent.append(sent)
 
         def record() -> str:
-            if run.log is not None:
-                said = {"text": sent.text, "to": sent.to}
-                run.log.add("sent", said, parent=run.log.reply, key=sent.key)
+            said = {"text": sent.text, "to": sent.to}
+            run.log.add("sent", said, parent=run.log.reply, key=sent.key)
             return ""
 
         if (context := running_context()) is not None:
@@ -56,7 +55,6 @@ def _said_twice(sent: Sent, before: Sent) -> bool:
 async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
     """Tell the people in a chat what has become of the calls of a reply, each once. What could not be brought
     to them is tried again when the run is."""
-    assert run.past is not None, "what was sent before is known"
     router = run.context.router
     host = router._router if isinstance(router, RunRouter) else router
     sent: list[FollowUp] = []
@@ -77,5 +75,5 @@ async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
 def answer_of(run: Run, text: str) -> str:
     """The answer of a sub-agent to its caller: the messages it sent, and ``text``, in which the last of them
     may stand already."""
-    earlier = [one.text for one in run.sent if one.to == USER and one not in run.last_words]
+    earlier = [one.text for one in run.state.sent if one.to == USER and one not in run.state.last_words]
     return "\n\n".join([*earlier, text])

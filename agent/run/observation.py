@@ -78,7 +78,7 @@ def result_images(records: Iterable[CallRecord], run: Run) -> list[Any]:
         return []
     from quoth.agent.run.attachments import result_images
 
-    return list(result_images(values, run.pages))
+    return list(result_images(values, run.parts.pages))
 
 
 def part_shown(run: Run) -> Aside:
@@ -111,7 +111,9 @@ def cleared(run: Run, head: str, content: str) -> str:
 
 def _kept(run: Run, text: str) -> str:
     """The id under which the tool ``more`` shows a text; empty where it cannot."""
-    return run.pages.keep(text) if run.pages is not None and "more" in run.door.table.visible else ""
+    return (
+        run.parts.pages.keep(text) if run.parts.pages is not None and "more" in run.door.table.visible else ""
+    )
 
 
 # Replies that were no use
@@ -138,7 +140,7 @@ def empty_reply(run: Run) -> str:
 
 def complaint(text: str, run: Run) -> str:
     """The observation of an unusable reply, followed by the task."""
-    return f"{text}\n\nThe task: {run.task}"
+    return f"{text}\n\nThe task: {run.spec.task}"
 
 
 def refused(model: str, words: str) -> str:
@@ -154,10 +156,10 @@ def reminder(run: Run, cut: str) -> str:
     """The text after a turn's results: how the reply was cut off, if it was, and the task for models that
     need it repeated; may be empty."""
     said = [f"Your reply was {cut}. What stood behind the last of these calls is lost."] if cut else []
-    if run.dialect.reminds or run.must_answer:
-        now = run.must_answer or run.budget.steps_left <= 1
+    if run.dialect.reminds or run.state.must_answer:
+        now = run.state.must_answer or run.budget.steps_left <= 1
         cue = NOW_ANSWER if now else AFTER_RESULT
         if run.output is not None:
             cue = f"{run.output.wish}\n{NOW_ANSWER_JSON if now else AFTER_RESULT_JSON}"
-        said.append(f"{run.task}\n{cue}")
+        said.append(f"{run.spec.task}\n{cue}")
     return "\n\n".join(said)

@@ -56,8 +56,7 @@ class Output:
     @property
     def wish(self) -> str:
         """The sentence that asks the model for it."""
-        text = json.dumps(self.schema, ensure_ascii=False)
-        return f"Give the answer as JSON alone, without other words, by this JSON Schema: {text}"
+        return wish_for(self.schema)
 
     def read(self, text: str) -> tuple[Any, str]:
         """The value in an answer, and the sentence that says what is wrong with it; empty for nothing."""
@@ -76,6 +75,12 @@ class Output:
                 faults = "; ".join(map(_fault, found[:MOST_FAULTS]))
                 return None, f"Your answer is not what was asked for: {faults}{more}."
         return None, NO_JSON
+
+
+def wish_for(schema: Mapping[str, Any]) -> str:
+    """The sentence that asks a model for an answer by a JSON Schema."""
+    text = json.dumps(schema, ensure_ascii=False)
+    return f"Give the answer as JSON alone, without other words, by this JSON Schema: {text}"
 
 
 NO_JSON = "Your answer is no JSON."

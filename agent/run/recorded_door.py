@@ -15,8 +15,8 @@ from typing import Any
 
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import CALLING, RUNNING, Run, RunStoppedError
-from quoth.agent.session.past import Differs, Past, PastCall
+from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunStoppedError
+from quoth.agent.session.past import Past, PastCall
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.call import Call, ToolResult
@@ -30,17 +30,15 @@ PATIENCE = 0.5  # seconds in which a call may end by itself once a person has in
 
 
 class RecordedDoor:
-    """A door that repeats no call: the receipt answers a finished one. With ``live`` False it makes no call
-    at all."""
+    """A door that repeats no call: the receipt answers a finished one. For a log that is not live it makes
+    no call at all."""
 
-    def __init__(
-        self, door: Door, past: Past, log: RunLog, *, live: bool = True, differs: Differs | None = None
-    ) -> None:
-        self._door = door
+    def __init__(self, parts: RunParts, past: Past, log: RunLog) -> None:
+        self._door = parts.door
         self._past = past
         self._log = log
-        self._live = live
-        self._differs = differs
+        self._live = log.live
+        self._differs = parts.differs
         self._recorded = Usage(), Budget(0, 0)  # what the run had spent when that was recorded last
         self._run: Callable[[], Run | None] = lambda: None
 
@@ -73,31 +71,31 @@ class RecordedDoor:
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
         past = self._past.calls.get(key_in(call))
         if self.run is not None:
-            self.run.sent += self._past.sent_in(key_in(call))
+            self.run.state.sent += self._past.sent_in(key_in(call))
         if past is not None and past.finished:
             return self._recalled(past, call)
         if not self._live:
             return self._broken_off(past, call)
         run = self.run
         assert run is not None, "a door is the door of a run"
-        if run.interrupted:
+        if run.state.interrupted:
             return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
         # A place in a limit and a decision may have been taken for a call of which no event tells yet.
         marked = call.changed(run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         budget = run.budget
-        if not run.doing:
-            self._recorded = run.usage, replace(budget)
+        if not run.state.doing:
+            self._recorded = run.state.usage, replace(budget)
 
         def written() -> str:
             """Record what the run has spent since, beside the receipt: a resumed run does not count it again.
             Of calls that run side by side, the first to end may record what another has spent."""
             usage, before = self._recorded
-            self._recorded = run.usage, replace(budget)
-            if run.usage != usage or budget.steps_taken != before.steps_taken:
+            self._recorded = run.state.usage, replace(budget)
+            if run.state.usage != usage or budget.steps_taken != before.steps_taken:
                 spent = {
                     "usage": {
                         name: value - getattr(usage, name)
-                        for name, value in vars(run.usage).items()
+                        for name, value in vars(run.state.usage).items()
                         if value != getattr(usage, name)
                     },
                     "steps": budget.steps_taken - before.steps_taken,

@@ -13,13 +13,13 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.purse import BudgetError, Purse
-from quoth.agent.run.run import Run
-from quoth.agent.session.past import Differs, Past, completion_of, reply_data
+from quoth.agent.run.run import Run, RunParts
+from quoth.agent.run.spec import FACTS, facts_of
+from quoth.agent.session.past import Past, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
     NO_OPTIONS,
@@ -31,7 +31,6 @@ from quoth.neuro.backends.base import (
     RequestOptions,
     RequestRefusedError,
     ToolsRefusedError,
-    takes_images,
 )
 from quoth.neuro.backends.cascade import CascadeRun
 from quoth.neuro.backends.messages import Message, Messages
@@ -43,40 +42,17 @@ from quoth.tools.history.call_log import secrets_in
 from quoth.tools.history.event import Event
 from quoth.tools.text import short
 
-_FACTS: dict[str, Callable[[Backend], Any]] = {
-    "model": attrgetter("name"),
-    "takes-grammar": attrgetter("takes_grammar"),
-    "tool-view": attrgetter("tool_view"),
-    "context": attrgetter("context"),
-    "takes-images": takes_images,
-    "roomier": lambda backend: getattr(backend, "roomier", False),
-}
-
-
-def facts_of(backend: Backend) -> dict[str, Any]:
-    """The facts about its model in a run's stimulus, from which a RecordedBackend can stand in for it."""
-    facts = {name: told(backend) for name, told in _FACTS.items()}
-    return {name: fact for name, fact in facts.items() if fact or name not in ("takes-images", "roomier")}
-
 
 class RecordedBackend:
     """A model whose replies come from the transcript as long as it has any. Then ``live`` is asked; without
     it the run is interrupted."""
 
-    def __init__(
-        self,
-        live: Callable[[], Backend] | None,
-        past: Past,
-        log: RunLog,
-        *,
-        differs: Differs | None = None,
-        note: str = "",
-    ) -> None:
-        self._live = live
+    def __init__(self, parts: RunParts, past: Past, log: RunLog) -> None:
+        self._live = parts.backend
         self._past = past
         self._log = log
-        self._differs = differs
-        self._note = note  # told to the model once, when it is asked again
+        self._differs = parts.differs
+        self._note = parts.note  # told to the model once, when it is asked again
         self._recalls = bool(past.exchanges)
         self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
         self._measured: tuple[Messages | None, int] = None, 0  # the last request, and its tokens
@@ -95,7 +71,7 @@ class RecordedBackend:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
-        return _FACTS[name](self._live())
+        return FACTS[name](self._live())
 
     @property
     def name(self) -> str:
@@ -138,7 +114,7 @@ class RecordedBackend:
             return self._recalled(messages, *exchange, _told(tools, tool_choice))
         if self._live is None:
             assert self.run is not None, "a run that is recalled is known"
-            self.run.interrupted = True
+            self.run.state.interrupted = True
             raise asyncio.CancelledError
         if self._log.broken:  # the model may not be shown what could not be written down
             raise StoreError(self._log.broken)
@@ -203,7 +179,7 @@ class RecordedBackend:
     def _limited(self, reply: Mapping[str, Any]) -> None:
         """Let the run know of a reply that was shorter than it wanted, because no more could be paid."""
         if self.run is not None and "limit" in reply:
-            self.run.reply_tokens = reply["limit"]
+            self.run.state.reply_tokens = reply["limit"]
 
     def _tell_move(self, run: Run, why: str) -> None:
         run.tell("note", why)

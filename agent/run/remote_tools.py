@@ -36,13 +36,14 @@ async def with_tools(messages: Sequence[tuple[str, ...]], run: Run) -> list[tupl
 
 
 async def _news(run: Run) -> str:
-    event = run.past.tools.get(run.step) if run.past is not None else None
+    event = run.past.tools.get(run.state.step)
     if event is not None:
         return str(event.data["text"])
-    if run.renew is None or is_recorded(run):
+    renew = run.parts.renew
+    if renew is None or not run.log.live or is_recorded(run):
         return ""
     before = run.door.table
-    known, run.whole = run.whole or before.whole, await run.renew()
+    known, run.whole = run.whole or before.whole, await renew()
     if run.whole is known:
         return ""
     if before.whole is run.whole:  # it changed before this run began
@@ -50,15 +51,16 @@ async def _news(run: Run) -> str:
     else:
         _use(run, run.whole if before.whole is known else _narrowed(before, run.whole))
     text = news_text(before, run.door.table)
-    if text and run.log is not None:
-        run.log.add("tools", {"step": run.step, "text": text}, parent=run.log.reply)
+    if text:
+        run.log.add("tools", {"step": run.state.step, "text": text}, parent=run.log.reply)
     return text
 
 
 def _use(run: Run, table: ToolTable) -> None:
-    table = run.offers(table)
+    table = run.parts.offers(table)
     run.door.use(table)
-    run.measured = None  # they take another part of the window
+    if run.gauge is not None:
+        run.gauge.tools = None  # they take another part of the window
     if isinstance(run.context.catalog, BeltCatalog):
         run.context = replace(run.context, catalog=run.context.catalog.of(table))
 

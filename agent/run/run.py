@@ -10,17 +10,18 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
+from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.quotation import quoted, stands
-from quoth.neuro.backends.base import Backend, RequestOptions, Usage
+from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Image, Messages
-from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
+from quoth.neuro.prompt.dialects import Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.neuro.reading.words import Words
 from quoth.tools.call.call import Call, Route, ToolResult
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
     from quoth.agent.run.output import Output
     from quoth.agent.run.plan_mode import PlanMode
-    from quoth.agent.session.past import Past, Sent
+    from quoth.agent.session.past import Differs, Past, Sent
     from quoth.agent.session.run_log import RunLog
     from quoth.agent.trace.tracer import Tracer
-    from quoth.tools.call.services import MemoryStore
+    from quoth.tools.call.services import MemoryStore, Services
     from quoth.tools.door.door import Door
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
@@ -129,99 +130,152 @@ class Turn:
     reasoning: str = ""  # what the model thought before it
 
 
-@dataclass(eq=False, repr=False)
-class Run:
-    """The state that one run carries from turn to turn. ``backend`` and ``door`` may be those of
-    agent/run/recorder.py, which answer from the transcript what has happened before."""
+@dataclass(frozen=True)
+class RunParts:
+    """What a host gives a run: its door and its model, and ports to whatever wants to know of the run."""
 
-    task: str
-    session: str
-    door: RunDoor
-    context: ToolContext
-    backend: Backend
-    messages: Messages
-    user: str = ""
-    depth: int = 0
-    parent: str | None = None  # the id of the call a sub-agent works for
-    instructions: str = ""  # in the opening of its conversation
-    surroundings: str = ""  # behind them, as data
-    data: str = ""  # shown to the model once, behind the task
-    images: tuple[Image, ...] = ()  # and these beside it
-    spent: Callable[[Usage], None] | None = None  # told of every use of a model
-    route: Route = "reply"
-    after_tags: AfterTags = "continue"
-    must_act: bool = False
+    door: Door  # to the tools of the run
+    backend: Callable[[], Backend] | None  # opens the real model; None: the transcript alone answers
+    context: ToolContext  # of its calls
+    services: Callable[[Run], Services]  # what its calls may use
+    limits: RunLimits
+    budget: Budget | None = None  # None: one by the limits
+    funds: Funds = NO_FUNDS  # what its user may spend in a day
+    spent: Callable[[Usage], None] | None = None  # called with every use of a model
+    listener: Listener | None = None  # called with every event
+    pages: Texts | None = None  # keeps what the model is not shown whole
+    memory: MemoryStore | None = None  # whose core blocks the model is shown
+    shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
+    renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table  # these, hiding what may not be called
+    planning: PlanMode | None = None  # in plan mode: keeps the calls that are not made
     may_force: bool = False  # whether a cascade's next model must act if it takes a grammar
-    dialect: Dialect = CALL_FORM
-    search: bool = False  # whether the belt shows one line a tool
-    limits: RunLimits = field(default_factory=RunLimits)
-    options: RequestOptions | None = None  # of each request
-    output: Output | None = None  # what its answer has to be
-    listener: Listener | None = None
-    name: str = ""  # within its session
-    turn: str = ""  # tells a message of a conversation from another in the same words
-    past: Past | None = None  # what the transcript answers
-    log: RunLog | None = None  # what is written there; None where nothing is
+    output: Output | None = None  # the type of its answer; None: as the spec has it
+    turn: str = ""  # in place of the spec's, of a sub-agent or a step of a flight
+    differs: Differs | None = None  # called where the transcript answers, to compare
+    note: str = ""  # for the model, once, when it is asked again
+
+
+@dataclass(eq=False, repr=False)
+class RunState:
+    """What a run has counted and collected so far."""
+
+    step: int = 0  # turns of the model
+    faults: int = 0  # unusable replies in a row
     calls: list[CallRecord] = field(default_factory=list)
-    words: Words | None = None  # of the reply that comes, for the listener
-    sent: list[Sent] = field(default_factory=list)
-    last_words: list[Sent] = field(default_factory=list)  # those the reply consists of
     usage: Usage = field(default_factory=Usage)
-    step: int = 0
-    faults: int = 0
-    seen: dict[str, CallRecord] = field(default_factory=dict)
-    repeated: dict[str, int] = field(default_factory=dict)
-    forgotten: int = 0  # how many of the calls ``seen`` tells nothing of any more
-    weighed: int = 0  # how many of the calls were asked whether a change was
+    sent: list[Sent] = field(default_factory=list)  # messages of its calls
+    last_words: list[Sent] = field(default_factory=list)  # those the reply consists of
+    seen: dict[str, CallRecord] = field(default_factory=dict)  # calls by digest, since the last change
+    repeated: dict[str, int] = field(default_factory=dict)  # how often each was repeated
+    forgotten: int = 0  # the number of calls that are no longer in ``seen``
+    weighed: int = 0  # the number of calls that were asked whether a change was
     tried: bool = False  # tried in them that failed, and none made since
-    must_answer: bool = False
-    avoided: set[str] = field(default_factory=set)
+    must_answer: bool = False  # the next reply may have no call
+    avoided: set[str] = field(default_factory=set)  # tools that it may not call next
+    known: dict[str, Any] = field(default_factory=dict)  # memory blocks as the model knows them, by label
+    looked: int = 0  # the number of calls when the memory was read last
+    unread: bool = False  # a person was told that it cannot be read
+    reply_tokens: int = 0  # the longest reply, in the last request
     interrupted: bool = False
     doing: dict[asyncio.Task[Any], float] = field(default_factory=dict)  # what an interrupt stops, and when
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
-    memory: MemoryStore | None = None  # whose core blocks the model is shown
-    shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
-    known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
-    looked: int = 0  # how many calls had been made when the memory was looked at last
-    unread: bool = False  # a person was told that it cannot be read
-    renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change
-    offers: Callable[[ToolTable], ToolTable] = lambda table: table  # these, hiding what may not be called
-    whole: ToolTable | None = None  # the agent's tools as the model knows them
-    pages: Texts | None = None  # keeps what the model is not shown whole
-    gauge: Gauge | None = None  # how full the model's window is
-    reply_tokens: int = 0  # how long a reply may be, the last that was asked for
-    tracer: Tracer | None = None
-    measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
-    given: Budget | None = None  # in place of one of its own
-    funds: Funds = NO_FUNDS
-    planning: PlanMode | None = None  # in plan mode: what keeps the calls that are not made
-    checkpoint: Callable[[tuple[Any, ...]], None] | None = None  # told of each next stimulus
 
-    def __post_init__(self) -> None:
-        self.budget = self.given or Budget.of(self.limits, kept=1)
-        self._given_context = self.context
+
+@dataclass(eq=False, repr=False)
+class Run:
+    """One run of the loop. ``backend`` and ``door`` are those of agent/run/recorder.py and recorded_door.py,
+    which answer from the transcript what has happened before."""
+
+    spec: RunSpec
+    log: RunLog  # writes its events, if it is live
+    past: Past  # what the transcript answers
+    parts: RunParts
+    door: RunDoor
+    backend: Backend
+    messages: Messages
+    context: ToolContext  # of its calls
+    budget: Budget
+    dialect: Dialect  # at first the spec's; a cascade's next model may need another
+    must_act: bool  # the same
+    caller: Call | None = None  # the call that a sub-agent works for
+    output: Output | None = None  # the type of its answer
+    images: tuple[Image, ...] = ()  # shown beside the task
+    stops: bool = False  # it ends with the first reply that has calls
+    whole: ToolTable | None = None  # the agent's tools as the model knows them
+    gauge: Gauge | None = None  # how full the model's window is, once that was asked
+    words: Words | None = None  # of the reply that arrives, for the listener
+    state: RunState = field(default_factory=RunState)
+
+    @property
+    def session(self) -> str:
+        return self.log.session.id
+
+    @property
+    def name(self) -> str:
+        """Its name within the session."""
+        return self.log.run
+
+    @property
+    def user(self) -> str:
+        """The user of its calls."""
+        return self.spec.speaker or self.log.session.user
+
+    @property
+    def turn(self) -> str:
+        """Tells a message of a conversation from another in the same words."""
+        return self.parts.turn or self.spec.turn
+
+    @property
+    def route(self) -> Route:
+        return "agent" if self.caller is not None else "chat" if self.spec.chat else "reply"
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.caller is None else self.caller.depth + 1
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the call that a sub-agent works for."""
+        return None if self.caller is None else self.caller.id
+
+    @property
+    def interrupted(self) -> bool:
+        return self.state.interrupted
+
+    @property
+    def limits(self) -> RunLimits:
+        return self.parts.limits
+
+    @property
+    def listener(self) -> Listener | None:
+        return self.parts.listener
+
+    @property
+    def tracer(self) -> Tracer | None:
+        return cast("Tracer | None", self.parts.door.tracer) if self.log.live else None
 
     @property
     def purse(self) -> Purse:
         """What pays for its requests."""
-        return Purse(self.budget, self.funds, self.user)
+        return Purse(self.budget, self.parts.funds, self.user)
 
     def spend(self, usage: Usage) -> None:
         """Count the usage of a model, by this run or on its behalf."""
-        self.usage += usage
-        self.tell("usage", self.usage)
-        if self.spent is not None:
-            self.spent(usage)
+        self.state.usage += usage
+        self.tell("usage", self.state.usage)
+        if self.parts.spent is not None:
+            self.parts.spent(usage)
 
     def traced(self) -> AbstractContextManager[Callable[[Reply], None]]:
         """The span of the run, which is told its Reply."""
         if self.tracer is None:
             return UNTRACED
-        return self.tracer.run(self.session, self.name, self.task, self.parent)
+        return self.tracer.run(self.session, self.name, self.spec.task, self.parent)
 
     def traced_turn(self) -> AbstractContextManager[Any]:
         """The span of its next turn."""
-        return UNTRACED if self.tracer is None else self.tracer.turn(self.step + 1)
+        return UNTRACED if self.tracer is None else self.tracer.turn(self.state.step + 1)
 
     def waits(self, seconds: float, why: str) -> None:
         """Tell that the next try of a request is put off."""
@@ -230,14 +284,14 @@ class Run:
     def quoted(self, found: FoundCall, text: str) -> str:
         """The name of an earlier text in which the words of a call stand, when the call was found in the text
         of a reply; else empty. A provider's native call is never a quotation."""
-        if self.log is None or isinstance(found, NativeFound):
+        if not self.log.live or isinstance(found, NativeFound):
             return ""
         words = text[found.start : found.end]
         return quoted(found.form, words, self.door.table, self.log.session.read(self.log.reply))
 
     def sure(self, reading: Reading) -> float | None:
         """How sure the model says it is. What it repeats of an earlier text is not its own estimate."""
-        if self.log is None:
+        if not self.log.live:
             return reading.confidence
         read = self.log.session.read
         return min(
@@ -252,21 +306,20 @@ class Run:
     @property
     def recalling(self) -> bool:
         """Whether the run is still repeating recorded events."""
-        return self.past is not None and self.past.left
+        return self.past.left
 
     def interrupt(self, asking: bool = False) -> None:
         """Stop: the model at once, a call after a moment in which it may end by itself. With ``asking`` a
         person is being asked about the call, and it is left alone: it ends when the question is withdrawn."""
-        self.interrupted = True
-        if self.log is not None:
-            with contextlib.suppress(Exception):  # the end of the run will tell
-                self.log.add("interrupt", self._broken_off(), parent=self.log.reply)
-        for task, patience in list(self.doing.items()):
+        self.state.interrupted = True
+        with contextlib.suppress(Exception):  # the end of the run will tell
+            self.log.add("interrupt", self._broken_off(), parent=self.log.reply)
+        for task, patience in list(self.state.doing.items()):
             if not patience:
                 task.cancel()
             elif not asking:
                 task.get_loop().call_later(patience, task.cancel)
-        for child in self.children:
+        for child in self.state.children:
             child.interrupt(asking)
 
     def _broken_off(self) -> dict[str, str]:
@@ -279,16 +332,16 @@ class Run:
         """Do ``work``, which an interrupt stops after so many seconds of patience. Raises RunStoppedError
         when it has."""
         task = asyncio.ensure_future(work)
-        self.doing[task] = patience
+        self.state.doing[task] = patience
         try:
             return await task
         except asyncio.CancelledError:
             me = asyncio.current_task()
-            if self.interrupted and not (me is not None and me.cancelling()):
+            if self.state.interrupted and not (me is not None and me.cancelling()):
                 raise RunStoppedError from None
             raise
         finally:
-            del self.doing[task]
+            del self.state.doing[task]
 
     def tell(self, kind: EventKind, data: Any) -> None:
         """Tell the listener, unless the event is a recorded one; a sub-agent's listener sees to that
@@ -303,7 +356,7 @@ class Run:
     def broken_off(self, error: Exception) -> Reply:
         """End where something cannot be used. Where it is the store, as by a kill: the run has no end on
         record, so that it can be resumed."""
-        if self.log is not None and isinstance(error, StoreError) and not isinstance(error, ServerError):
+        if isinstance(error, StoreError) and not isinstance(error, ServerError):
             self.log.broken = str(error)
         return self.end("failed", str(error))
 
@@ -316,35 +369,37 @@ class Run:
         *,
         reasoning: str = "",
     ) -> Reply:
-        plan, finished = None, self.log is None or not self.log.broken
-        if self.planning is not None and finished:
+        plan, finished = None, not self.log.broken
+        if self.parts.planning is not None and finished:
             try:
-                plan = self.planning.written()
+                plan = self.parts.planning.written()
             except (ToolError, StoreError) as error:
                 if status == "done":  # its steps are on record, and a resumed run writes them
                     status, text, finished = "failed", str(error), False
                 else:
                     self.tell("note", str(error))
+        state = self.state
         answered = status in ("done", "pending")
         reply = Reply(
             self.session,
             status,
             text if answered else "",
-            tuple(self.calls),
-            self.usage,
+            tuple(state.calls),
+            state.usage,
             self.budget.steps_taken,
-            tuple(one.text for one in self.sent if one.to == USER and (self.chats or not one.told)),
+            tuple(one.text for one in state.sent if one.to == USER and (self.chats or not one.told)),
             unsent,
-            follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
+            follow_ups_of(state.calls) if self.chats or self.stops else (),
             error="" if answered else text,
             **self._spent(),
             output=output,
             plan=plan,
             reasoning=reasoning,
         )
-        if self.log is not None and finished:
+        if finished:
+            otherwise = self.stops and not self.spec.dialect.stops
             try:
-                self.log.ended(reply, self.messages, after_tags="stop" if self._stops_otherwise() else "")
+                self.log.ended(reply, self.messages, after_tags="stop" if otherwise else "")
             except Exception as error:
                 reply = self._unwritten(reply, error)
         self.tell("end", reply)
@@ -352,11 +407,10 @@ class Run:
 
     async def settled(self, reply: Reply) -> Reply:
         """The reply, once the end of the run is on disk."""
-        if self.log is not None:
-            try:
-                await self.log.on_disk()
-            except StoreError as error:
-                return self._unwritten(reply, error)
+        try:
+            await self.log.on_disk()
+        except StoreError as error:
+            return self._unwritten(reply, error)
         return reply
 
     def _unwritten(self, reply: Reply, error: Exception) -> Reply:
@@ -369,17 +423,12 @@ class Run:
     def let_go(self) -> None:
         """Let go of what knows this run, now that it is over: else all that it holds lived on until Python
         looks for garbage."""
-        self.context, self.checkpoint = self._given_context, None
+        self.context = self.parts.context
 
     def _spent(self) -> dict[str, Any]:
         """What the Reply tells of the budget."""
-        purse = self.purse if self.log is not None else self.purse._replace(funds=NO_FUNDS)
+        purse = self.purse if self.log.live else self.purse._replace(funds=NO_FUNDS)
         return {"spent": purse.spent(), "left": purse.left()}
-
-    def _stops_otherwise(self) -> bool:
-        """Whether the run ends with its first reply that has calls, and was not begun so."""
-        begun = self.past.stimulus if self.past is not None else None
-        return self.after_tags == "stop" and (begun is None or begun.data.get("after-tags") != "stop")
 
 
 RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run whose call is being made

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.reply import CallRecord, Reply
@@ -15,6 +16,7 @@ from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
 from quoth.agent.run.options import renames
+from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
@@ -281,59 +283,47 @@ class Runs:
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
         Returns the name of the run too."""
         from quoth.agent.run.attachments import attached  # here: a single call makes no run
-        from quoth.agent.run.build import stimulus
 
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        backend = self.host.models.backend()
-        purse_of(self.host).require_price(backend)
-        said: dict[str, Any] = {"text": task, "user": self.host.user, "turn": turn}
-        if speaker not in ("", self.host.user):
-            said["speaker"] = speaker
-        if self.host.chat:
-            said["chat"] = self.host.chat
-        if self._driver.stops():
-            said["after-tags"] = "stop"
-        if hidden := self._driver.offered_in(self.host.dialect(), {}, self.host.table).hidden:
-            said["hidden"] = sorted(hidden)
-        if instructions := self.host.models.instructions:
-            said["instructions"] = instructions
-        if not after and (here := self.host.record.talk_of(messages).surroundings):
-            said["surroundings"] = here
-        if (options := self.host.models.request_options) is not None:
-            said["temperature"] = options.temperature
-        if self.host.plan:
-            said["plan"] = True
-        if news := "\n\n".join(
-            filter(None, [self._told_of_plan(after), self._told_anew(after), self._news(after)])
-        ):
-            said["news"] = news
-        if output is not None:
-            said["output"] = dict(output.schema)
-        if shown := attached(files, self.host.pages, self.host.workspace):
-            if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
-                raise UsageError(
-                    f"{backend.name} reads text only; leave {images[0]} out, or name another model."
-                )
-            said["files"] = shown
-        if known := await self._known_of(task):
-            said["data"] = known
-        must_act = (
-            self.host.models.must_act(backend)
-            if not self.host.chat
-            else bool(self.host.models.options.must_act)
-        )
-        if shown and self.host.models.options.must_act is None:  # there is something to answer from
+        host = self.host
+        backend = host.models.backend()
+        purse_of(host).require_price(backend)
+        shown = attached(files, host.pages, host.workspace)
+        if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
+            raise UsageError(f"{backend.name} reads text only; leave {images[0]} out, or name another model.")
+        must_act = host.models.must_act(backend) if not host.chat else bool(host.models.options.must_act)
+        if shown and host.models.options.must_act is None:  # there is something to answer from
             must_act = False
-        told = stimulus(
-            said, backend, vars(self.host.limits), self.host.dialect(), self.host.models.search, must_act
+        options, dialect = host.models.request_options, host.dialect()
+        news = [self._told_of_plan(after), self._told_anew(after), self._news(after)]
+        spec = RunSpec(
+            task,
+            user=host.user,
+            speaker="" if speaker == host.user else speaker,
+            turn=turn,
+            chat=host.chat,
+            hidden=tuple(self._driver.offered_in(dialect, {}, host.table).hidden),
+            instructions=host.models.instructions,
+            surroundings="" if after else host.record.talk_of(messages).surroundings,
+            temperature=None if options is None else options.temperature,
+            plan=host.plan,
+            news="\n\n".join(filter(None, news)),
+            data=await self._known_of(task),
+            files=tuple(shown),
+            output=None if output is None else output.schema,
+            model=facts_of(backend),
+            dialect=replace(dialect, stops=self._driver.stops()),
+            search=host.models.search,
+            must_act=must_act,
+            limits=vars(host.limits),
         )
-        with self.host.record.driven():
-            self.host.record.open(self.host.given)
-            name = self.host.record.begin(told, after, key)
-            past = Past(stimulus=self.host.transcript.last(self.host.session, "stimulus", run=name))
+        with host.record.driven():
+            host.record.open(host.given)
+            name = host.record.begin(spec.written(), after, key)
+            past = Past(stimulus=host.transcript.last(host.session, "stimulus", run=name))
             try:
                 reply, ended_with = await self._driver.go(name, past, messages, output=output)
             except BaseException:
@@ -355,9 +345,7 @@ class Runs:
         messages = self._driver.opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
         over = bool(self.host.chat) and self.host.record.last_talk() != name
-        reply, messages = await self._driver.go(
-            name, past, messages, after_tags="stop" if over else None, place=place
-        )
+        reply, messages = await self._driver.go(name, past, messages, stops=over, place=place)
         if here:
             self.forget()
             self._conversation, self._talk = messages, name

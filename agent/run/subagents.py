@@ -21,7 +21,8 @@ from quoth.agent.run.host import SessionHost
 from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.purse import Purse
-from quoth.agent.run.run import Run, RunDoor
+from quoth.agent.run.run import Run, RunDoor, RunParts
+from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.surroundings import surroundings_for
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -155,7 +156,7 @@ class Team:
                 with self._watched(run):
                     reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
                 run.let_go()
-            if run.log is not None and run.log.broken:
+            if run.log.broken:
                 raise StoreError(run.log.broken)
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
@@ -168,8 +169,8 @@ class Team:
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:
         """Within it an interrupt of the caller stops the sub-agent, too."""
-        beside = [] if self._run is None else self._run.children
-        run.interrupted = self._run is not None and self._run.interrupted
+        beside = [] if self._run is None else self._run.state.children
+        run.state.interrupted = self._run is not None and self._run.state.interrupted
         beside.append(run)
         try:
             yield
@@ -196,81 +197,73 @@ class Team:
         name = f"{key_in(call) or call.id}/agent"
         agent = self._agent
         session = Session(agent.transcript, call.session, call.user, Path(), agent.parts.origins)
-        log = RunLog(session, name)
-        must_act = looks and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
         def offers(table: ToolTable) -> ToolTable:
-            return self._agent.parts.offers.table(table, dialect, call.user, "agent", before)
+            return agent.parts.offers.table(table, dialect, call.user, "agent", before)
 
         table = offers(table)
-        here = surroundings_for(self._agent, past, table, call.user, "agent") if looks else ""
-        run = build_run(
-            log,
-            past.without_failures(),
-            task,
+        if past.stimulus is not None:
+            spec = RunSpec.read(past.stimulus.data)
+        else:
+            spec = RunSpec(
+                task,
+                user=agent.user,
+                speaker="" if call.user == agent.user else call.user,
+                tools=None if table.whole is agent.table else tuple(table.names()),
+                hidden=tuple(table.hidden),
+                surroundings=surroundings_for(agent, past, table, call.user, "agent") if looks else "",
+                data=data,
+                model=facts_of(backend),
+                dialect=dialect,
+                search=search,
+                must_act=looks and agent.models.must_act(backend),
+            )
+        own = replace(
+            context,
+            dispatch=None,
+            side_effects=[],
+            said=[],
+            clocks=context.inner_clocks,
+            catalog=agent.catalog.of(table),
+        )
+        parts = RunParts(
             door=self._door.narrowed(table),
             backend=lambda: backend,
-            context=replace(
-                context,
-                dispatch=None,
-                side_effects=[],
-                said=[],
-                clocks=context.inner_clocks,
-                catalog=self._agent.catalog.of(table),
-            ),
-            services=lambda run: services_for(self._agent, run),
-            messages=opening(session, name, past, table, dialect, search, surroundings=here),
-            surroundings=here,
-            limits=self._agent.limits,
-            pages=self._agent.pages,
-            data=data,
-            turn=key,
-            must_act=must_act,
-            may_force=looks and self._agent.models.forces,
-            dialect=dialect,
-            search=search,
-            caller=call,
+            context=own,
+            services=lambda run: services_for(agent, run),
+            limits=agent.limits,
+            funds=agent.parts.funds,
             spent=self._spend,
-            renew=self._agent.renew,
+            listener=self._heard(past, SubAgent(call.id, task), context),
+            pages=agent.pages,
+            renew=agent.renew,
             offers=offers,
-            whole=self._agent.table if self._run is None else self._run.whole,
-            funds=self._agent.parts.funds,
+            may_force=looks and agent.models.forces,
+            turn=key,
         )
-        run.listener = self._heard(run, SubAgent(call.id, task), context)
-        return run
+        messages = opening(session, name, past, table, dialect, search, surroundings=spec.surroundings)
+        session.talk_of(messages).table = agent.table if self._run is None else self._run.whole
+        return build_run(spec, RunLog(session, name), past.without_failures(), messages, parts, call)
 
     def _write_down(self, run: Run, call: Call) -> None:
-        """Write down how the run was begun, unless it was begun before."""
-        from quoth.agent.run.build import stimulus
+        """Write down how the run was begun, with the budget that was lent to it, unless it was begun
+        before."""
+        if run.past.stimulus is None:
+            run.spec = replace(run.spec, limits={**vars(run.limits), **run.budget.bounds})
+            place = self._agent.parts.call_log.place(call.id)
+            run.log.reply = run.log.add("stimulus", run.spec.written(), parent=place)
 
-        log, past, backend, table = run.log, run.past, run.backend, run.door.table
-        assert log is not None, "what a sub-agent does is written down"
-        assert past is not None, "and so was what it did"
-        if past.stimulus is not None:
-            return
-        tools = None if table.whole is self._agent.table else table.names()
-        said = {"text": run.task, "data": run.data, "user": self._agent.user, "tools": tools}
-        if run.user != self._agent.user:
-            said["speaker"] = run.user
-        if table.hidden:
-            said["hidden"] = sorted(table.hidden)
-        if run.surroundings:
-            said["surroundings"] = run.surroundings
-        limits = {**vars(run.limits), **run.budget.bounds}
-        told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
-        log.reply = log.add("stimulus", told, parent=self._agent.parts.call_log.place(call.id))
-
-    def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
+    def _heard(self, past: Past, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
         call it works for."""
-        tell, past = self._agent.events.tell if self._run is None else self._run.pass_on, run.past
+        tell = self._agent.events.tell if self._run is None else self._run.pass_on
 
         def listen(event: RunEvent) -> None:
             if event.kind == "result" and not event.path:
                 context.side_effects.extend(event.data.result.side_effects)
-            if past is None or not past.left:
+            if not past.left:
                 tell(event.within(who))
 
         return listen

@@ -19,8 +19,8 @@ SPECIAL: Final[tuple[Kind, ...]] = ("tools", "sent", "plan")
 
 @dataclass(eq=False)
 class RunLog:
-    """Writes the events of one run. ``reply`` is the place of the model's latest reply, and ``recalled`` says
-    that it came from an earlier process, which may have begun its calls."""
+    """Writes the events of one run, if it is ``live``. ``reply`` is the place of the model's latest reply;
+    ``recalled`` says that it came from an earlier process, which may have begun its calls."""
 
     session: Session
     run: str
@@ -28,11 +28,14 @@ class RunLog:
     recalled: bool = False
     broken: str = ""  # why what has happened could not be written down
     numbers: dict[int, int] = field(default_factory=dict)  # of the run's conversations, by identity
+    live: bool = True
     plain: bool = True  # nothing was written from which only its events bring a run back
 
     def add(
         self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
     ) -> int:
+        if not self.live:
+            return 0
         if kind in SPECIAL or (kind == "reply" and "raised" in data):
             self.plain = False
         return self.session.transcript.add(
@@ -41,7 +44,8 @@ class RunLog:
 
     async def on_disk(self) -> None:
         """Wait until all that was written by now is on disk. Raises StoreError."""
-        await self.session.transcript.on_disk(self.session.id)
+        if self.live:
+            await self.session.transcript.on_disk(self.session.id)
 
     def number(self, messages: Messages) -> int:
         """The number of a conversation within the run, from 1; compaction begins a new one."""
@@ -50,6 +54,8 @@ class RunLog:
     def ended(self, reply: Reply, messages: Messages, after_tags: str = "") -> None:
         """Write the end of the run, on disk after ``on_disk``, with the messages that are not recorded yet,
         and with what came ``after_tags`` if it is given, because the run was begun otherwise."""
+        if not self.live:
+            return
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.said, "steps": reply.steps}

@@ -101,6 +101,7 @@ class Gauge:
     def __init__(self, window: Window) -> None:
         self.window = window
         self.beside = 0  # tokens that go beside the messages: the tools
+        self.tools: tuple[str, str] | None = None  # the dialect and the view of these
         self._told, self._asked = 1, 1  # tokens the server told of, and those counted, of one request
         self._messages: Messages | None = None
         self._seen = self._counted = 0

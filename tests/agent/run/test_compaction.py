@@ -19,8 +19,13 @@ from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
 from quoth.agent.events import RunEvent
-from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room, task_text
-from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.run.build import build_run
+from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room
+from quoth.agent.run.run import Run, RunLimits, RunParts
+from quoth.agent.run.spec import RunSpec
+from quoth.agent.session.past import Past
+from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import Session
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.base import (
@@ -37,9 +42,11 @@ from quoth.neuro.prompt.dialects import CALL_FORM, NATIVE
 from quoth.neuro.think import begin_conversation
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.call.services import NO_SERVICES
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import StorePages
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
 
@@ -552,18 +559,20 @@ def test_a_conversation_goes_on_with_what_was_kept(tmp_path: Path) -> None:
 
 
 def a_run(workspace: Path, store: Store, model: Any, context: int, native: bool = False) -> Run:
-    table = talking()
-    return Run(
-        task="Count the apples.",
-        session="s1",
+    table, dialect = talking(), NATIVE if native else CALL_FORM
+    session = Session(Transcript(lambda: store), "s1", "ann", workspace)
+    parts = RunParts(
         door=Door(table, audit=MemoryAudit()),
+        backend=None,
         context=ToolContext(Workspace(workspace)),
-        backend=model,
-        messages=begin_conversation(table, dialect=NATIVE if native else CALL_FORM),
-        dialect=NATIVE if native else CALL_FORM,
+        services=lambda run: NO_SERVICES,
         limits=RunLimits(context=context, reply_tokens=100),
         pages=StorePages(lambda: store, "s1", "ann", 500),
     )
+    spec, talk = RunSpec("Count the apples.", dialect=dialect), begin_conversation(table, dialect=dialect)
+    run = build_run(spec, RunLog(session, "r1"), Past(), talk, parts)
+    run.backend = model
+    return run
 
 
 turns = st.lists(
@@ -606,7 +615,7 @@ async def test_whatever_was_said_the_calls_stay_whole_and_the_task_and_the_newes
 ) -> None:
     store = Store(":memory:")
     run = a_run(tmp_path_factory.getbasetemp(), store, Patient(0, summary=summary), context, native)
-    run.messages.append("user", task_text(run))
+    run.messages.append("user", run.spec.shown)
     newest = ""
     for turn, (sizes, reminded) in enumerate(said):
         calls = [(f"c{turn}-{place}", f'(probe :text "{turn}-{place}")') for place in range(len(sizes))]
@@ -641,7 +650,7 @@ async def test_whatever_was_said_the_calls_stay_whole_and_the_task_and_the_newes
     assert changed is (run.messages is not old)
     assert full or not changed
     assert list(unpaired(run.messages)) == []
-    assert any(message["content"].startswith(run.task) for message in run.messages)
+    assert any(message["content"].startswith(run.spec.task) for message in run.messages)
     assert not newest or run.messages[len(run.messages) - 1 - said[-1][1]]["content"] == newest
     assert run.messages[0] == old[0]
     assert run.messages.turn == turn_number
