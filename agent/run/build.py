@@ -62,6 +62,6 @@ def build_run(
         talk=lambda: log.session.talk(log.run),
         clocks=(*parts.context.clocks, run.budget.clock),
         seconds_left=lambda: run.budget.seconds_left,
-        planning=parts.planning,
+        planning=parts.planning or parts.context.planning,
     )
     return run

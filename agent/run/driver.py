@@ -176,8 +176,8 @@ class Driver:
         with host.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run, *goes_on)
             reply = await run.settled(reply)
+        log.live = True  # what follows is new, even where the transcript answered
         if ends:
-            log.live = True
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(
                 replace(reply, status="pending" if waits else "failed", text="", error=BROKEN_OFF),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quoth.agent.reply import FollowUp, Reply
-from quoth.agent.run.run import CALLING, Run
+from quoth.agent.reply import CallRecord, FollowUp, Reply
+from quoth.agent.run.coach import is_informative
+from quoth.agent.run.run import CALLING, Run, Turn
 from quoth.agent.session.past import Sent
 from quoth.agent.session.run_log import RunLog
+from quoth.agent.terminal.forms import show_value
 from quoth.tools.call.context import running_context
 from quoth.tools.call.services import USER, Router
 from quoth.tools.errors import ToolError
@@ -77,3 +79,36 @@ def answer_of(run: Run, text: str) -> str:
     may stand already."""
     earlier = [one.text for one in run.state.sent if one.to == USER and one not in run.state.last_words]
     return "\n\n".join([*earlier, text])
+
+
+def last_words(turn: Turn, run: Run) -> tuple[str, str | None] | None:
+    """How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it
+    that the user has not had as a message (None: all). None for any other turn."""
+    said: list[str] = []
+    unsent: list[str] = []
+    told: set[str] = set()
+    for place, record in enumerate(turn.records):
+        if not _ends(record, run) or record.form.digest in told:
+            continue
+        told.add(record.form.digest)
+        sent = [one for one in run.state.sent if one.key == f"{run.name}/{run.state.step}.{place}"]
+        run.state.last_words += sent
+        said += [one.text for one in sent]
+        unsent += [one.text for one in sent if one.to != USER]
+        own = _own_words(record, turn)
+        if not sent and own not in said:
+            said.append(own)
+            unsent.append(own)
+    return ("\n\n".join(said), None if said == unsent else "\n\n".join(unsent)) if said else None
+
+
+def _ends(record: CallRecord, run: Run) -> bool:
+    """Whether a call ends the run."""
+    tool, table = record.form.tool, run.door.table
+    return record.result.ok and tool in table and table.get(tool).ends_turn
+
+
+def _own_words(record: CallRecord, turn: Turn) -> str:
+    """What a call that ends the run and sends no message leaves to say: the words around it, or its value."""
+    result = record.result
+    return turn.text or (show_value(result.value) if is_informative(record) else result.message) or "Done."

@@ -26,9 +26,11 @@ from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.neuro.reading.words import Words
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.services import USER
 from quoth.tools.errors import ServerError, StoreError, ToolError
 from quoth.tools.history.receipts import WINDOW_SECONDS
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
@@ -352,6 +354,53 @@ class Run:
         """Tell the listener of an event, which may be one of a sub-agent."""
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)
+
+    def hearing(self) -> Callable[[str], None]:
+        """A function for the pieces of a streamed reply: it tells the listener of each piece, each complete
+        block of words and each complete call."""
+        words = self.words = Words(lambda text: self.dialect.read_text(text, self.door.table))
+        calls = self.dialect.stream(self.door.table)
+
+        def hear(piece: str) -> None:
+            self.tell("text", piece)
+            for block in words.feed(piece):
+                self.tell("said", block)
+            for form in calls(piece):
+                self.tell("written", str(self.shown_form(form)))
+
+        return hear
+
+    def tell_words(self, thought: Any) -> None:
+        """Tell the listener the words of a reply that it has not been told; those that the transcript has
+        answered were told when they came."""
+        words, self.words = self.words, None
+        if words is None or (self.log.live and self.log.recalled) or thought.finish == "refused":
+            return
+        if rest := words.rest(thought.reading.display if self.chats else thought.reading.text):
+            self.tell("said", rest)
+
+    def shown_form(self, form: CallForm) -> CallForm:
+        """The form as a person may see it, without the arguments that its tool declares secret."""
+        table = self.door.table
+        params = table.get(form.tool).params if form.tool in table else ()
+        return Redactor(form, params, table.secrets, by_looks=False).form
+
+    def marks(self, place: int, name: str = "") -> dict[str, Any]:
+        """The fields of the call at a place in a reply that only the host knows. Its key stays the same when
+        the run is resumed."""
+        return {
+            "key": f"{self.session}/{self.name}/{self.state.step}.{name or place}",
+            "resumed": False,
+            "route": self.route,
+            "user": self.user,
+            "session": self.session,
+            "depth": self.depth,
+            "parent": self.parent,
+            "round": self.state.step,
+            "order": place,
+            "message": self.context.user_message,
+            "turn": self.turn,
+        }
 
     def broken_off(self, error: Exception) -> Reply:
         """End where something cannot be used. Where it is the store, as by a kill: the run has no end on

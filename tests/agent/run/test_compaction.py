@@ -635,7 +635,7 @@ async def test_whatever_was_said_the_calls_stay_whole_and_the_task_and_the_newes
             newest = "\n\n".join(results)
             run.messages.append("tool", newest)
         if reminded:
-            run.messages.append("user", f"{run.task}\nGo on.")
+            run.messages.append("user", f"{run.spec.task}\nGo on.")
     gauge = gauge_of(run)
     gauge.told(run.messages, len(run.messages), usage)
     old, written, turn_number = run.messages, run.messages.as_json(), run.messages.turn
