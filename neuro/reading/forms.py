@@ -52,7 +52,7 @@ _ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])"""
 _LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
 _ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
 
-LINE, OPENER = -1, -2
+LINE = -1
 PRINT, _PRINTED = "print(", re.compile(r"\s*+\)")
 CALL = ".call"  # behind the name of a tool: Llama's way
 
@@ -60,8 +60,8 @@ CALL = ".call"  # behind the name of a tool: Llama's way
 class Wait(Exception):
     """More of a stream is needed to decide what comes next.
 
-    ``start`` is where the unfinished form begins; or LINE: the line is unfinished; or OPENER: a form may
-    still begin on this line; or None: another form may follow the last one.
+    ``start`` is where the unfinished form begins; or LINE: the line is unfinished; or None: another form may
+    follow the last one.
     """
 
     def __init__(self, start: int | None = None) -> None:
@@ -127,8 +127,8 @@ class FormReader:
 
     def _cut_out(self, start: int, end: int) -> None:
         """What holds a call is no text."""
-        if self.fence is not None and not self.text[self.pure - self.base : start].strip():
-            self.pure = end + self.base
+        if self.fence is not None and not self.text[self.pure : start].strip():
+            self.pure = end
         if not self.cuts or self.cuts[-1][1] <= start + self.base:
             self.cuts.append((start + self.base, end + self.base))
 

@@ -160,12 +160,3 @@ def is_draft(text: str, start: int, end: int) -> bool:
     while found and is_word(text, *found.span()):
         found = _MARK.search(text, found.end())
     return found is not None and _ENDS(text, found.start()) is not None
-
-
-def undecided(text: str, start: int, end: int) -> bool:
-    """Whether more of the text could tell that the mark is a word."""
-    if not text[end : end + 1000].strip():
-        return True
-    line = text.rfind("\n", max(0, start - _NEAR), start) + 1 or max(0, start - _NEAR)
-    odd = text.count('"', line, start) % 2
-    return bool(odd) and "\n" not in text[end : end + _NEAR] and len(text) < end + _NEAR

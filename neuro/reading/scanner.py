@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from quoth.neuro.reading import marks
 from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
-from quoth.neuro.reading.forms import FENCE, FENCE_LINE, OPENER, FormReader, Wait
+from quoth.neuro.reading.forms import FENCE, FENCE_LINE, FormReader, Wait
 from quoth.neuro.reading.literals import NotRead
 from quoth.neuro.reading.markup import Cursor, Family
 from quoth.neuro.reading.quotations import Quotations
@@ -94,7 +94,6 @@ _MARK = (
 _ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
 _NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
-_ENTITY = re.compile(r"[\s\[{]*+&").match
 _TAG = re.compile(r"<[^<>\n]{0,80}>").match
 _ELEMENT = re.compile(r"<(\w+)>").match
 _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
@@ -102,13 +101,14 @@ _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Z
 
 @lru_cache(maxsize=32)
 def _events(tags: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What may begin a line and matters: a fence, a response tag, or the start of a form; and that, or what
-    matters anywhere."""
+    """What matters at a place where a line may begin: a fence, a response tag, the start of a form, or what
+    matters anywhere; and the same, where that place is the beginning of a line."""
     names = "|".join(re.escape(tag) for tag in sorted({*tags, CONFIDENCE}, key=len, reverse=True))
-    tag = rf"(?P<tag>{names}):(?=\s|\Z)(?P<query>[^\n]*+) |" if tags else ""
-    line = rf"[ \t]*+(?: {FENCE_LINE} | {tag} {_START} )"
-    anywhere = rf"^{line} | ^[ \t]*+(?P<quotation>>(?!>>\w)[^\n]*+) | {_SPAN} | {_MARK}"
-    return tuple(re.compile(one, re.MULTILINE | re.VERBOSE) for one in (line, anywhere))  # type: ignore[return-value]
+    tag = rf"(?P<tag>{names if tags else '(?!)'}):(?=\s|\Z)(?P<query>[^\n]*+)"
+    line = rf"[ \t]*+(?: {FENCE_LINE} | {tag} | {_START} )"
+    anywhere = rf"| ^[ \t]*+(?P<quotation>>(?!>>\w)[^\n]*+) | {_SPAN} | {_MARK}"
+    flags = re.MULTILINE | re.VERBOSE
+    return re.compile(line + anywhere, flags), re.compile(f"^{line}{anywhere}", flags)
 
 
 class Scan(FormReader):
@@ -171,7 +171,7 @@ class Scan(FormReader):
             return self._chain()
         pattern = self.event if self._allows(DATA_FENCES | LISP_FENCES | MARKUP_FENCES) else FENCE
         found = None
-        if self.position + self.base == self.fresh:
+        if self.position == self.fresh:
             found = self.line.match(self.text, self.position)
         found = found or pattern.search(self.text, self.position)
         if found is None:
@@ -184,12 +184,12 @@ class Scan(FormReader):
             self._at_fence(found)
             if (before is None) != (self.fence is None):
                 self.fences.append(found.start() + self.base)
-        elif found.groupdict().get("tag"):
+        elif found["tag"]:
             self._need_line(found.end())
             self._at_tag(found)
-        elif found.re is self.event and found["mark"] is not None:
+        elif found["mark"] is not None:
             self._at_mark(*found.span("mark"))
-        elif found.re is self.event and (found["quotation"] or found["span"]):
+        elif found["quotation"] or found["span"]:
             if found["quotation"]:
                 self._need_line(found.end())
             self.position = found.end()
@@ -211,50 +211,39 @@ class Scan(FormReader):
 
     def _at_mark(self, start: int, end: int) -> None:
         text = self.text
+        if not self.final:  # what follows may decide what it is: so the stream ends here, and base is 0 below
+            self.stopped = "it is read when the reply has ended"
+            return
         if start == end and (tag := _TAG(text, start)):  # it is only looked at, to be read whole
             end = tag.end()
-        if not self.final and marks.undecided(text, start, end):
-            raise Wait(OPENER)
         ends = bool(self.calls) and marks.closed(text, start) >= 0  # of a thought, with calls before it
         if marks.is_quoted(text, start, end) if ends else marks.is_word(text, start, end):
             self.position = max(end, start + 1)
         elif ends and self.fence is not None and marks.is_alone(text, start, end):
-            if not self._held():  # the fence was left open in a thought
-                self.fence = None
-                self._past(start)
+            self.fence = None  # it was left open in a thought
+            self._past(start)
         elif self.fence is None and (found := _ENDS(text, start)):
-            self.position, example = found.end(), self.example_end - self.base
+            self.position, example = found.end(), self.example_end
             if 0 <= example <= start and not text[example:start].strip("}] \t\r\n"):  # a part of it
-                self.example_end = self.fresh = self.position + self.base
+                self.example_end = self.fresh = self.position
             else:
                 self._drop(start, self.position)
         elif self.fence is None and _NO_REPLY(text, start):
-            if not self._held():
-                self._past(start)
+            self._past(start)
         elif (family := family_at(text, start)) is None:
             self.position = max(end, start + 1)
-        elif self._is_mixed(start):
+        elif self.fence is not None and text[self.pure : start].strip():  # it holds more than calls
             self.position = max(end, start + 1)
             self.fence = self.fence and (self.fence[0], "an example")
         elif not family[0].has_sections:
             self._before_form(start, *family)
-        elif not self._held():
+        else:
             self._in_section(start, *family)
 
     def _is_quoted(self, start: int, *, plainly: bool) -> bool:
         """Whether a quotation, a comment or an element that quotes is open."""
         self.quotations.read(self.text, start, self.base)
         return self.quotations.is_open(plainly=plainly)
-
-    def _is_mixed(self, start: int) -> bool:
-        """Whether the fence that we are in holds more than calls, as far as it was read."""
-        return self.fence is not None and bool(self.text[self.pure - self.base : start].strip())
-
-    def _held(self) -> bool:
-        """Whether the rest is read when the reply has ended: a stream waits for that."""
-        if not self.final:
-            self.stopped = "it is read when the reply has ended"
-        return not self.final
 
     def _past(self, start: int) -> None:
         """Pass over a thought, or over what the model makes up of a result."""
@@ -279,7 +268,7 @@ class Scan(FormReader):
             self.position = close + len(name[0]) + 1 if name and close >= 0 else len(text)
             self._drop(start, self.position)
         # Nothing in it announces or quotes what follows.
-        self.floor, self.example_end, self.own_to = self.position + self.base, -1, 0
+        self.floor, self.example_end, self.own_to = self.position, -1, 0
         self.quotations = Quotations(self.floor)
 
     def _take_back(self, start: int, end: int) -> None:
@@ -295,8 +284,8 @@ class Scan(FormReader):
 
     def _drop(self, start: int, end: int) -> None:
         """Cut out what is no word of the reply."""
-        self.dropped.append((start + self.base, end + self.base))
-        self.fresh = end + self.base
+        self.dropped.append((start, end))
+        self.fresh = end
         self._cut_out(start, end)
 
     # ---- the calls of families
@@ -318,14 +307,14 @@ class Scan(FormReader):
             return
         if not fault and marks.in_sentence(text, start, self.position):
             return
-        self.fresh = self.quotations.read_to = self.position + self.base
+        self.fresh = self.quotations.read_to = self.position
         for call in cursor.calls:
             span = call.start, call.end
             self._found(self._named(call.form), span, call.repairs, (start, self.position))
         if cursor.speaks and not self.example:
             self._drop(start, self.position)
         if self.example:
-            self.example_end = self.position + self.base
+            self.example_end = self.position
         elif fault:
             self._unread(family, start, fault)
 
@@ -333,18 +322,11 @@ class Scan(FormReader):
         """Read the form behind a mark, in any syntax; it is meant as a call."""
         text = self.text
         form = _FORM(text, behind)
+        self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
         if form is None:
-            if not self.final and not text[behind:].strip():
-                raise Wait(OPENER)
-            if not self._held():
-                self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
-                self._unread(family, start, NotRead("no call follows", behind))
-            return
-        late = form["fence"] or self.fence or marks.follows_words(text, start) or _ENTITY(text, form.end())
-        if late and self._held():  # what follows decides what it is, or where it ends
+            self._unread(family, start, NotRead("no call follows", behind))
             return
         self.position = form.end()
-        self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
         found, faults, cuts = len(self.calls), len(self.errors), len(self.cuts)
         self.family = family
         try:
@@ -362,7 +344,7 @@ class Scan(FormReader):
             if marks.in_sentence(text, start, self.position):
                 del self.calls[found:]
                 return
-            self.fresh = self.quotations.read_to = self.position + self.base
+            self.fresh = self.quotations.read_to = self.position
             if self.example:
                 self.example_end = self.fresh
             else:
@@ -372,7 +354,7 @@ class Scan(FormReader):
 
     def _unread(self, family: Family, start: int, error: NotRead, *, stops: bool = True) -> None:
         self.position = max(self.position, start + 1)
-        if self.example or (stops and self._held()):
+        if self.example:
             return
         hint = self.hint("") if self.tagged else f"write {family.shape}"
         what = f"This call in {family.name}'s markup cannot be read"
@@ -399,7 +381,7 @@ class Scan(FormReader):
         if self.fence is None:
             if self._announced(mark.start()):
                 language = language if language in DOCUMENT_FENCES else "an example"
-            self.fence, self.pure = (ticks, language), mark.end() + self.base
+            self.fence, self.pure = (ticks, language), mark.end()
             self.code = mark.start() if language == "tool_code" else self.code
         elif language:
             if self.fence[1] not in DOCUMENT_FENCES:  # the one before was left open
@@ -425,7 +407,7 @@ class Scan(FormReader):
 
     def _since(self, start: int) -> int:
         """From where on what stands before a place may tell what it is."""
-        return max(0, start - CONTEXT, self.floor - self.base)
+        return max(0, start - CONTEXT, self.floor)
 
     def _at_tag(self, found: re.Match[str]) -> None:
         start, tag, words = found.start("tag"), found["tag"], found["query"].strip()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from quoth.neuro.reading.forms import LINE, OPENER
+from quoth.neuro.reading.forms import LINE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.neuro.reading.scanner import CONTEXT, Scan
@@ -65,7 +65,7 @@ class ReplyStream:
             return line
         closers, tries = _CLOSERS(piece), MAX_TRIES
         grown = self._length - scan.base - scan.position >= 2 * self._walked
-        if scan.waits_for is None or scan.waits_for == OPENER:
+        if scan.waits_for is None:
             self._tries *= not line  # a form begins a line, or follows another
             due = bool(_OPENERS(piece)) or (line and bool(self._tags))
         else:
