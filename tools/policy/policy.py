@@ -26,7 +26,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.model import KINDS, Limit, PolicyFile, Rule, obeyed_in
-from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext, Predicate, Truth, anything
+from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext, Predicate, Truth
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
@@ -77,44 +77,23 @@ class Explanation(NamedTuple):
     default: Verdict
 
 
-class Entry(NamedTuple):
-    """A rule as it applies to one tool. ``rank`` sorts by verdict, then by place."""
-
-    rank: tuple[int, int]  # strength of the verdict, then the order of the files
-    rule: Rule | None  # None: a limit that cannot be counted
-    test: Predicate
-    verdict: Verdict
-    undecided: Verdict | None  # None: what cannot be decided does not count
-    of_origins: bool = False
-
-
-def _first_verdict(
-    entries: Iterable[Entry], args: Mapping[str, Any], facts: EvaluationContext
-) -> Verdict | None:
-    """The verdict of the first rule that matches."""
-    for _, _, test, verdict, undecided, of_origins in entries:
-        truth = test(args, facts)
-        if truth or (truth is None and undecided is not None):
-            found = verdict if truth else undecided
-            return _with_origin(found, test, args, facts) if found and of_origins else found
-    return None
-
-
-def applying(entries: Iterable[Entry], args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Rule]:
-    """Each rule that applies to a call."""
-    for entry in entries:
-        if entry.rule is not None and entry.rule.counts(entry.test(args, facts)):
-            yield entry.rule
-
-
-class _Indexed(NamedTuple):
-    """The rules that concern one tool."""
+class _OfTool(NamedTuple):
+    """What concerns one tool."""
 
     tool: CognitiveTool
-    strict: list[Entry]  # denies and asks, the strongest first
-    allows: list[Entry]
+    rules: tuple[Rule, ...]  # those that count, the strongest first
     default: Verdict
     careful: Careful | None  # instead of the default
+
+    @property
+    def strict(self) -> list[Rule]:
+        """The denies and asks."""
+        return [rule for rule in self.rules if rule.kind != "allow"]
+
+
+def applying(rules: Iterable[Rule], args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Rule]:
+    """Each rule that applies to a call."""
+    return (rule for rule in rules if rule.counts(rule.test(args, facts)))
 
 
 class RulesPolicy:
@@ -136,7 +115,7 @@ class RulesPolicy:
         self._tightens = careful == {True}  # then only where they ask
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
-        self._index: dict[str, _Indexed] = {}
+        self._of_tools: dict[str, _OfTool] = {}
 
     @property
     def digest(self) -> str:
@@ -156,16 +135,20 @@ class RulesPolicy:
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Verdict:
         """The strongest verdict of all matching rules; its reason quotes the rule and its place."""
-        indexed = self._indexed(tool)
+        if uncounted := self._uncounted(tool):
+            return uncounted
+        known = self._of_tool(tool)
         facts = EvaluationContext(tool, call, context.workspace, context.origins)
-        found = _first_verdict((*indexed.strict, *indexed.allows), args, facts)
-        return _with_address(found or self._without_rules(indexed, args, facts), args)
+        for rule in known.rules:
+            if rule.counts(truth := rule.test(args, facts)):
+                return _says(rule, truth, args, facts)
+        return self._without_rules(known, args, facts)
 
-    def _without_rules(self, indexed: _Indexed, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
+    def _without_rules(self, known: _OfTool, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
         """The verdict where no rule decides."""
-        said = indexed.default
-        if indexed.careful is not None:
-            careful = indexed.careful(args, facts)
+        said = known.default
+        if known.careful is not None:
+            careful = known.careful(args, facts)
             said = said if self._tightens and careful.kind == "allow" else careful
         if obeyed := next(obeyed_in(args, facts), None):
             return replace(said, kind="ask", reason=f"{said.reason}, and {obeyed.why}")
@@ -179,54 +162,27 @@ class RulesPolicy:
             return ask(f"{depends}: {why.decided.rule.place} says {why.decided.rule.text}")
         return why.verdict
 
-    def _indexed(self, tool: CognitiveTool) -> _Indexed:
-        known = self._index.get(tool.name)
+    def _of_tool(self, tool: CognitiveTool) -> _OfTool:
+        known = self._of_tools.get(tool.name)
         if known is not None and known.tool is tool:
             return known
-        strict, allows = self._entries(tool)
         careful: Careful | None = None
         if self.careful:
             from quoth.tools.policy.origins import careful_of  # here: few policies say it
 
             careful = careful_of(tool)
-        known = _Indexed(tool, strict, allows, self.default(tool), careful)
-        self._index[tool.name] = known
+        counting = [one for layer, one in self._rules if layer.concerns(one, tool) and not layer.ignores(one)]
+        rules = tuple(sorted(counting, key=lambda rule: KINDS.index(rule.kind)))
+        known = self._of_tools[tool.name] = _OfTool(tool, rules, self.default(tool), careful)
         return known
 
-    def _entries(self, tool: CognitiveTool) -> tuple[list[Entry], list[Entry]]:
-        """The denies and asks that concern a tool, the strongest first, and the allows."""
-        strict: list[Entry] = []
-        allows: list[Entry] = []
-        if uncounted := self._uncounted(tool):
-            strict.append(Entry((0, -1), None, anything, uncounted, uncounted))
-        for number, (layer, rule) in enumerate(self._rules):
-            if not layer.concerns(rule, tool) or layer.ignores(rule):
-                continue
-            undecided = _says(rule, None) if rule.counts(None) else None
-            rank = (KINDS.index(rule.kind), number)
-            entry = Entry(rank, rule, rule.test, _says(rule, True), undecided, bool(rule.origins))
-            (allows if rule.kind == "allow" else strict).append(entry)
-        strict.sort(key=lambda entry: entry.rank)
-        return strict, allows
-
     def strict(self, tool: CognitiveTool) -> list[Rule]:
-        """The deny and ask rules that concern a tool."""
-        return [rule for layer, rule in self._rules if rule.kind != "allow" and layer.concerns(rule, tool)]
-
-    def answered(
-        self, tool: CognitiveTool, args: Mapping[str, Any], facts: EvaluationContext
-    ) -> Iterator[Rule]:
-        """The deny and ask rules that apply to a call."""
-        return applying(self._indexed(tool).strict, args, facts)
-
-    def chosen(self, tool: CognitiveTool, wanted: Callable[[Rule], bool]) -> list[Entry]:
-        """Those of the deny and ask rules that concern a tool that are wanted."""
-        return [entry for entry in self._indexed(tool).strict if entry.rule and wanted(entry.rule)]
+        """The deny and ask rules that concern a tool, the denies first."""
+        return self._of_tool(tool).strict
 
     def allowing(self, tool: CognitiveTool) -> list[Rule]:
         """The allow rules that concern a tool and count."""
-        concerned = [(layer, rule) for layer, rule in self._rules if layer.concerns(rule, tool)]
-        return [rule for layer, rule in concerned if rule.kind == "allow" and not layer.ignores(rule)]
+        return [rule for rule in self._of_tool(tool).rules if rule.kind == "allow"]
 
     def _uncounted(self, tool: CognitiveTool) -> Verdict | None:
         limits = self.limits_of(tool)
@@ -249,22 +205,21 @@ class RulesPolicy:
                 truth = rule.test(args, EvaluationContext(tool, call, context.workspace, context.origins))
                 if truth is not False:
                     matches.append(Match(layer, rule, truth))
-        default = self._without_rules(self._indexed(tool), args, facts)
+        default = self._without_rules(self._of_tool(tool), args, facts)
         if uncounted := self._uncounted(tool):
             return Explanation(uncounted, None, tuple(matches), default)
-        for kind in KINDS:
-            for match in matches:
-                if match.rule.kind == kind and match.counts:
-                    verdict = _says(match.rule, match.truth)
-                    if match.rule.origins:
-                        verdict = _with_origin(verdict, match.rule.test, args, facts)
-                    verdict = _with_address(verdict, args)
-                    return Explanation(verdict, match, tuple(matches), default)
-        return Explanation(default, None, tuple(matches), default)
+        counting = (match for match in matches if match.counts)
+        first = min(counting, key=lambda match: KINDS.index(match.rule.kind), default=None)
+        verdict = default if first is None else _says(first.rule, first.truth, args, facts)
+        return Explanation(verdict, first, tuple(matches), default)
 
 
-def _says(rule: Rule, truth: Truth) -> Verdict:
-    return Verdict(rule.kind, f"{rule.place} says {rule.text}{'' if truth else UNSURE}", rule.text)
+def _says(rule: Rule, truth: Truth, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
+    """The verdict of a rule that applies to a call."""
+    said = Verdict(rule.kind, f"{rule.place} says {rule.text}{'' if truth else UNSURE}", rule.text)
+    if rule.origins:
+        said = _with_origin(said, rule.test, args, facts)
+    return said if truth else _with_address(said, args)
 
 
 def _with_origin(
@@ -280,8 +235,8 @@ def _with_origin(
 
 
 def _with_address(verdict: Verdict, args: Mapping[str, Any]) -> Verdict:
-    """The verdict; of one that could not be decided, why ``:url`` is no address, where that is so."""
-    if not verdict.reason.endswith(UNSURE) or not isinstance(url := args.get("url"), str):
+    """A verdict that could not be decided, and why ``:url`` is no address, where that is so."""
+    if not isinstance(url := args.get("url"), str):
         return verdict
     from quoth.tools.call.web_url import read_url  # here: few calls name one
 
@@ -312,23 +267,21 @@ class Walk:
         self._workspace = workspace
         rules = policy if isinstance(policy, RulesPolicy) else RulesPolicy()
         facts = EvaluationContext(tool, call, workspace, origins)
-        answered = {id(rule) for rule in rules.answered(tool, args, facts)}
+        answered = {id(rule) for rule in applying(rules.strict(tool), args, facts)}
         self._answered = bool(answered)
-        self._own = rules.chosen(tool, lambda one: id(one) not in answered and _tells_paths(one, tool))
+        left = [rule for rule in rules.strict(tool) if id(rule) not in answered]
+        self._own = [rule for rule in left if _tells_paths(rule, tool)]
 
         def let(other: CognitiveTool | None) -> Callable[[str], bool]:
             """What the rules of another tool that no person has answered say of a file."""
             if other is None or other is tool:
                 return lambda path: True
 
-            def left(of_paths: bool) -> list[Entry]:
-                return rules.chosen(
-                    other, lambda one: id(one) not in answered and _tells_paths(one, other) is of_paths
-                )
-
-            if self._stopped(left(False), other, {"path": WorkspacePath(".")}):
+            left = [rule for rule in rules.strict(other) if id(rule) not in answered]
+            of_all = [rule for rule in left if not _tells_paths(rule, other)]
+            if self._stopped(of_all, other, {"path": WorkspacePath(".")}):
                 return lambda path: False
-            each = left(True)
+            each = [rule for rule in left if _tells_paths(rule, other)]
             return lambda path: not self._stopped(each, other, {"path": WorkspacePath(path)})
 
         self._let_read, self._let_list = let(reader), let(lister)
@@ -356,7 +309,7 @@ class Walk:
             args[ANY_PATH] = here
         return args
 
-    def _stopped(self, rules: list[Entry], tool: CognitiveTool, args: dict[str, Any]) -> bool:
+    def _stopped(self, rules: list[Rule], tool: CognitiveTool, args: dict[str, Any]) -> bool:
         if not rules:
             return False
         defaults = {param.name: param.default for param in tool.params if not param.required}
