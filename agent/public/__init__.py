@@ -14,66 +14,79 @@ if TYPE_CHECKING:
     from collections.abc import KeysView
     from typing import Any
 
-    from quoth.agent.client import Agent, AsyncAgent
-    from quoth.agent.events import RunEvent
-    from quoth.agent.flight.report import FlightReport
-    from quoth.agent.reply import Reply
-    from quoth.agent.run.host_services import HostServices
-    from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
-    from quoth.agent.run.run import RunLimits
-    from quoth.neuro.backends.base import Backend, Completion, ModelError, Usage
-    from quoth.neuro.backends.messages import Messages
-    from quoth.neuro.backends.scripted import ScriptedBackend
-    from quoth.neuro.backends.select import choose_backend
-    from quoth.neuro.prompt.belt import belt
-    from quoth.neuro.reading.reply import read_reply
-    from quoth.neuro.reading.stream import ReplyStream
-    from quoth.tools.call.call import Call, GateDecision, ToolResult, Verdict, allow, ask, deny, new_call
-    from quoth.tools.call.context import ToolContext, current_context, inside_workspace
-    from quoth.tools.call.service_types import (
-        Block,
-        Filed,
-        Known,
-        Origin,
-        SearchHit,
-        SearchOptions,
-        Source,
-        WebHit,
-    )
-    from quoth.tools.call.services import Services
-    from quoth.tools.call.workspace import Workspace
-    from quoth.tools.consent.requests import Decision
-    from quoth.tools.door.door import Door
-    from quoth.tools.errors import (
-        DefinitionError,
-        DuplicateToolError,
-        InvalidCallError,
-        QuothError,
-        ToolError,
-        ToolNotFound,
-        ToolRateLimited,
-        UnknownToolError,
-        UsageError,
-    )
-    from quoth.tools.knowledge.base import FileKnowledge
-    from quoth.tools.knowledge.web_search import open_web_search
-    from quoth.tools.lisp.forms import CallForm
-    from quoth.tools.lisp.printer import Code
-    from quoth.tools.memory.blocks import BlockMemory
-    from quoth.tools.memory.versions import Delta
-    from quoth.tools.policy.spending import DailyBudget
-    from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
-    from quoth.tools.registry.strict_model import StrictModel
-    from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-    from quoth.tools.typed_registry import (
-        EchoToolInput,
-        EchoToolOutput,
-        Registry,
-        dispatch,
-        echo_tool,
-        register,
-        registry,
-    )
+    from quoth.agent.client import Agent as Agent
+    from quoth.agent.client import AsyncAgent as AsyncAgent
+    from quoth.agent.events import RunEvent as RunEvent
+    from quoth.agent.flight.report import FlightReport as FlightReport
+    from quoth.agent.reply import Reply as Reply
+    from quoth.agent.run.host_services import HostServices as HostServices
+    from quoth.agent.run.options import ModelOptions as ModelOptions
+    from quoth.agent.run.options import PolicyOptions as PolicyOptions
+    from quoth.agent.run.options import ToolOptions as ToolOptions
+    from quoth.agent.run.run import RunLimits as RunLimits
+    from quoth.neuro.backends.base import Backend as Backend
+    from quoth.neuro.backends.base import Completion as Completion
+    from quoth.neuro.backends.base import ModelError as ModelError
+    from quoth.neuro.backends.base import Usage as Usage
+    from quoth.neuro.backends.messages import Messages as Messages
+    from quoth.neuro.backends.scripted import ScriptedBackend as ScriptedBackend
+    from quoth.neuro.backends.select import choose_backend as choose_backend
+    from quoth.neuro.prompt.belt import belt as belt
+    from quoth.neuro.reading.reply import read_reply as read_reply
+    from quoth.neuro.reading.stream import ReplyStream as ReplyStream
+    from quoth.tools.call.call import Call as Call
+    from quoth.tools.call.call import GateDecision as GateDecision
+    from quoth.tools.call.call import ToolResult as ToolResult
+    from quoth.tools.call.call import Verdict as Verdict
+    from quoth.tools.call.call import allow as allow
+    from quoth.tools.call.call import ask as ask
+    from quoth.tools.call.call import deny as deny
+    from quoth.tools.call.call import new_call as new_call
+    from quoth.tools.call.context import ToolContext as ToolContext
+    from quoth.tools.call.context import current_context as current_context
+    from quoth.tools.call.context import inside_workspace as inside_workspace
+    from quoth.tools.call.service_types import Block as Block
+    from quoth.tools.call.service_types import Filed as Filed
+    from quoth.tools.call.service_types import Known as Known
+    from quoth.tools.call.service_types import Origin as Origin
+    from quoth.tools.call.service_types import SearchHit as SearchHit
+    from quoth.tools.call.service_types import SearchOptions as SearchOptions
+    from quoth.tools.call.service_types import Source as Source
+    from quoth.tools.call.service_types import WebHit as WebHit
+    from quoth.tools.call.services import Services as Services
+    from quoth.tools.call.workspace import Workspace as Workspace
+    from quoth.tools.consent.requests import Decision as Decision
+    from quoth.tools.door.door import Door as Door
+    from quoth.tools.errors import DefinitionError as DefinitionError
+    from quoth.tools.errors import DuplicateToolError as DuplicateToolError
+    from quoth.tools.errors import InvalidCallError as InvalidCallError
+    from quoth.tools.errors import QuothError as QuothError
+    from quoth.tools.errors import ToolError as ToolError
+    from quoth.tools.errors import ToolNotFound as ToolNotFound
+    from quoth.tools.errors import ToolRateLimited as ToolRateLimited
+    from quoth.tools.errors import UnknownToolError as UnknownToolError
+    from quoth.tools.errors import UsageError as UsageError
+    from quoth.tools.knowledge.base import FileKnowledge as FileKnowledge
+    from quoth.tools.knowledge.web_search import open_web_search as open_web_search
+    from quoth.tools.lisp.forms import CallForm as CallForm
+    from quoth.tools.lisp.printer import Code as Code
+    from quoth.tools.memory.blocks import BlockMemory as BlockMemory
+    from quoth.tools.memory.versions import Delta as Delta
+    from quoth.tools.policy.spending import DailyBudget as DailyBudget
+    from quoth.tools.registry.define import cognitive_tool as cognitive_tool
+    from quoth.tools.registry.define import define_tool as define_tool
+    from quoth.tools.registry.define import registering_in as registering_in
+    from quoth.tools.registry.strict_model import StrictModel as StrictModel
+    from quoth.tools.registry.table import CognitiveTool as CognitiveTool
+    from quoth.tools.registry.table import ToolTable as ToolTable
+    from quoth.tools.registry.table import cognitive_tools as cognitive_tools
+    from quoth.tools.typed_registry import EchoToolInput as EchoToolInput
+    from quoth.tools.typed_registry import EchoToolOutput as EchoToolOutput
+    from quoth.tools.typed_registry import Registry as Registry
+    from quoth.tools.typed_registry import dispatch as dispatch
+    from quoth.tools.typed_registry import echo_tool as echo_tool
+    from quoth.tools.typed_registry import register as register
+    from quoth.tools.typed_registry import registry as registry
 
 _HOMES = {
     "agent.client": "Agent AsyncAgent",
@@ -114,85 +127,7 @@ _HOMES = {
 }
 _HOME_OF = {name: f"quoth.{module}" for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "Agent",
-    "AsyncAgent",
-    "Backend",
-    "Block",
-    "BlockMemory",
-    "Call",
-    "CallForm",
-    "Code",
-    "CognitiveTool",
-    "Completion",
-    "DailyBudget",
-    "Decision",
-    "DefinitionError",
-    "Delta",
-    "Door",
-    "DuplicateToolError",
-    "EchoToolInput",
-    "EchoToolOutput",
-    "FileKnowledge",
-    "Filed",
-    "FlightReport",
-    "GateDecision",
-    "HostServices",
-    "InvalidCallError",
-    "Known",
-    "Messages",
-    "ModelError",
-    "ModelOptions",
-    "Origin",
-    "PolicyOptions",
-    "QuothError",
-    "Registry",
-    "Reply",
-    "ReplyStream",
-    "RunEvent",
-    "RunLimits",
-    "ScriptedBackend",
-    "SearchHit",
-    "SearchOptions",
-    "Services",
-    "Source",
-    "StrictModel",
-    "ToolContext",
-    "ToolError",
-    "ToolNotFound",
-    "ToolOptions",
-    "ToolRateLimited",
-    "ToolResult",
-    "ToolTable",
-    "UnknownToolError",
-    "Usage",
-    "UsageError",
-    "Verdict",
-    "WebHit",
-    "Workspace",
-    "__version__",
-    "allow",
-    "ask",
-    "ask_neuro",
-    "begin_conversation",
-    "belt",
-    "choose_backend",
-    "cognitive_tool",
-    "cognitive_tools",
-    "current_context",
-    "define_tool",
-    "deny",
-    "dispatch",
-    "echo_tool",
-    "inside_workspace",
-    "new_call",
-    "open_web_search",
-    "read_reply",
-    "register",
-    "registering_in",
-    "registry",
-    "think",
-]
+__all__ = sorted([*_HOME_OF, "__version__"])
 
 
 class _Macros(dict):  # type: ignore[type-arg]  # Any is not imported here
