@@ -7,6 +7,7 @@ It knows nothing else of quoth.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
@@ -19,6 +20,11 @@ def count(number: int, noun: str) -> str:
 def number_of(number: int, noun: str, plural: str = "") -> str:
     """``1 reply``, ``2 replies``, ``0 replies``; the default ``plural`` is the noun with an s."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """``a``, ``a and b``, ``a, b and c``; another ``last`` word is ``or``. Empty for no words."""
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
 
 def short(text: str, chars: int) -> str:

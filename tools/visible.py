@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from quoth.tools.text import escape
+from quoth.tools.text import escape, listed
 
 # Controls, formats, private, unassigned and halves; separators but the plain space; what a font leaves out; a
 # blank that counts as a picture; marks that stand on no letter, and more of them than any script has.
@@ -45,7 +45,7 @@ def mixed(text: str) -> str:
     for found in word.finditer(text):
         names = sorted(name for name, letters in scripts.items() if letters.search(found[1] or ""))
         if len(names) > 1 and "Latin" in names:
-            said.append(f"{visible(found[0])} mixes {', '.join(names[:-1])} and {names[-1]} letters.")
+            said.append(f"{visible(found[0])} mixes {listed(names)} letters.")
     return " ".join(dict.fromkeys(said))
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from quoth.tools.text import count, exact_time, excerpt, number_of, printable, rounded_time, short
+from quoth.tools.text import count, exact_time, excerpt, listed, number_of, printable, rounded_time, short
 
 
 def test_numbers_are_said_with_their_noun() -> None:
     assert [count(n, "row") for n in (0, 1, 2)] == ["no rows", "1 row", "2 rows"]
     assert [number_of(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
     assert [number_of(n, "reply", "replies") for n in (0, 1, 2)] == ["0 replies", "1 reply", "2 replies"]
+
+
+def test_words_are_listed() -> None:
+    assert [listed("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert listed(("a", "b", "c"), "or") == "a, b or c"
 
 
 @pytest.mark.parametrize(("text", "said"), [("", ""), ("abc", "abc"), ("abcd", "abcd"), ("abcde", "abc…")])

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal, get_args
 
 from quoth.tools.errors import ToolError
+from quoth.tools.text import listed
 
 BlockKind = Literal["core", "working", "archival"]
 BlockPermission = Literal["read_only", "partner", "human", "append", "read_write", "admin"]
@@ -142,7 +143,7 @@ def _day_after(text: str) -> str:
 def one_of(what: str, word: str, known: Sequence[str]) -> None:
     """Raise ToolError unless ``word`` is known."""
     if word not in known:
-        raise ToolError(f"There is no {what} {word}; use {', '.join(known[:-1])} or {known[-1]}.")
+        raise ToolError(f"There is no {what} {word}; use {listed(known, 'or')}.")
 
 
 @dataclass(frozen=True)

@@ -386,8 +386,7 @@ _NOTHING = "\0"
 
 def matches(pattern: Any) -> Predicate:
     """The pattern occurs in the text, and in its normal form where it is an address of the web: undecided
-    if it occurs in one only. A pattern without repetition needs no deadline on a short text."""
-    quick = not set("*+?{(").intersection(pattern.pattern)
+    if it occurs in one only."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
@@ -403,8 +402,6 @@ def matches(pattern: Any) -> Predicate:
         return said
 
     def occurs(value: str, facts: EvaluationContext) -> Truth:
-        if quick and len(value) < 10_000:
-            return pattern.search(value) is not None
         left = facts.seconds_left()
         if left <= 0:
             return None

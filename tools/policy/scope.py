@@ -23,6 +23,7 @@ from quoth.tools.policy.model import Rule
 from quoth.tools.policy.predicates import EvaluationContext
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import listed
 
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 URL = "url"  # the argument of a tool that uses the network
@@ -129,8 +130,7 @@ def left_open(text: str) -> str:
     ]
     parts += [f"every page of {one.text}" for one in rule.compared if one.how == "host"]
     parts += [] if rule.only else ["every argument that it does not name"]
-    said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-    return f"It leaves {said} open." if parts else ""
+    return f"It leaves {listed(parts)} open." if parts else ""
 
 
 def _under(path: str) -> str:
