@@ -99,10 +99,10 @@ thousand turns use no more stack than ten."
 (defn :async perceive-and-think [stimulus run]
   (await (perceive stimulus run))
   (.tell run "turn" run.state.step)
-  (setv must-answer (or run.state.must-answer (<= run.budget.steps-left 0))
-        coach (coach-of run)
-        advice (if coach  (.before-turn coach run)  (Advice)))
+  (setv must-answer (or run.state.must-answer (<= run.budget.steps-left 0)))
   (await (ask-within-window run (fn []
+    (setv coach (coach-of run)  ; a cascade's next model may need another
+          advice (if coach  (.before-turn coach run)  (Advice)))
     (think run.messages run.backend run.door.table
            :dialect run.dialect
            :search run.spec.search

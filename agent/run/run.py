@@ -230,7 +230,8 @@ class Run:
 
     @property
     def route(self) -> Route:
-        return "agent" if self.caller is not None else "chat" if self.spec.chat else "reply"
+        route: Route = "agent" if self.caller is not None else "chat" if self.spec.chat else "reply"
+        return route
 
     @property
     def depth(self) -> int:
