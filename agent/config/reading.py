@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import hy.models as m
 
 from quoth.agent.config.config import Config
+from quoth.agent.settings import ROWS
 from quoth.neuro.backends.providers import PROVIDERS, Provider, names
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.fields import Fields, keywords, read_forms
@@ -88,17 +89,13 @@ class _Reader(Fields):
                 value = self.shell(form)
             else:
                 value = VALUES[head](self, self.one(form, head))
-            if head in said:
-                raise self.fault(form, f"({head} …) stands twice.")
-            said[head] = value
+            if (name := NAMES.get(head, head)) in said:
+                raise self.fault(form, f"({head} …) is given twice.")
+            said[name] = value
             if head == "model" and self.own:
                 named = form[1]
         if named is not None:
             self.known(named, providers)
-        if "max-reply-tokens" in said:
-            said["reply_tokens"] = said.pop("max-reply-tokens")
-        if "gate-command" in said:
-            said["gate_command"] = said.pop("gate-command")
         return Config(**said, daily=tuple(daily), after=tuple(after), providers=providers)
 
     def one(self, form: Any, head: str) -> Any:
@@ -285,15 +282,8 @@ def _quoted(word: str) -> str:
 
 
 Value = Callable[[_Reader, Any], Any]
-VALUES: dict[str, Value] = {
-    "model": _Reader.model,
-    "dialect": _Reader.dialect,
-    "temperature": _Reader.temperature,
-    "timeout": _Reader.seconds,
-    "instructions": _Reader.text,
-    "max-reply-tokens": _Reader.whole,
-    "gate-command": _Reader.gate_command,
-}
+NAMES = {row.form: name for name, row in ROWS.items() if row.form and " " not in row.form}
+VALUES: dict[str, Value] = {form: getattr(_Reader, ROWS[name].check or form) for form, name in NAMES.items()}
 HEADS = (*VALUES, "after", "budget", "provider", "shell")
 OF_SHELL: dict[str, Value] = {
     "readable": _Reader.places,
@@ -303,11 +293,9 @@ OF_SHELL: dict[str, Value] = {
     "processes": _Reader.whole,
 }
 OF_RUN: dict[str, Value] = {
-    "tokens": _Reader.whole,
-    "cost": _Reader.number,
-    "seconds": _Reader.seconds,
-    "steps": _Reader.whole,
-    "calls": _Reader.whole,
+    row.form.partition(":")[2]: getattr(_Reader, row.check)
+    for row in ROWS.values()
+    if row.form.startswith("budget :")
 }
 OF_DAY: dict[str, Value] = {
     "per": _Reader.per,

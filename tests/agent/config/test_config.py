@@ -70,8 +70,8 @@ def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: s
 
 MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
-    ("(key)", "1:2: There is no setting key. There are model, dialect, temperature, timeout, "
-     "instructions, max-reply-tokens, gate-command, after, budget, provider, shell."),
+    ("(key)", "1:2: There is no setting key. There are model, dialect, instructions, "
+     "temperature, timeout, max-reply-tokens, gate-command, after, budget, provider, shell."),
     ("model", '1:1: model is no setting; write such as (model "openai:gpt-5-mini").'),
     ('("model" "x")', '1:2: There is no setting "model". There are'),
     ("(model x)", "1:8: A text in quotes is needed, not x."),
@@ -80,7 +80,7 @@ MISTAKES = [
     ('(model "cascade:wrk:x,local")\n(provider "work" :like "openai")',
      "1:8: There is no provider wrk. Did you mean work?"),
     ('(model "a" "b")', "1:1: (model …) takes one value."),
-    ('(model "local")\n(model "b")', "2:1: (model …) stands twice."),
+    ('(model "local")\n(model "b")', "2:1: (model …) is given twice."),
     ('(temperature "hot")', '1:14: A number from 0 to 2 is needed, not "hot".'),
     ("(temperature -1)", "1:14: A number from 0 to 2 is needed, not -1."),
     ("(temperature 5)", "1:14: A number from 0 to 2 is needed, not 5."),
@@ -88,13 +88,13 @@ MISTAKES = [
     ('(dialect "nativ")', "1:10: There is no dialect nativ; the dialects are"),
     ("(dialect native)", "1:10: A text in quotes is needed, not native."),
     ("(max-reply-tokens 1.5)", "1:19: A whole number from 1 is needed, not 1.5."),
-    ("(budget)", "1:1: This budget bounds nothing; write :tokens, :cost, :seconds, :steps, :calls."),
-    ("(budget 5)", "1:9: A keyword is needed before 5: :tokens, :cost, :seconds, :steps, :calls."),
+    ("(budget)", "1:1: This budget bounds nothing; write :steps, :calls, :tokens, :cost, :seconds."),
+    ("(budget 5)", "1:9: A keyword is needed before 5: :steps, :calls, :tokens, :cost, :seconds."),
     ("(budget :token 15)", "1:9: (budget …) has no :token. Did you mean :tokens?"),
     ("(budget :cost)", "1:9: :cost has no value."),
     ("(budget :cost :steps 1)", "1:9: :cost has no value."),
     ("(budget :cost 1 :cost 2)", "1:17: :cost stands twice."),
-    ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) stands twice."),
+    ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) is given twice."),
     ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day", or for each run without :per.'),
     ('(budget :per "day" :user "ann")', "1:1: This budget bounds nothing; write :requests, :tokens, :cost."),
     ('(budget :user "ann" :cost 1)', '1:1: A budget of a user is one of a day; write :per "day".'),
