@@ -1,8 +1,6 @@
-"""The command ``quoth audit``: filters and prints the audit trail, or verifies it.
+"""The commands ``quoth audit`` and ``stats``: what was called in this workspace, and what was used.
 
-Knows the trail's public interface and how a row is printed; it calls no tool and changes nothing. A workspace
-in which nothing was called has no store, and this command creates none.
-"""
+Knows options and output; the work is in tools/history."""
 
 from __future__ import annotations
 
@@ -12,13 +10,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store
-from quoth.agent.cli.options import Commands, Options, argument, option
+from quoth.agent.cli.options import DONE, Options, argument, option
+from quoth.agent.session.stats import Stats
+from quoth.agent.session.stats import stats as counted
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.text import SECONDS, file_name, number_of
+from quoth.tools.errors import STATUSES, UsageError, did_you_mean
+from quoth.tools.history.audit import StoreAudit, Verification, lost_head
+from quoth.tools.text import SECONDS, count, file_name, money, number_of, short
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quoth.agent.session.stats import Amounts, Price
+    from quoth.neuro.backends.base import Usage
     from quoth.tools.history.audit import StoreAudit
     from quoth.tools.storage.database import Store
 
@@ -44,11 +49,6 @@ class AuditOptions(Options):
     )
 
 
-def add(commands: Commands) -> None:
-    about = "Show what was called in this workspace, or verify that nobody changed it."
-    commands.add("audit", about, AuditOptions, audit)
-
-
 def audit(options: AuditOptions) -> int:
     """Print the rows; or verify them, with exit code 1 if the trail was altered."""
     if options.verify not in (None, "verify"):
@@ -68,7 +68,6 @@ def audit(options: AuditOptions) -> int:
 
 def _trail(store: Store | None) -> StoreAudit | None:
     """The trail of the workspace, or None where nothing was ever called."""
-    from quoth.tools.history.audit import StoreAudit
 
     return None if store is None else StoreAudit(lambda: store)
 
@@ -77,7 +76,6 @@ def _trail(store: Store | None) -> StoreAudit | None:
 
 
 def _filters(options: AuditOptions) -> dict[str, str]:
-    from quoth.tools.errors import STATUSES
     from quoth.tools.lisp.forms import kebab
 
     filters: dict[str, str] = {}
@@ -160,8 +158,6 @@ def _verify(options: AuditOptions) -> int:
     with open_store(options, lists=True) as store:
         trail = _trail(store)
         if trail is None:
-            from quoth.tools.history.audit import Verification, lost_head
-
             found = Verification(0, "", faults=[lost_head(head)] if head else [])
         else:
             found = trail.verify(head=head)
@@ -182,3 +178,93 @@ def _verify(options: AuditOptions) -> int:
         if found.older:
             complain(f"{found.older} of them are older than the chain; the next call chains them.")
     return 0 if found.ok else 1
+
+
+BAR = 16  # cells of the longest bar: with it a row of a day has 80 columns
+BLOCKS = " ▏▎▍▌▋▊▉"
+TOOLS = 12  # as many are shown
+NAME = 40  # characters of the name of one, which a model may have made up
+
+
+@dataclass(init=False, repr=False, eq=False)
+class StatsOptions(Options):
+    since: str = option(
+        "--since",
+        "WHEN",
+        "only since a time (2026-03-10, UTC) or within 2h, 7d (default: 30d)",
+        default="30d",
+    )
+
+
+def stats(options: StatsOptions) -> int:
+    """Print the charts."""
+    from quoth.agent.cli.audit import time_since
+
+    since = time_since(options.since)
+    with open_store(options, lists=True) as store:
+        found = counted(store, since, _price()) if store is not None else Stats()
+    if options.json:
+        print_json(found.to_json())
+        return DONE
+    if not found.days:
+        complain(f"Nothing was called in this workspace since {since[:10]}.")
+        return DONE
+    for line in _days(found.days):
+        print_line(line)
+    if found.tools:
+        print_line("")
+    for line in _tools(found.most()):
+        print_line(line)
+    if unpriced := sum(one.unpriced for one in found.days.values()):
+        complain(f"{count(unpriced, 'token')} have no known price.")
+    return DONE
+
+
+def _price() -> Price:
+    """Ask the price list; each model that it does not know is told as None."""
+    from quoth.agent.run.prices import cost_of
+
+    def price(model: str, usage: Usage) -> float | None:
+        try:
+            return 0.0 if model.startswith("scripted:") else cost_of(model, usage)
+        except UsageError:
+            return None
+
+    return price
+
+
+def _days(days: dict[str, Amounts]) -> list[str]:
+    rows = [["day", "calls", "denied", "asked", "tokens in", "tokens out", "cost", ""]]
+    most = max(one.calls for one in days.values())
+    for day, one in sorted(days.items()):
+        numbers = [one.calls, one.denied, one.asked, one.input_tokens, one.output_tokens]
+        rows.append([day, *(f"{number:,}" for number in numbers), money(one.cost), bar(one.calls, most)])
+    return _table(rows)
+
+
+def _tools(tools: Sequence[tuple[str, Amounts]]) -> list[str]:
+    rows = [["tool", "calls", "denied", "failed", "ms a call", ""]]
+    most = max((one.calls for _, one in tools), default=0)
+    for name, one in tools[:TOOLS]:
+        numbers = [one.calls, one.denied, one.failed, round(one.ms / one.calls) if one.calls else 0]
+        rows.append(
+            [short(visible(name), NAME), *(f"{number:,}" for number in numbers), bar(one.calls, most)]
+        )
+    more = [f"… {count(len(tools) - TOOLS, 'more tool')}"] if len(tools) > TOOLS else []
+    return [*_table(rows), *more]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines: the first column to the left, numbers to the right, the bar last."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = []
+    for first, *numbers, chart in rows:
+        cells = [f"{text:>{width}}" for text, width in zip(numbers, widths[1:-1], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *cells, chart]).rstrip())
+    return lines
+
+
+def bar(part: int, whole: int, cells: int = BAR) -> str:
+    """A bar whose length is ``part`` of ``whole``, to an eighth of a cell; what is not nothing is seen."""
+    eighths = max(round(part * cells * 8 / whole), 1) if part and whole else 0
+    return ("█" * (eighths // 8) + BLOCKS[eighths % 8]).rstrip()

@@ -1,32 +1,29 @@
-"""The commands ``quoth pending``, ``approve`` and ``deny``: list requests and decide them.
+"""The commands ``quoth pending``, ``approve``, ``deny`` and ``answer``: decide waiting calls.
 
-Knows options and the broker; agent/terminal/requests.py prints a request. A program that a tool has started
-cannot use ``approve`` or ``deny``.
-"""
+Knows options and output; the work is in tools/consent. Steps of plans are decided in flight.py."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
-from quoth.agent.cli.common import agent_of, open_store, policy_options, tools_of
+from quoth.agent.cli.common import agent_of, open_store, policy_options, text_of, tools_of
 from quoth.agent.cli.options import (
     DONE,
     FAILED,
     AgentOptions,
-    Commands,
     Options,
     argument,
     as_user,
     option,
     switch,
+    take_over,
 )
-from quoth.agent.cli.taking_over import take_over
-from quoth.agent.terminal.input import require_person
+from quoth.agent.terminal.input import can_be_asked, require_person
 from quoth.agent.terminal.output import (
     complain,
     is_terminal,
@@ -40,6 +37,7 @@ from quoth.agent.terminal.requests import decide, question_of, shown_form
 from quoth.tools.errors import QuothError, UsageError
 
 if TYPE_CHECKING:
+    from quoth.tools.call.question import Question
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.requests import Decision, Request
     from quoth.tools.storage.database import Store
@@ -76,19 +74,6 @@ class DenyOptions(Options):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
     why: str = option("--why", "TEXT", "the reason", default="")
-
-
-def add(commands: Commands) -> None:
-    commands.add(
-        "pending", "List what waits for a person's decision, or show one request.", PendingOptions, pending
-    )
-    commands.add(
-        "approve",
-        "Approve a request: once, for a while, a kind of calls, or another call.",
-        ApproveOptions,
-        approve,
-    )
-    commands.add("deny", "Deny a request; the reason is what the caller is told.", DenyOptions, deny)
 
 
 def pending(options: PendingOptions) -> int:
@@ -172,7 +157,7 @@ def approve(options: ApproveOptions) -> int:
 def _go_on(options: Options, asked: Request, plan: str) -> int:
     """Continue the session of a request that was decided: the output is that of quoth resume, or of quoth fly
     where it is the flight of a ``plan``."""
-    from quoth.agent.cli.resume import ResumeOptions, resume
+    from quoth.agent.cli.run import ResumeOptions, resume
 
     if plan:
         return _fly_on(options, plan, asked.user)
@@ -312,3 +297,41 @@ def opened(options: Options, *, lists: bool = False) -> Iterator[tuple[Store | N
         root = workspace_of(options.folder, policies, ToolOptions(), ModelOptions())
         audit = StoreAudit(lambda: own)
         yield own, Broker(lambda: own, ToolTable(), root, audit=audit, rows=rows)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class AnswerOptions(Options):
+    groups = "asking"
+    id: str = argument("ID", "the question, as quoth pending lists it")
+    text: Sequence[str] = argument(
+        "TEXT", "the answer, or the number of a choice; - reads it from stdin", nargs="*", default=()
+    )
+    resume: bool = switch("--resume", "then go on with its session, or fly its plan on")
+
+
+def answer(options: AnswerOptions) -> int:
+    """Record an answer. Without one the question is asked, where somebody can be."""
+    from quoth.tools.consent.requests import Decision
+
+    require_person()
+    said = text_of(options.text[0]) if len(options.text) == 1 else " ".join(options.text)
+    if not options.text:
+        with opened(options) as (_, broker):
+            said = _asked(options, find(options, options.id, broker).question)
+    return decide_request(options, options.id, Decision("answer", answer=said), resumes=options.resume)
+
+
+def _asked(options: AnswerOptions, question: Question | None) -> str:
+    """What the person says to a question; empty for a request that is none. Raises UsageError."""
+    if question is None:
+        return ""
+    if not can_be_asked(options.no_input):
+        raise UsageError(f"The answer is missing: {options.typed('answer', options.id, also=' TEXT')}")
+    import asyncio
+
+    from quoth.agent.terminal.ask import AskTerminal
+
+    said = asyncio.run(AskTerminal().words(question))
+    if said is None:
+        raise UsageError("No answer was given; the question waits.")
+    return said.answer

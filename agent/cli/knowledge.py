@@ -1,18 +1,151 @@
-"""The command ``quoth knowledge``; its actions are in knowledge_actions.py.
+"""The commands ``quoth knowledge``: see and forget what was filed in the folder knowledge/.
 
-It must not import them before they are wanted: every command would wait for it.
-"""
+Knows their options and output; the work is in tools/knowledge."""
 
 from __future__ import annotations
 
-from quoth.agent.cli.options import Commands
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import knowledge_of
+from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option
+from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.tools.knowledge.base import FileKnowledge
+    from quoth.tools.knowledge.entries import Stored
 
 
-def add(commands: Commands) -> None:
-    commands.group("knowledge", "See and forget what was filed in knowledge/.", _actions)
+KINDS = ("source", "claim", "learning", "note")
+NAME = "the name of an entry, its title, or FILE:LINE"
 
 
-def _actions(commands: Commands) -> None:
-    from quoth.agent.cli import knowledge_actions
+@dataclass(init=False, repr=False, eq=False)
+class ListOptions(Options):
+    of_kind: str | None = option("--kind", "KIND", f"only one of {', '.join(KINDS)}")
 
-    knowledge_actions.add(commands)
+
+@dataclass(init=False, repr=False, eq=False)
+class ShowOptions(Options):
+    name: str = argument("NAME", NAME)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ForgetOptions(Options):
+    groups = "asking"
+    names: Sequence[str] = argument("NAME", NAME, nargs="+")
+
+
+def list_entries(options: ListOptions) -> int:
+    """Print the entries, one a line; the exit code is 1 if a file cannot be read."""
+    from quoth.agent.cli.memory import table
+    from quoth.tools.call.service_types import one_of
+
+    if options.of_kind is not None:
+        one_of("kind", options.of_kind, KINDS)
+    base = knowledge_of(options)
+    found = [(path, one) for path, one in base.entries() if options.of_kind in (None, one.kind)]
+    if options.json:
+        print_json([_listed(path, one) for path, one in found])
+    elif not found and not base.faults:
+        complain(f"There is no {options.of_kind}." if options.of_kind else "Nothing was filed here yet.")
+    for line in table([_row(one) for _, one in found]) if found and not options.json else ():
+        print_line(line)
+    return FAILED if base.faults else DONE
+
+
+def show(options: ShowOptions) -> int:
+    """Print the text of an entry; what else there is to say of it goes to stderr."""
+    path, one = _named(knowledge_of(options), options.name)
+    if options.json:
+        print_json(_listed(path, one) | {"text": one.text})
+        return DONE
+    print_line(one.text)
+    complain(f"{one.name}: {one.kind}{f', {one.category}' if one.category else ''}, {path}:{one.row + 1}")
+    for origin in one.origins:
+        marks = {name: value for name, value in asdict(origin).items() if value}
+        complain(", ".join(_in_line(f"{name} {value}") for name, value in marks.items()))
+    for address in one.addresses:
+        complain(_in_line(address))
+    return DONE
+
+
+def forget(options: ForgetOptions) -> int:
+    """Remove entries, after a person has confirmed it; the rest of their files stays as it is."""
+    from quoth.agent.terminal.ask import confirmed
+    from quoth.agent.terminal.input import is_inside
+
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot make the knowledge base forget.")
+    base = knowledge_of(options)
+    gone = list(dict.fromkeys(_named(base, name) for name in options.names))
+    said = ", ".join(visible(one.name) for _, one in gone)
+    if not (options.yes or confirmed(f"Forget {said}?", no_input=options.no_input)):
+        complain("Nothing was forgotten.")
+        return FAILED
+    for path, one in gone:
+        try:
+            if not base.forget(path, one):
+                raise UsageError(f"{path} was changed meanwhile: {one.name} is not in it as it was read.")
+        except ToolError as error:
+            raise UsageError(str(error)) from None
+    if options.json:
+        print_json({"forgotten": [_listed(path, one) for path, one in gone]})
+        return DONE
+    for path, one in gone:
+        print_line(f"Forgot {visible(one.name)}: it was removed from {path}.")
+    complain("Earlier conversations, and backups of the files, may still hold it.")
+    return DONE
+
+
+def _named(base: FileKnowledge, name: str) -> tuple[str, Stored]:
+    """The entry of that name, place or title. Raises UsageError that names the nearest, or all that have
+    that title."""
+    every, wanted = base.entries(), " ".join(name.split()).casefold()
+    by_name = [one for one in every if name in (one[1].name, f"{one[0]}:{one[1].row + 1}")]
+    found = by_name or [one for one in every if " ".join(one[1].title.split()).casefold() == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        places = ", ".join(f"{path}:{one.row + 1}" for path, one in found)
+        raise UsageError(f"{len(found)} entries are called {_in_line(name)}; name its place: {places}")
+    known = [word for _, one in every for word in (one.name, one.title)]
+    near = did_you_mean(name, known) or (" quoth knowledge list shows them." if every else "")
+    none = "" if every else " Nothing was filed here yet."
+    raise UsageError(f"There is no entry {_in_line(name)}.{near}{none}")
+
+
+def _listed(path: str, one: Stored) -> dict[str, Any]:
+    """An entry as JSON data without its text."""
+    names = ("name", "kind", "title", "category")
+    return {name: getattr(one, name) for name in names} | {
+        "path": path,
+        "line": one.row + 1,
+        "addresses": [*one.addresses],
+        "origins": [asdict(origin) for origin in one.origins],
+    }
+
+
+def _row(one: Stored) -> list[str]:
+    from quoth.agent.session.render import minute
+
+    at, user = one.origin.at, one.origin.user
+    more = f" and {len(one.origins) - 1} more" if len(one.origins) > 1 else ""
+    known = [one.name, one.kind, minute(at) if at else "", f"{user}{more}", one.title]
+    return [_in_line(cell) for cell in known]
+
+
+def _in_line(text: str) -> str:
+    from quoth.tools.text import short
+
+    return short(visible(" ".join(text.split())), 100)
+
+
+ACTIONS: Actions = {
+    "list": (list_entries, "List the entries."),
+    "show": (show, "Show an entry with its text."),
+    "forget": (forget, "Remove entries from their files."),
+}

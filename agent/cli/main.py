@@ -1,7 +1,7 @@
 """The command ``quoth``: parses the command line, runs one command, and returns its exit code.
 
-Knows which files have commands and how errors are reported. Each file adds its commands with ``add`` and
-imports what they need only when they run.
+Knows which commands there are and how errors are reported. A file of commands is imported when one is given,
+and imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, ReplOptions, parsed
+from quoth.agent.cli.options import DONE, FAILED, USAGE, Options, ReplOptions, add_command, parsed
 from quoth.agent.cli.parser import BEFORE, Parser
 from quoth.agent.cli.project import tell_workspace
 from quoth.agent.terminal.output import (
@@ -26,45 +27,72 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-# Which commands each file adds, in the order of the help.
-FILES = {
-    "run": "run",
-    "chat": "chat",
-    "models": "models",
-    "call": "call read",
-    "tools": "tools belt",
-    "program": "eval",
-    "flight": "fly",
-    "audit": "audit",
-    "policy": "policy trust",
-    "consent": "pending approve deny",
-    "answer": "answer",
-    "memory": "memory",
-    "knowledge": "knowledge",
-    "catalog": "catalog",
-    "remind": "remind",
-    "session": "sessions log fork export import rm",
-    "gc": "gc",
-    "undo": "undo diff",
-    "stats": "stats",
-    "resume": "resume",
-    "replay": "replay lift",
-    "worker": "worker",
-    "manual": "help",
-    "doctor": "doctor",
-    "new": "new",
-    "completion": "completion",
-}
-
-
-HELP = {
-    "a model": "run chat fly resume models",
-    "tools": "call eval read tools belt",
-    "rules": "policy trust audit pending approve deny answer",
-    "sessions": "sessions log diff undo stats gc rm replay lift fork export import",
-    "memory": "memory knowledge remind",
-    "machines": "worker catalog",
-    "quoth itself": "help doctor new completion",
+# Each command by what it is for: the function that runs it, or a table of its actions, and what it does.
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "a model": {
+        "run": ("run.run", "Give one task to the model and let it use tools; the reply goes to stdout."),
+        "chat": ("run.chat", "Chat with the model, or serve many chats through a gateway."),
+        "fly": ("flight.fly", "Run a flight plan, an Org file, step by step, and write its results into it."),
+        "resume": ("run.resume", "Go on with what waited or was broken off, or with the conversation."),
+        "models": (
+            "models.models",
+            "Show the models and what is missing; test one; store the keys of providers.",
+        ),
+    },
+    "tools": {
+        "call": ("call.call", "Take one call form through the door, without a model."),
+        "eval": ("call.evaluate", "Run a Lisp program in the sandbox; its inner calls pass the door."),
+        "read": ("call.read", "Read a model's reply and show the calls in it."),
+        "tools": ("tools.tools", "List the tools, show one, or test the examples of a file."),
+        "belt": ("tools.belt", "Show what a model is told of the tools."),
+    },
+    "rules": {
+        "policy": (
+            "policy.ACTIONS",
+            "Check rules, explain how a call is judged, or print rules to begin with.",
+        ),
+        "trust": ("policy.trust", "Let the rules, settings, skills and AGENTS.md of a workspace count."),
+        "audit": ("audit.audit", "Show what was called in this workspace, or verify that nobody changed it."),
+        "pending": ("consent.pending", "List what waits for a person's decision, or show one request."),
+        "approve": ("consent.approve", "Approve a request: once, for a while, a kind of calls, or another."),
+        "deny": ("consent.deny", "Deny a request; the reason is what the caller is told."),
+        "answer": ("consent.answer", "Answer in words what a call asks."),
+    },
+    "sessions": {
+        "sessions": ("session.sessions", "List the sessions of this workspace, the latest at the end."),
+        "log": ("session.log", "Show what happened in a session, or one event of it: ID.N."),
+        "diff": ("undo.diff", "Show what a session has changed in files."),
+        "undo": ("undo.undo", "Put the files back that a session has written, as they were before."),
+        "stats": ("audit.stats", "Show calls, denials, tokens and cost by day, and calls by tool."),
+        "gc": ("session.gc", "Remove old sessions, after asking you. The audit stays."),
+        "rm": ("session.remove", "Remove sessions. The audit keeps what was called."),
+        "replay": ("undo.replay", "Run a session again from its transcript and show what is different now."),
+        "lift": ("undo.lift", "Write the successful calls of a session as one Lisp program."),
+        "fork": ("session.fork", "Begin a new session with the first events of another."),
+        "export": ("session.export", "Write a session as a text of forms, without secrets."),
+        "import": ("session.import_session", "Take a session from such a text."),
+    },
+    "memory": {
+        "memory": ("memory_changes.ACTIONS", "See, search and change what is remembered."),
+        "knowledge": ("knowledge.ACTIONS", "See and forget what was filed in knowledge/."),
+        "remind": ("remind.remind", "Tell what is due in memory.org, each once."),
+    },
+    "machines": {
+        "worker": (
+            "machines.worker",
+            "Run calls of other machines with the tools of your files, over Redis.",
+        ),
+        "catalog": ("machines.ACTIONS", "Publish tools in Redis for other machines, and see what is there."),
+    },
+    "quoth itself": {
+        "help": ("help.read_manual", "Read the manual: a page, or what it says of some words."),
+        "doctor": (
+            "doctor.doctor",
+            "Check models, keys, store, rights and terminal; say how to fix each problem.",
+        ),
+        "new": ("help.new", "Write a commented tool, plan, policy or bridge, or the examples of README."),
+        "completion": ("help.completion", "Print a script with which a shell completes commands and files."),
+    },
 }
 SHOWN = ("model", "workspace", "tools", "policy", "user", "session", "json", "yes")  # in the help of quoth
 
@@ -84,7 +112,7 @@ class Whole(Parser):
             [
                 "usage: quoth [OPTION ...] [COMMAND ...]\n",
                 f"{self.description}\n",
-                *(f"  {title:<13} {names}" for title, names in HELP.items()),
+                *(f"  {title:<13} {' '.join(names)}" for title, names in COMMANDS.items()),
                 "",
                 *(f"  {flag:<17} {told}" for flag, told in shown),
                 "\nquoth COMMAND --help shows a command, quoth help settings every setting. Examples:",
@@ -95,24 +123,27 @@ class Whole(Parser):
 
 
 def parser(words: Sequence[str] = ()) -> Parser:
-    """Return the parser of the whole command line; where ``words`` begin with a command, of the commands of
-    its file alone. Common options may precede or follow the command."""
+    """Return the parser of the whole command line; where ``words`` begin with a command, of that one
+    alone. The file of a command is imported when the command is given."""
     whole = Whole(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
     whole.add_fields(ReplOptions, BEFORE)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )
     whole.set_defaults(kind=ReplOptions, do=_repl)
-    commands = Commands(whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser), whole)
-    for file in files_of(words):
-        import_module(f"quoth.agent.cli.{file}").add(commands)
+    known = {name: one for rows in COMMANDS.values() for name, one in rows.items()}
+    one = words[0] if words and words[0] in known and words[0] != "completion" else ""
+    parsers = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    for name, (place, about) in known.items():
+        if one in ("", name):
+            add_command(parsers, name, about, partial(_found, place))
     return whole
 
 
-def files_of(words: Sequence[str]) -> list[str]:
-    """The files whose commands a command line needs. Completion is of all commands."""
-    named = [file for file, names in FILES.items() if words and words[0] in names.split()]
-    return list(FILES) if not named or named == ["completion"] else named
+def _found(place: str) -> Any:
+    """What runs a command, from its file."""
+    file, _, name = place.partition(".")
+    return getattr(import_module(f"quoth.agent.cli.{file}"), name)
 
 
 def _repl(options: ReplOptions) -> int:

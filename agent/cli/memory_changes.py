@@ -11,18 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import read_text, text_of
-from quoth.agent.cli.memory_access import (
+from quoth.agent.cli.memory import (
     LABEL,
     MemoryOptions,
     as_listed,
     asked_of,
     block_of,
+    export,
     in_words,
+    list_blocks,
     opened,
+    search,
+    show,
+    status,
     waited,
     whole_number,
 )
-from quoth.agent.cli.options import DONE, FAILED, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Actions, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -251,3 +256,15 @@ def import_blocks(options: ImportOptions) -> int:
     said += [f"{same} there already"] if same else []
     print_line(f"{', '.join(said)}.")
     return DONE
+
+
+ACTIONS: Actions = {
+    "list": (list_blocks, "List the blocks."),
+    "show": (show, "Show the text of a block."),
+    "search": (search, "Search blocks and conversations."),
+    "edit": (edit, "Edit a block, or make one. Only this makes a block human, partner or admin."),
+    "forget": (forget, "Remove blocks with all their earlier texts."),
+    "export": (export, "Write all blocks as an Org file, or as JSON."),
+    "import": (import_blocks, "Take in what an export wrote: all of it, or nothing."),
+    "status": (status, "Show how much is remembered, and how it is searched."),
+}

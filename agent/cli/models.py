@@ -10,9 +10,10 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
+from quoth.agent.cli.options import DONE, Options, argument, switch
 from quoth.agent.terminal.input import require_person
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, tell_next
+from quoth.neuro.backends.keys import forget_key, is_set, store_key
 from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible
@@ -39,11 +40,6 @@ class ModelsOptions(Options):
     provider: str | None = argument("SPEC", "the model, or the provider whose key it is", nargs="?")
     stdin: str | None = argument("-", "the key is piped into standard input", nargs="?")
     check: bool = switch("--check", "ask the providers whose key is known, too")
-
-
-def add(commands: Commands) -> None:
-    about = "Show which models there are and what is missing; test one; store the keys of providers."
-    commands.add("models", about, ModelsOptions, models)
 
 
 def models(options: ModelsOptions) -> int:
@@ -134,7 +130,6 @@ def _provider(name: str | None, config: Config) -> Provider:
 
 
 def _login(options: ModelsOptions, provider: Provider) -> int:
-    from quoth.neuro.backends.keys import is_set, store_key
 
     where = store_key(provider, _typed(options, provider))
     if options.json:
@@ -171,7 +166,6 @@ def _typed(options: ModelsOptions, provider: Provider) -> str:
 
 
 def _logout(options: ModelsOptions, provider: Provider) -> int:
-    from quoth.neuro.backends.keys import forget_key, is_set
 
     places = forget_key(provider)
     if options.json:

@@ -1,4 +1,4 @@
-"""The command line as data: typed options, the parser that is built from them, and exit codes.
+"""The command line as data: typed options, those of a session that is taken over, and exit codes.
 
 Each field of an options class is an option of the command line. Knows no single command and runs none.
 """
@@ -8,17 +8,20 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated, options_of
-from quoth.agent.settings import CommandSettings
+from quoth.agent.settings import FLAGS, ROWS, CommandSettings, is_given
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import Project, find_project, given_project
+from quoth.tools.storage.missing import is_missing
 
 if TYPE_CHECKING:
-    import argparse
+    from quoth.tools.storage.database import Store
 
 DONE, FAILED, USAGE, PENDING, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted": INTERRUPTED}
@@ -170,28 +173,27 @@ class OfferOptions(CatalogOptions):
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 
-class Commands:
-    """The registry to which a file of commands adds its own."""
+Actions = Mapping[str, tuple[Callable[[Any], int], str]]  # of a command: what runs each, and what it does
 
-    def __init__(self, parsers: argparse._SubParsersAction[Parser], whole: Parser | None = None) -> None:
-        self._parsers = parsers
-        self.whole = whole  # the parser of the command line, for whoever looks at all of it
 
-    def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
-        """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
-        parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.fill = lambda parser: parser.add_fields(kind, AFTER)
-        parser.set_defaults(kind=kind, do=do)
+def add_command(parsers: Any, name: str, about: str, find: Callable[[], Any]) -> None:
+    """Add a command; ``find`` gives the function that runs it, which is annotated with its options, or its
+    Actions. It is asked when the command is given."""
+    parser = parsers.add_parser(name, help=about, description=about)
 
-    def group(self, name: str, help: str, add: Callable[[Commands], None]) -> None:
-        """Add a command with subcommands, which ``add`` adds when the command is given."""
-        parser = self._parsers.add_parser(name, help=help, description=help)
-
-        def fill(parser: Parser) -> None:
+    def fill(parser: Parser) -> None:
+        found = find()
+        if isinstance(found, Mapping):
             parser.add_fields(Options, WITHIN)
-            add(Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True)))
+            actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+            for action, (do, said) in found.items():
+                add_command(actions, action, said, partial(lambda do: do, do))
+        else:
+            kind = vars(import_module(found.__module__))[found.__annotations__["options"]]
+            parser.add_fields(kind, AFTER)
+            parser.set_defaults(kind=kind, do=found)
 
-        parser.fill = fill
+    parser.fill = fill
 
 
 def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], Options]:
@@ -215,6 +217,91 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
         )
     name = word.partition("=")[0]
     known = [one.metadata["flags"][0] for one in options_of(kind) if one.metadata["flags"]]
-    from quoth.agent.cli.mistakes import no_option  # here: most commands are there
+    from quoth.agent.cli.parser import no_option  # here: most commands are there
 
     raise no_option(name, command, known, f". See: {command} --help")
+
+
+PLACE = ("prefix", "key", "redis_ca")  # they go with the remote or shared server that is taken
+
+
+def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
+    """Return the options, with those of the session for the ones not given now. Missing files of tools are
+    left out; AsyncAgent.changes reports them. Raises UsageError if an imported session would choose code,
+    rules or a server, or if the address of the server held a secret."""
+    from quoth.agent.session.session import Session
+    from quoth.tools.call.redaction import SECRET
+    from quoth.tools.history.transcript import Transcript
+
+    said: dict[str, Any] = {}
+    foreign = False
+    if store is not None:
+        known = Session(Transcript(lambda: store), session, user, Path())
+        said, foreign = known.given(), known.foreign()
+    now = vars(options)
+    left_out = {name for name in ("remote", *PLACE) if options.remote}
+    left_out = left_out - {*PLACE} if said.get("shared") and not options.shares else left_out
+    left_out |= {"shared"} if options.shares else set()
+    left_out |= {"search_keys"} if options.search and "://" not in options.search else set()  # it is a folder
+    more: dict[str, Any] = {
+        name: said[row.kept]
+        for name, row in ROWS.items()
+        if row.kept in said and row.kept != "limits" and name not in left_out
+        if is_given(said[row.kept]) and now[name] in (getattr(CommandSettings, name), [])
+    }
+    if not foreign and "tools" in more:
+        more["tools"] = [file for file in more["tools"] if not is_missing(file)]
+    for name in more.keys() & {"sources", "channels"}:
+        more[name] = [f"{one}={where}" for one, where in more[name].items()]
+    if said.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):
+        raise UsageError(
+            f"Session {session} searched at an address that is not kept. Give it again: --search URL, or in"
+            " QUOTH_SEARCH."
+        )
+    if "channels" in more:
+        more["channels"] = _with_address(more["channels"], session)
+    if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
+        chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
+        raise UsageError(
+            f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
+            f" choose: it had {chosen}. Give these, or others."
+        )
+    if SECRET in str(more.get("base_url", "")):
+        raise UsageError(
+            f"The address of the model's server held a secret, which is not kept:"
+            f" {more['base_url']}. Give it again: --base-url URL"
+        )
+    limits = None if foreign else said.get("limits")
+    who = user if options.user is None else options.user
+    return replace(options, session=session, user=who, limits=limits, **more)
+
+
+def _with_address(channels: list[str], session: str) -> list[str]:
+    """The channels whose address is kept. Raises UsageError if the environment does not name another."""
+    from quoth.agent.run.channels import VARIABLE, channels_of
+
+    named = channels_of((), os.environ.get(VARIABLE, ""))
+    for name in (word.rstrip("=") for word in channels if word.endswith("=")):
+        if name not in named:
+            raise UsageError(
+                f"Session {session} had the channel {name}, whose address is not kept. Give it again:"
+                f" --channel {name}=URL, or in {VARIABLE}."
+            )
+    return [word for word in channels if not word.endswith("=")]
+
+
+def reaches_out(name: str, value: Any) -> bool:
+    """Whether a setting of an imported session needs the user's own choice: it runs code, makes rules or
+    sends the conversation to a server. Every model but the embedded ones counts, for it names a file, a
+    provider or a server's model."""
+    from quoth.agent.run.subagents import EMBEDDED
+
+    return ROWS[name].outside and not (name == "model" and value in EMBEDDED)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_typed(name: str, value: str) -> str:
+    return f"{FLAGS[name]} {shlex.quote(value)}"

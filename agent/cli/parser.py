@@ -1,6 +1,6 @@
 """The parser of the command line: fields of options classes become its options, and a mistake a sentence.
 
-Knows fields and argparse; it must not know which options there are.
+Knows fields, argparse and words; it must not know which options there are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from quoth.agent.settings import GROUPS
 from quoth.agent.terminal.output import print_line
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import UsageError, did_you_mean, nearest
+from quoth.tools.visible import visible
 
 # Where an option stands that may be repeated: before the command, before its action, or after both.
 PLACES = BEFORE, WITHIN, AFTER = "_before", "_within", "_after"
@@ -69,7 +70,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = list(action.choices or ())
         if action.dest in ("command", "action") and value not in known:
-            from quoth.agent.cli.mistakes import no_command, no_option  # here: most commands are there
+            from quoth.agent.cli.parser import no_command, no_option  # here: most commands are there
 
             what = str(action.dest)
             before = self.words[: self.words.index(value)] if value in self.words else ()
@@ -102,3 +103,46 @@ class Parser(argparse.ArgumentParser):
                 )
             else:
                 where.add_argument(one.name, **more)
+
+
+# What other programs call our commands, where the spelling alone would not lead there.
+MEANT = {
+    word: ours
+    for ours, words in {
+        "run": "ask prompt do exec task query",
+        "chat": "talk",
+        "sessions": "ls list history",
+        "log": "show cat transcript",
+        "rm": "delete remove",
+        "resume": "continue",
+        "models": "login logout auth key keys providers",
+        "tools": "functions",
+        "fly": "flight plan plans",
+        "policy": "rules permissions",
+        "pending": "requests approvals",
+        "new": "init create scaffold template",
+        "doctor": "check status diagnose info health",
+        "help": "man manual docs",
+        "quoth, without a command": "repl shell",
+        "quoth --version": "version",
+        "quoth tools test": "test",
+    }.items()
+    for word in words.split()
+}
+
+
+def no_command(what: str, word: str, program: str, known: Sequence[str]) -> UsageError:
+    """The error for a ``what``, command or action, that ``program`` has not."""
+    whole = f" of {program}" if what == "action" else ""
+    meant = MEANT.get(word.lower(), "") if what == "command" else ""
+    hint = f" Did you mean {meant}?" if meant and meant.split(",")[0].split()[0] in (*known, "quoth") else ""
+    hint = hint or did_you_mean(word, known) or f" The {what}s{whole} are {', '.join(known)}."
+    return UsageError(f"There is no {what} {visible(word)}{whole}.{hint}")
+
+
+def no_option(word: str, program: str, known: Sequence[str], where: str) -> UsageError:
+    """The error for an option that ``program`` has not; ``where`` is said if none ``known`` is near."""
+    near = nearest(word.lstrip("-"), [one.lstrip("-") for one in known if abs(len(one) - len(word)) < 4])
+    return UsageError(
+        f"{program} has no option {visible(word)}{where if near is None else f'. Did you mean --{near}?'}"
+    )

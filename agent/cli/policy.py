@@ -14,9 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, open_store, text_of, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option, switch
+from quoth.agent.repl.loaded import OWN_NAME as INIT_NAME
+from quoth.agent.repl.loaded import TRUST as INIT_TRUST
+from quoth.agent.repl.loaded import own_init
+from quoth.agent.run.judgement import judged, judged_again
+from quoth.agent.run.project_notes import NESTED, NOTES, nested_notes, notes_for_agents
+from quoth.agent.run.project_notes import TRUST as TRUST_OF_NOTES
 from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.pages import explanation_lines, layer_contents, past_call_lines, past_calls_line
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
+from quoth.tools.knowledge.skills import skills_to_trust
+from quoth.tools.policy.files import layers_to_check, own_policy, read_layer
+from quoth.tools.policy.lint import check as findings_of
+from quoth.tools.policy.lint import unconfined, unseen_paths
+from quoth.tools.policy.places import OWN_NAME as POLICY
+from quoth.tools.policy.places import workspace_policy
+from quoth.tools.policy.trust import Trust, digest_of
 from quoth.tools.storage.paths import real_path
 from quoth.tools.visible import visible
 
@@ -60,26 +75,9 @@ class TrustOptions(Options):
     dir: str | None = argument("DIR", "the workspace (default: here)", nargs="?")
 
 
-def add(commands: Commands) -> None:
-    about = "Check the rules of policy files, explain how a call is judged, or print rules to begin with."
-    commands.group("policy", about, _actions)
-    about = "Let the rules, settings, skills and AGENTS.md of a workspace count, after asking you."
-    commands.add("trust", about, TrustOptions, trust)
-
-
-def _actions(policy: Commands) -> None:
-    policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
-    about = "Show which rules match a call, and which one decides; or how they judge a session's calls."
-    policy.add("explain", about, ExplainOptions, explain)
-    policy.add("example", "Print rules that let git, tests and linters run unasked.", Options, example)
-
-
 def check(options: CheckOptions) -> int:
     """Print the findings about policy files; the exit code is 1 if there are any."""
-    from quoth.agent.terminal.pages import layer_contents
     from quoth.tools.call.workspace import Workspace
-    from quoth.tools.policy.lint import check as findings_of
-    from quoth.tools.policy.lint import unconfined, unseen_paths
     from quoth.tools.policy.policy import RulesPolicy
 
     layers = _layers(options)
@@ -104,8 +102,6 @@ def check(options: CheckOptions) -> int:
 
 def _layers(options: CheckOptions) -> list[Layer]:
     """The file that is named; else all that may apply here, the workspace's own trusted or not."""
-    from quoth.tools.policy.files import layers_to_check, read_layer
-    from quoth.tools.policy.places import workspace_policy
 
     root = _root(options.folder)
     if options.file is None:
@@ -127,9 +123,7 @@ def example(options: Options) -> int:
 
 def explain(options: ExplainOptions) -> int:
     """Print every rule that matches a call, the one that decides, and the default without rules."""
-    from quoth.agent.run.judgement import judged
     from quoth.agent.session.origins import is_typed
-    from quoth.agent.terminal.pages import explanation_lines
     from quoth.tools.call.call import ROUTES
     from quoth.tools.lisp.forms import canonical
 
@@ -160,10 +154,8 @@ def explain(options: ExplainOptions) -> int:
 
 def _explain_session(options: ExplainOptions) -> int:
     """Print how the rules judge the calls of a session that do more than read."""
-    from quoth.agent.cli.taking_over import take_over
-    from quoth.agent.run.judgement import judged_again
+    from quoth.agent.cli.options import take_over
     from quoth.agent.session.index import find_session, users_of
-    from quoth.agent.terminal.pages import past_call_lines, past_calls_line
     from quoth.tools.history.transcript import Transcript
 
     if options.session is None:
@@ -220,7 +212,6 @@ def trust(options: TrustOptions) -> int:
     any more, revoke the trust."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.agent.terminal.input import require_person
-    from quoth.tools.policy.places import OWN_NAME as POLICY
 
     require_person()
     root = _root(Path(options.dir) if options.dir else options.folder)
@@ -275,15 +266,6 @@ Gone = dict[str, "Callable[[Path], bool]"]  # what is trusted but gone, in words
 def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
     """What of a workspace can be trusted, all read before the question; and what is wrong with the rest."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
-    from quoth.agent.repl.loaded import OWN_NAME as INIT_NAME
-    from quoth.agent.repl.loaded import TRUST as INIT_TRUST
-    from quoth.agent.repl.loaded import own_init
-    from quoth.agent.run.project_notes import NESTED, NOTES, nested_notes, notes_for_agents
-    from quoth.agent.run.project_notes import TRUST as TRUST_OF_NOTES
-    from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
-    from quoth.tools.knowledge.skills import skills_to_trust
-    from quoth.tools.policy.files import own_policy
-    from quoth.tools.policy.trust import Trust, digest_of
 
     policy, settings, init = own_policy(root), own_config(root), own_init(root)
     notes, nested, skills = notes_for_agents(root), nested_notes(root), skills_to_trust(root)
@@ -328,7 +310,6 @@ SHOWN = ", and shown to models"
 
 def _rules(root: Path, layer: Layer, data: bytes) -> _Trustable:
     """The rules of a workspace; those that it may not give are passed over."""
-    from quoth.tools.policy.trust import Trust, digest_of
 
     digest, rules = digest_of(data), layer.orders.rules
     counted = [rule.text for rule in rules if not layer.ignores(rule)]
@@ -349,3 +330,13 @@ def _root(root: Path) -> Path:
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     return root.resolve()
+
+
+ACTIONS: Actions = {
+    "check": (check, "Report unknown names, and rules that can never matter."),
+    "explain": (
+        explain,
+        "Show which rules match a call, and which one decides; or how they judge a session's calls.",
+    ),
+    "example": (example, "Print rules that let git, tests and linters run unasked."),
+}

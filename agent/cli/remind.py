@@ -16,9 +16,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.memory.task_file import change_tasks, read_tasks
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
@@ -41,10 +42,6 @@ class RemindOptions(Options):
     file: str | None = argument("FILE", "an Org file of the workspace (default: memory.org)", nargs="?")
     to: str | None = option("--to", "NAME", "send it to this channel too (see --channel)")
     watch: bool = switch("--watch", "stay, and tell what comes due, until Ctrl-C")
-
-
-def add(commands: Commands) -> None:
-    commands.add("remind", "Tell what is due in memory.org, each once.", RemindOptions, remind)
 
 
 def remind(options: RemindOptions) -> int:
@@ -129,7 +126,6 @@ class Reminders:
     def deliver(self) -> TaskFile:
         """Tell all that is due and mark it; return the file as it was read. Of two processes one waits for
         the other and finds it marked. Raises ToolError."""
-        from quoth.tools.memory.task_file import read_tasks
         from quoth.tools.storage.file_lock import hold
 
         file = read_tasks(self._workspace, self._path)
@@ -164,7 +160,6 @@ class Reminders:
     def _mark(self) -> None:
         """Mark what was told in the file as it is by now; who was moved to another time meanwhile is not
         marked. What cannot be marked is not told again by this process."""
-        from quoth.tools.memory.task_file import change_tasks
 
         def change(file: TaskFile) -> tuple[Org, None]:
             told = [task for task in file.undelivered() if (task.name, task.due) in self._unmarked]
@@ -201,7 +196,6 @@ class Reminders:
 
     def _coming(self) -> list[datetime]:
         from quoth.tools.memory.due_times import instant_of
-        from quoth.tools.memory.task_file import read_tasks
 
         file = read_tasks(self._workspace, self._path)
         return [instant_of(task.due, file.zone) for task in file.undelivered() if task.due]

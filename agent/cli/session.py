@@ -1,20 +1,22 @@
-"""The commands ``quoth sessions``, ``log``, ``fork``, ``export``, ``import`` and ``rm``.
+"""The commands for sessions: ``sessions``, ``log``, ``fork``, ``export``, ``import``, ``rm`` and ``gc``.
 
-Knows options and output; the work is in agent/session/index.py, agent/session/render.py and
-tools/history/transfer.py. Commands that only read create no store.
+Knows options and output; the work is in agent/session and tools/history. Commands that only read create no
+store.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import named_or_latest, open_store, read_text, write_new
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import (
@@ -26,7 +28,7 @@ from quoth.agent.terminal.output import (
     print_line,
     tell_next,
 )
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
@@ -90,16 +92,6 @@ class ImportOptions(Options):
 class RemoveOptions(Options):
     groups = "asking"
     of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
-
-
-def add(commands: Commands) -> None:
-    about = "List the sessions of this workspace, the latest at the end."
-    commands.add("sessions", about, SessionsOptions, sessions)
-    commands.add("log", "Show what happened in a session, or one event of it: ID.N.", LogOptions, log)
-    commands.add("fork", "Begin a new session with the first events of another.", ForkOptions, fork)
-    commands.add("export", "Write a session as a text of forms, without secrets.", ExportOptions, export)
-    commands.add("import", "Take a session from such a text.", ImportOptions, import_session)
-    commands.add("rm", "Remove sessions. The audit keeps what was called.", RemoveOptions, remove)
 
 
 # Looking
@@ -343,3 +335,59 @@ def remove(options: RemoveOptions) -> int:
     else:
         print_line(f"Removed {what}.")
     return 0
+
+
+DAYS = 30
+
+
+@dataclass(init=False, repr=False, eq=False)
+class GcOptions(Options):
+    groups = "asking"
+    days: int = option(
+        "--days", "N", f"sessions that ended so long ago (default: {DAYS})", type=at_least_one, default=DAYS
+    )
+    dry_run: bool = switch("--dry-run", "only say what would be removed")
+
+
+def gc(options: GcOptions) -> int:
+    """Say the policy and what it would remove; remove that if a person agrees."""
+    from quoth.agent.session.cleanup import POLICY, old_sessions, remove_sessions
+    from quoth.agent.session.render import minute
+    from quoth.agent.terminal.ask import confirmed
+    from quoth.tools.storage.file_lock import sweep
+
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot remove sessions.")
+    since = time.time() - min(options.days * 86_400, int(time.time()))  # nothing is from before 1970
+    before = datetime.fromtimestamp(since, UTC).isoformat(timespec="milliseconds")
+    with open_store(options, lists=True) as store:
+        old = [] if store is None else old_sessions(store, before)
+        locks = sweep(since, dry=True)
+        if not options.json:
+            complain(POLICY.format(minute(before)))
+        what = f"{number_of(len(old), 'session')} and {number_of(locks, 'lock file')}"
+        gone: list[str] = []
+        if options.dry_run:
+            for row in old if not options.json else ():
+                print_line(f"{row.session}  {minute(row.last)}  {number_of(row.events, 'event')}")
+        elif old or locks:
+            if not (options.yes or confirmed(f"Remove {what}?", no_input=options.no_input)):
+                complain("Nothing was removed.")
+                return FAILED
+            if store is not None and old:
+                gone = remove_sessions(store, [row.session for row in old], before)
+                try:
+                    store.compact()
+                except StoreError as error:  # its room is used again in time
+                    complain(f"The file of the store is as large as before. {error}")
+            locks = sweep(since)
+    if options.json:
+        names = [row.session for row in old] if options.dry_run else gone
+        print_json({"before": before, "sessions": names, "locks": locks, "dry_run": options.dry_run})
+    elif options.dry_run:
+        complain(f"It would remove {what}.")
+    elif not old and not locks:
+        complain("There is nothing to remove.")
+    else:
+        print_line(f"Removed {number_of(len(gone), 'session')} and {number_of(locks, 'lock file')}.")
+    return DONE

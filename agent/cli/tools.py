@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import tools_of
-from quoth.agent.cli.options import DONE, Commands, Options, argument, option
+from quoth.agent.cli.options import DONE, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
 
@@ -34,16 +34,6 @@ class BeltOptions(Options):
         "lisp, plist, json, tags, run, bare, openai, responses, anthropic or mcp (default: lisp)",
         default="lisp",
     )
-
-
-def add(commands: Commands) -> None:
-    commands.add(
-        "tools",
-        "List the tools, show one (schema, source form, expansion), or test the examples of a file.",
-        ToolsOptions,
-        tools,
-    )
-    commands.add("belt", "Show what a model is told of the tools.", BeltOptions, belt)
 
 
 def tools(options: ToolsOptions) -> int:

@@ -1,6 +1,6 @@
-"""The commands ``quoth undo`` and ``quoth diff``.
+"""The commands that look back at one session: ``quoth undo``, ``diff``, ``replay`` and ``lift``.
 
-Knows options and output; the work is in agent/session/undo.py.
+Knows options and how results are printed; the work is in agent/run/undo.py, agent/replay and agent/session.
 """
 
 from __future__ import annotations
@@ -10,18 +10,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.cli.common import named_or_latest, open_store, with_agent
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
+from quoth.agent.cli.common import (
+    named_or_latest,
+    open_store,
+    remote_options,
+    tools_of,
+    with_agent,
+    write_new,
+)
+from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
+from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file, session_in_store
+from quoth.agent.session.session import Session, alone
+from quoth.agent.session.undo_page import changed_lines, done_text, left_lines, plan_lines
 from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
 from quoth.tools.errors import UsageError
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.replay.replay import Replay
+    from quoth.agent.run.host import SessionHost
     from quoth.agent.session.undo import Undo
     from quoth.agent.session.undo_plan import UndoPlan
+    from quoth.tools.history.event import Event
     from quoth.tools.storage.database import Store
 
 ID = "the session, or the beginning of its id (default: your latest that has written a file)"
@@ -41,12 +56,6 @@ class UndoOptions(Options):
 @dataclass(init=False, repr=False, eq=False)
 class DiffOptions(Options):
     of: str | None = argument("SESSION", ID, nargs="?")
-
-
-def add(commands: Commands) -> None:
-    about = "Put the files back that a session has written, as they were before."
-    commands.add("undo", about, UndoOptions, undo)
-    commands.add("diff", "Show what a session has changed in files.", DiffOptions, diff)
 
 
 def undo(options: UndoOptions) -> int:
@@ -73,10 +82,8 @@ def undo(options: UndoOptions) -> int:
 
 
 async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
-    from quoth.agent.session.undo_page import done_text, left_lines
     from quoth.agent.terminal.ask import confirm
     from quoth.tools.storage.in_use import not_in_use
-    from quoth.tools.storage.paths import store_path
     from quoth.tools.text import number_of
 
     if not options.json:
@@ -104,13 +111,11 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
 def diff(options: DiffOptions) -> int:
     """Print what a session has changed. A store that cannot be written will do."""
     from quoth.agent.session.undo import Undo
-    from quoth.agent.session.undo_page import changed_lines
     from quoth.tools.call.workspace import Workspace
-    from quoth.tools.history.transcript import Transcript
     from quoth.tools.history.versions import StoreVersions
 
     with open_store(options, lists=True) as store:
-        session, store = _session(options, store)
+        session, store = _files_of(options, store)
         workspace = Workspace(options.folder)
         versions = StoreVersions(lambda: store, workspace.root)
         found, left = Undo(versions, workspace, Transcript(lambda: store), session, options.asker).changed()
@@ -125,7 +130,6 @@ def diff(options: DiffOptions) -> int:
 
 
 def _show_plan(plan: UndoPlan) -> None:
-    from quoth.agent.session.undo_page import plan_lines
 
     _draw(plan_lines(plan, color=may_draw(sys.stdout)))
 
@@ -136,7 +140,7 @@ def _draw(lines: Iterable[str]) -> None:
         print_drawn(line) if may_draw(sys.stdout) else print_line(line)
 
 
-def _session(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[str, Store]:
+def _files_of(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[str, Store]:
     """The session that is meant, and its store. Raises UsageError."""
     wanted = options.of or options.session
     session = named_or_latest(options, store, wanted, "writes")
@@ -146,11 +150,9 @@ def _session(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[s
 
 def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> int:
     """Do something with the way back of a session, while nobody drives it."""
-    from quoth.agent.session.session import alone
-    from quoth.tools.storage.paths import store_path
 
     with open_store(options, lists=True) as store:
-        session, store = _session(options, store)
+        session, store = _files_of(options, store)
         own = _with_rules(replace(options, session=session), store)
 
         async def go(agent: AsyncAgent) -> int:
@@ -165,11 +167,133 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
 def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
     """The options with the rules that the session was given, if they were chosen here. Where their file has
     gone, the agent refuses them, as it does for ``quoth resume``."""
-    from quoth.agent.session.session import Session
-    from quoth.tools.history.transcript import Transcript
 
     session = Session(Transcript(lambda: store), str(options.session), options.asker, Path())
     file = "" if session.foreign() else session.given().get("policy")
     if options.policy is None and file:
         return replace(options, policy=file)
     return options
+
+
+@dataclass(init=False, repr=False, eq=False)
+class PastOptions(Options):
+    """Options that name a recorded session."""
+
+    groups = "model tools policy redis memory"
+    of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
+    last: bool = switch("--last", "your latest session with a run, a flight, a form or a call")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ReplayOptions(PastOptions):
+    live_tools: bool = switch("--live-tools", "make calls that only read again and show what changed")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class LiftOptions(PastOptions):
+    run: str | None = option("--run", "RUN", "of this run alone, such as r2")
+    output: str | None = option("-o --output", "FILE", "where to write it (default: stdout)")
+
+
+def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
+    """Return the id of the named session, its checked events, and how many of them were imported."""
+
+    wanted = options.of or options.session
+    if wanted is None and not options.last:
+        raise UsageError(f"Name a session, or say --last. See: quoth {command} --help")
+    with open_store(options, lists=True) as store:
+        if wanted is not None and Path(wanted).is_file():
+            known = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
+            if wanted not in known:
+                session, events = session_in_file(Path(wanted))
+                return session, events, len(events)
+        name = named_or_latest(options, store, wanted, "work")
+        assert store is not None, "a session was found in it"
+        return name, session_in_store(store, name), Transcript(lambda: store).imported(name)
+
+
+# Replay
+
+
+def replay(options: ReplayOptions) -> int:
+    """Print the differences on stdout, and on stderr what was not compared; exit code 1 for a difference."""
+    import asyncio
+    import signal
+
+    from quoth.agent.terminal.output import results_only
+
+    session, events, foreign = _session(options, "replay")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio then stops what it has begun
+    try:
+        with results_only():
+            found = asyncio.run(_replayed(options, session, events, foreign))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if options.json:
+        print_json(found.to_json())
+    else:
+        for note in found.notes:
+            complain(note)
+        if found.diff:
+            print_line(found.diff)
+        print_line(str(found))
+    return 0 if found.same and not found.changed else 1
+
+
+async def _replayed(options: ReplayOptions, session: str, events: list[Event], foreign: int) -> Replay:
+    from contextlib import AsyncExitStack
+
+    from quoth.agent.replay.replay import replay as replay_session
+    from quoth.agent.run.host_services import HostServices
+
+    notes: list[str] = []
+    remote = remote_options(options)
+
+    def again(given: Opening, live: bool = False) -> SessionHost:
+        own = HostServices(memory_url=options.memory_url if live else None)
+        return rebuilt_agent(
+            given,
+            notes,
+            workspace=options.folder,
+            session=session,
+            chosen=vars(options),
+            live=live,
+            services=own,
+            remote=remote,
+        )
+
+    async with AsyncExitStack() as stack:
+
+        def live(given: Opening) -> SessionHost:
+            agent = again(given, live=True)
+            stack.push_async_callback(agent.aclose)
+            return agent
+
+        looks = live if options.live_tools else None
+        found = await replay_session(session, events, again, looks, foreign=foreign)
+    found.notes[:0] = dict.fromkeys(notes)
+    return found
+
+
+# Lift
+
+
+def lift(options: LiftOptions) -> int:
+    """Print the program made from a session's calls, or write it into a new file."""
+    from quoth.agent.session.lift import lifted
+
+    session, events, _ = _session(options, "lift")
+    words = {tool.name: {one.name for one in tool.params if one.choices} for tool in tools_of(options)}
+    found = lifted(session, events, options.run, words)
+    if found is None:
+        of = session if options.run is None else f"{session}, run {options.run}"
+        raise UsageError(f"There is nothing to lift: no call of session {of} went well.")
+    if options.output:
+        write_new(Path(options.output), found.program)
+    if options.json:
+        print_json(found.to_json())
+    elif options.output:
+        complain(f"{options.output} has {found}. To run it: quoth eval - < {options.output}")
+    else:
+        print_line(found.program.rstrip("\n"))
+    return 0

@@ -1,20 +1,22 @@
-"""The service around a worker: it publishes what the files offer, follows their changes, and hears signals.
+"""Runs a worker: publishes what the files offer, follows their changes, hears signals.
 
-Knows when a worker is started, told to end and ready; calls are made in tools/remote/worker.py. It says each
-change of its state once.
+Knows the process of a worker: its memory, its signals and the socket for its health. Calls are made in
+tools/remote/worker.py. It says each change of its state once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from quoth.agent.worker.assembly import Offer
-from quoth.agent.worker.health import health_server
 from quoth.agent.worker.reload import Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
@@ -23,7 +25,7 @@ from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
-from quoth.tools.errors import QuothError, StoreError
+from quoth.tools.errors import QuothError, StoreError, UsageError
 from quoth.tools.remote.worker import Worker
 from quoth.tools.text import number_of
 
@@ -273,3 +275,97 @@ async def _first(work: asyncio.Task[Any], event: asyncio.Event) -> bool:
         return work.done()
     finally:
         waiting.cancel()
+
+
+LOOPBACK = "127.0.0.1"
+PATIENCE = 5.0  # seconds for the request
+REASONS = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+
+State = Callable[[], Mapping[str, Any]]  # with ``ready``, and what else is told of it
+
+
+@contextlib.asynccontextmanager
+async def health_server(address: str, state: State) -> AsyncIterator[str]:
+    """Answer at ``PORT``, or ``HOST:PORT``, while the context lasts; gives the URL. Raises UsageError."""
+    host, port = _host_and_port(address)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                request = await reader.readline()
+                while (await reader.readline()).strip():
+                    pass
+                writer.write(_answer(request, state))
+                await writer.drain()
+        writer.close()
+
+    try:
+        server = await asyncio.start_server(answer, host, port, limit=8192)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else "there is no such host"
+        raise UsageError(f"The health of the worker cannot be told at {address}: {why}.") from None
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        server.close()
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"--health takes a port, or HOST:PORT, such as 8080, not {address}.")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def _answer(request: bytes, state: State) -> bytes:
+    """The response to the first line of a request."""
+    method, _, rest = request.decode("latin-1").partition(" ")
+    path = rest.partition(" ")[0].partition("?")[0]
+    told: Mapping[str, Any]
+    if method not in ("GET", "HEAD"):
+        code, told = 405, {"error": "only GET and HEAD are answered"}
+    elif path == "/live":
+        code, told = 200, {"live": True}
+    elif path == "/ready":
+        told = state()
+        code = 200 if told["ready"] else 503
+    else:
+        code, told = 404, {"error": "there are /live and /ready"}
+    body = json.dumps(dict(told)).encode() + b"\n"
+    head = (
+        f"HTTP/1.1 {code} {REASONS[code]}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (b"" if method == "HEAD" else body)
+
+
+THREAD = 8  # MB that a thread reserves
+SPARE = 64  # MB for the calls themselves
+
+
+def limit_memory(megabytes: str, threads: int) -> None:
+    """Let this process have no more memory, with so many threads at once; what it starts has the same limit.
+    Raises UsageError for a limit that leaves nothing for calls."""
+    if not megabytes.isdecimal():
+        raise UsageError(f"--memory of a worker is a number of megabytes, such as 2000, not {megabytes}.")
+    needed = _reserved() + THREAD * threads + SPARE
+    if int(megabytes) < needed:
+        raise UsageError(
+            f"--memory {megabytes} is too little: with these tools and {threads} calls at once the worker"
+            f" needs {needed} MB, counted as the system reserves it."
+        )
+    most = int(megabytes) << 20
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    except (ValueError, OSError, OverflowError) as error:
+        raise UsageError(f"The memory cannot be limited to {megabytes} MB here: {error}.") from None
+
+
+def _reserved() -> int:
+    """MB of address space that this process has; where the system does not tell, of memory."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return pages * resource.getpagesize() >> 20

@@ -11,8 +11,7 @@ from words import files
 
 from quoth.agent.cli.common import settings_of
 from quoth.agent.cli.main import parser
-from quoth.agent.cli.options import Options, parsed
-from quoth.agent.cli.taking_over import take_over
+from quoth.agent.cli.options import Options, parsed, take_over
 from quoth.agent.manual.pages import pages
 from quoth.agent.replay.again import Opening, rebuilt_agent
 from quoth.agent.run import options as groups

@@ -18,7 +18,7 @@ import pytest
 from loopback import QuietServer
 from words import Said, command, files, quoth, started, wait_until
 
-from quoth.agent.cli.main import FILES
+from quoth.agent.cli.main import COMMANDS
 from quoth.agent.run.run import RunLimits
 from quoth.agent.settings import CommandSettings
 from quoth.tools.history.audit import StoreAudit
@@ -247,7 +247,7 @@ def test_version_and_help(here: Path) -> None:
     assert page.code == 0
     shown = page.out.splitlines()
     assert len(shown) <= 24
-    assert set(" ".join(files for files in FILES.values()).split()) <= set(page.out.split())
+    assert {name for names in COMMANDS.values() for name in names} <= set(page.out.split())
     assert "--redis-ca" not in page.out + quoth("tools", "--help", cwd=here).out
 
 
@@ -277,10 +277,10 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, chat, models, call, read, tools, belt, eval, fly, "
-        "audit, policy, trust, pending, approve, deny, answer, memory, knowledge, catalog, remind, sessions, "
-        "log, fork, export, import, rm, gc, undo, diff, stats, resume, replay, lift, worker, help, doctor, "
-        "new, completion.",
+        "There is no command xyz. The commands are run, chat, fly, resume, models, call, eval, read, "
+        "tools, belt, policy, trust, audit, pending, approve, deny, answer, sessions, log, diff, "
+        "undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, remind, worker, "
+        "catalog, help, doctor, new, completion.",
     ),
     (["ls"], "There is no command ls. Did you mean sessions?"),
     (["ask", "What is this?"], "There is no command ask. Did you mean run?"),

@@ -17,7 +17,7 @@ import apsw
 import pytest
 from words import quoth
 
-from quoth.agent.cli.trial_writes import TrialError, try_folder
+from quoth.agent.cli.machine_checks import TrialError, try_folder
 from quoth.tools.storage.private import how_to_write
 
 SECRET = "sk-do-not-tell-1234567890"

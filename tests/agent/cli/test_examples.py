@@ -7,8 +7,8 @@ from pathlib import Path
 
 from words import quoth
 
-from quoth.agent.cli.completion import each
 from quoth.agent.cli.examples import EXAMPLES
+from quoth.agent.cli.help import each
 from quoth.agent.cli.main import parser
 from quoth.agent.cli.options import parsed
 

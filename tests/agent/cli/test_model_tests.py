@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from words import Said, files, quoth
 
-from quoth.agent.cli.model_tasks import NOTE, TASKS, Call, Person
-from quoth.agent.cli.model_tests import Examiner, Outcome, Result
+from quoth.agent.cli.model_tests import NOTE, TASKS, Call, Examiner, Outcome, Person, Result
 from quoth.agent.cli.options import Options
 from quoth.agent.reply import CallRecord, Reply
 from quoth.neuro.backends.scripted import ScriptedBackend

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from words import Agent, PausableClock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
-from quoth.agent.cli.options import Options
-from quoth.agent.cli.taking_over import reaches_out, take_over
+from quoth.agent.cli.options import Options, reaches_out, take_over
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from words import Agent, files, quoth, scripted
 
-from quoth.agent.cli.stats import bar
+from quoth.agent.cli.audit import bar
 from quoth.agent.session.stats import Stats, stats
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.tools.storage.database import Store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quoth.agent.worker.health import health_server
+from quoth.agent.worker.service import health_server
 from quoth.tools.errors import UsageError
 
 BUSY = {"ready": True, "running": 2}

@@ -22,8 +22,8 @@ from pages import ROOT, page, tangled
 from servers import redis_server
 from words import Running, quoth, started
 
+from quoth.agent.cli.machines import WorkerOptions
 from quoth.agent.cli.options import Options
-from quoth.agent.cli.worker import WorkerOptions
 from quoth.tools.org.edit import unescape
 
 URL = "redis://127.0.0.1"

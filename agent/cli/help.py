@@ -1,23 +1,101 @@
-"""The command ``quoth new``: writes a commented beginning of a tool, a plan, a policy or a bridge, or the
-folder of README's examples.
+"""The commands ``quoth help``, ``new`` and ``completion``: the manual, beginnings, and a script for shells.
 
-Knows the files in plans/templates, each named my-name there, and plans/examples; they are read as data.
+Knows options and output; the pages are in agent/manual, the beginnings in plans/.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from quoth.agent.cli.common import write_new
-from quoth.agent.cli.options import DONE, Commands, Options, argument
-from quoth.agent.terminal.output import print_json, print_line, tell_next
+from quoth.agent.cli.options import DONE, Options, argument, switch
+from quoth.agent.cli.parser import Parser
+from quoth.agent.terminal.output import is_dumb, is_terminal, print_json, print_line, tell_next
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible
+
+
+@dataclass(init=False, repr=False, eq=False)
+class HelpOptions(Options):
+    works_in_workspace = False
+    words: Sequence[str] = argument("TOPIC", "a page, or words to look for", nargs="*", default=())
+    org: bool = switch("--org", "the Org text, for Emacs or a file")
+
+
+def read_manual(options: HelpOptions) -> int:
+    from quoth.agent.manual.reading import answer, as_data
+
+    if options.json:
+        print_json(as_data(options.words))
+        return DONE
+    width = shutil.get_terminal_size((100, 24)).columns
+    text = answer(options.words, width, org=options.org)
+    if is_terminal(sys.stdout) and not options.org and not is_dumb():
+        from quoth.agent.manual.reading import page_by_page
+
+        page_by_page(text)
+    else:
+        print_line(text.rstrip("\n"))
+    return DONE
+
+
+SHELLS = ("bash", "zsh", "fish")
+# What the arguments may be of which the parser knows no choices, and the parts of a name that mean a file.
+WORDS = {
+    "ACTION": ("login", "logout"),
+    "KIND": ("tool", "plan", "policy", "bridge"),
+    "SHELL": SHELLS,
+    "verify": ("verify",),
+}
+FILES = ("FILE", "PATH", "PLAN", "SESSION")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CompletionOptions(Options):
+    works_in_workspace = False
+    shell: str = argument("SHELL", "bash, zsh or fish")
+
+
+def completion(options: CompletionOptions) -> int:
+    import shtab
+
+    if options.shell not in SHELLS:
+        hint = did_you_mean(options.shell, SHELLS) or f" There are {', '.join(SHELLS)}."
+        raise UsageError(f"There is no completion for {visible(options.shell)}.{hint}")
+    whole: Parser = import_module("quoth.agent.cli.main").parser()  # it imports this file by name, too
+    for action in (action for parser in each(whole) for action in parser._actions):
+        name = action.metavar if isinstance(action.metavar, str) else ""
+        if name in WORDS and not (action.option_strings or action.choices):
+            action.choices = WORDS[name]
+        elif name == "DIR":
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif any(part in name for part in FILES):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    script = shtab.complete(whole, options.shell)
+    print_json({"shell": options.shell, "script": script}) if options.json else print_line(script)
+    return DONE
+
+
+def each(parser: Parser) -> Iterator[Parser]:
+    """A parser, and those of its commands and their actions, each with all its options."""
+    if parser.fill is not None:
+        fill, parser.fill = parser.fill, None
+        fill(parser)
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from each(inner)
+
 
 # Each kind, the ending of its file, and the commands that check it and use it.
 KINDS = {
@@ -41,11 +119,6 @@ class NewOptions(Options):
         "what it is called, such as word-count; its file is named so (an example is a folder: shop)",
         nargs="?",
     )
-
-
-def add(commands: Commands) -> None:
-    about = "Write a commented beginning of a tool, plan, policy or bridge, or the examples of README."
-    commands.add("new", about, NewOptions, new)
 
 
 def new(options: NewOptions) -> int:

@@ -1,0 +1,406 @@
+"""The commands ``quoth worker`` and ``catalog``: offer tools to other machines over Redis.
+
+Knows their options and output; the work is in agent/worker, tools/catalog and tools/remote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import begin_to_serve, policy_options
+from quoth.agent.cli.options import (
+    DONE,
+    INTERRUPTED,
+    Actions,
+    CatalogOptions,
+    OfferOptions,
+    Options,
+    argument,
+    option,
+)
+from quoth.agent.settings import at_least_one
+from quoth.agent.terminal.output import complain, print_json, print_line, results_only
+from quoth.agent.worker.assembly import Files, Offer, door_of
+from quoth.tools.catalog.changes import changes, never
+from quoth.tools.catalog.connection import (
+    check_sync,
+    checked_prefix,
+    connected,
+    needed,
+    redis_url,
+    sync_client,
+    told,
+)
+from quoth.tools.catalog.payload import ForeignCatalog, build_catalog_payload
+from quoth.tools.catalog.signing import VARIABLE, key_path, new_key, read_key
+from quoth.tools.catalog.store import followed, kept_versions, load_catalog, load_version, publish_catalog
+from quoth.tools.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from quoth.tools.catalog.connection import RedisUrl
+    from quoth.tools.catalog.signing import Key
+    from quoth.tools.registry.table import ToolTable
+
+
+@dataclass(init=False, repr=False, eq=False)
+class WorkerOptions(OfferOptions):
+    groups = f"{OfferOptions.groups} --shared --trace --trace-content"
+    jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
+    memory: str | None = option(
+        "--memory", "MB", "all the memory that the worker may use (default: no limit)"
+    )
+    health: str | None = option(
+        "--health", "PORT", "answer /live and /ready there, on this machine; HOST:PORT elsewhere"
+    )
+    takeover: int = option(
+        "--takeover",
+        "SECONDS",
+        "after so long others make the calls of a worker that is gone (default: 30)",
+        type=at_least_one,
+        default=30,
+    )
+
+
+def worker(options: WorkerOptions) -> int:
+    import asyncio
+    import logging
+    from pathlib import Path
+
+    from quoth.agent.trace.opening import open_tracer
+    from quoth.agent.worker.reload import Reloader
+    from quoth.tools.call.context import ToolContext
+    from quoth.tools.storage.database import Store
+    from quoth.tools.storage.paths import store_path
+
+    if options.remote:
+        raise UsageError("A worker is told of its Redis with --redis URL; --remote is for those who call it.")
+    if options.without:
+        raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
+    options.project.require_rules()
+    url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
+    needed("taskiq", "taskiq_redis")
+    secret = (key_path(options.key), *url.files)
+    files = Files(
+        *(options.tools, options.folder, options.policy, options.gate, options.allow, secret),
+        gate_command=options.gate_command,
+    )
+    context = ToolContext(files.workspace())
+
+    @cache
+    def store() -> Store:
+        return Store(store_path(options.folder))
+
+    logging.getLogger("taskiq").addHandler(logging.NullHandler())  # what matters is told by the worker
+    with results_only():
+        offers: Reloader[Offer] = Reloader(files.offer, files.paths())
+        from quoth.agent.worker.service import Service, limit_memory
+
+        for note in offers.made.policy.notes:
+            complain(note)
+        key, shared = _key(options), policy_options(options).open_shared()
+        tracer = open_tracer(options.trace and Path(options.trace), content=options.trace_content)
+        if options.memory is not None:
+            limit_memory(options.memory, options.jobs)
+        service = Service(
+            offers,
+            lambda offer: door_of(offer, store, shared, tracer),
+            context,
+            url,
+            key,
+            _said_as(options.json),
+            prefix=prefix,
+            jobs=options.jobs,
+            takeover=float(options.takeover),
+            health=options.health,
+        )
+        begin_to_serve()
+        try:
+            return DONE if asyncio.run(service.run()) else INTERRUPTED
+        except ForeignCatalog as error:
+            raise UsageError(
+                f"{error} Give this worker the key of the others with --key FILE, or a --prefix of its own."
+            ) from None
+        except StoreError as error:
+            raise UsageError(str(error)) from None
+        finally:
+            store().close()
+
+
+def _key(options: Options) -> Key:
+    """The key that is given; at the default place one is made, if there is none."""
+    import os
+
+    from quoth.tools.storage.missing import is_missing
+
+    path = key_path(options.key)
+    if options.key or os.environ.get(VARIABLE) or not is_missing(path):
+        return read_key(path)
+    key = new_key(path)
+    complain(f"Made the key {path}. Callers on other machines need a copy of it, which only they may read.")
+    return key
+
+
+def _said_as(as_json: bool) -> Any:
+    def say(event: str, sentence: str, **data: Any) -> None:
+        if as_json:
+            print_json({"event": event, **data})
+        else:
+            complain(sentence)
+
+    return say
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CatalogShowOptions(CatalogOptions):
+    name: str | None = argument("NAME", "the tool to show", nargs="?")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class KeyOptions(CatalogOptions):
+    what: str = argument("WHAT", "new, or show", choices=("new", "show"))
+
+
+def publish(options: OfferOptions) -> int:
+    """Publish the tools of the files."""
+
+    if not options.tools:
+        raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.")
+    table = _offered(options)
+    url, seal, prefix = place_of(options)
+
+    async def work() -> int:
+        async with connected(url) as client:
+            version, digest = await publish_catalog(client, table, key=seal, prefix=prefix)
+        if options.json:
+            made = {"version": version, "schema_hash": digest, "prefix": prefix, "tools": table.names()}
+            print_json(made)
+        else:
+            print_line(f"Published v{version} of {prefix}: {', '.join(table.names())}.")
+        return DONE
+
+    return asyncio.run(work())
+
+
+def show(options: CatalogShowOptions) -> int:
+    """Print the catalogue that is published, or one tool of it."""
+    from quoth.agent.cli.tools import listed
+    from quoth.tools.registry.entry import tool_of
+    from quoth.tools.registry.table import ToolTable
+
+    url, seal, prefix = place_of(options)
+
+    async def work() -> int:
+        async with connected(url) as client:
+            found = await _published(client, url, seal, prefix)
+            kept = await kept_versions(client, prefix=prefix)
+        table = ToolTable(tuple(tool_of(entry, never) for entry in found["tools"]))
+        if options.name:
+            from quoth.agent.terminal.pages import tool_page
+
+            tool = table.get(options.name)
+            entry = next(entry for entry in found["tools"] if entry["name"] == tool.name)
+            print_json(entry) if options.json else print_line(tool_page(tool))
+        elif options.json:
+            print_json({**found, "prefix": prefix, "key": seal.name, "kept": kept})
+        else:
+            print_line(f"v{found['version']} of {prefix} at {url.shown}, signed with the key {seal.name}")
+            print_line(f"hash {found['schema_hash']}")
+            for line in listed(table):
+                print_line(line)
+            for name, users in found["permissions"].items():
+                print_line(f"{name} is for {', '.join(users) or 'nobody'}.")
+        return DONE
+
+    return asyncio.run(work())
+
+
+def diff(options: OfferOptions) -> int:
+    """Print how the published tools differ from those of the files, or from the version before."""
+
+    offered = build_catalog_payload(_offered(options))["tools"] if options.tools else None
+    url, seal, prefix = place_of(options)
+
+    async def work() -> int:
+        async with connected(url) as client:
+            found = await _published(client, url, seal, prefix)
+            before, after = found["tools"], offered
+            names = [f"v{found['version']}", "the files"]
+            if after is None:
+                older = [one for one in await kept_versions(client, prefix=prefix) if one < found["version"]]
+                old = await load_version(client, older[0], key=seal, prefix=prefix) if older else None
+                if old is None:
+                    raise UsageError(
+                        f"There is no version before v{found['version']};"
+                        " compare it with files by --tools FILE."
+                    )
+                before, after = old["tools"], before
+                names = [f"v{old['version']}", names[0]]
+        made = changes(before, after)
+        if options.json:
+            print_json({"from": names[0], "to": names[1], **made.names()})
+        elif not made:
+            print_line(f"{names[0]} and {names[1]} have the same tools.")
+        else:
+            print_line(f"From {names[0]} to {names[1]}:")
+            for line in made.lines():
+                print_line(line)
+        return DONE
+
+    return asyncio.run(work())
+
+
+def watch(options: CatalogOptions) -> int:
+    """Print what is published now, and a line for each change, until Ctrl-C."""
+    from quoth.tools.text import number_of
+
+    url, seal, prefix = place_of(options)
+    last = ""
+
+    def trouble(error: StoreError | None) -> None:
+        nonlocal last
+        said = str(error) if error else ""
+        if said != last:
+            complain(said or "All is well again.")
+        last = said
+
+    async def work() -> int:
+        before: dict[str, Any] | None = None
+        async for found in followed(url, seal, prefix, trouble):
+            if found is None:
+                print_json({"version": None}) if options.json else print_line("Nothing is published.")
+            else:
+                made = changes(before["tools"], found["tools"]) if before else None
+                if options.json:
+                    told = {"version": found["version"], "schema_hash": found["schema_hash"]}
+                    print_json(told | (made.names() if made is not None else {}))
+                else:
+                    what = made.summary() if made is not None else number_of(len(found["tools"]), "tool")
+                    print_line(f"v{found['version']}  {what}")
+            before = found
+        return DONE
+
+    return asyncio.run(work())
+
+
+def key(options: KeyOptions) -> int:
+    """Make the key, or show its name; never the key itself."""
+
+    path = key_path(options.key)
+    made = new_key(path) if options.what == "new" else read_key(path)
+    if options.json:
+        print_json({"path": str(path), "name": made.name})
+    elif options.what == "new":
+        print_line(f"Made the key {made.name}: {path}")
+        print_line(
+            "Copy this file to each machine that publishes or uses these tools; who has it is believed."
+        )
+    else:
+        print_line(f"{made.name}  {path}")
+    return DONE
+
+
+def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
+    """The server, the key and the prefix that the options name."""
+
+    prefix = checked_prefix(options.key_prefix)
+    url = redis_url(options.redis or options.remote, ca=options.redis_ca)
+    return url, read_key(key_path(options.key)), prefix
+
+
+def _offered(options: OfferOptions) -> ToolTable:
+    """What a worker with these options offers: the tools of the files, and for whom they are."""
+    from quoth.agent.terminal.output import results_only
+
+    with results_only():
+        return Files(options.tools, options.folder, options.policy, allow=options.allow).offer().table
+
+
+async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict[str, Any]:
+
+    found = await load_catalog(client, key=seal, prefix=prefix)
+    if found is None:
+        raise StoreError(f"No catalogue of {prefix} is published at {url.shown}.")
+    return found
+
+
+@dataclass(init=False, repr=False, eq=False)
+class DeadOptions(CatalogOptions):
+    id: str = argument("ID", "the call, as quoth catalog dead lists it")
+
+
+def dead(options: CatalogOptions) -> int:
+    """List them, without their arguments."""
+    from quoth.agent.terminal.requests import when
+    from quoth.tools.remote.dead import dead_calls
+
+    with _client(options) as place:
+        found = dead_calls(*place)
+    if options.json:
+        print_json([one.to_json() for one in found])
+        return DONE
+    for one in found:
+        told = "not signed"
+        if one.call is not None:
+            who = one.call.user or "nobody"
+            told = f"{one.call.form.get('tool')}, {who}, {when(one.sent)}, {one.tries} times"
+        print_line(f"{one.id}  {told}")
+    if not found:
+        print_line("There are no dead letters.")
+    return DONE
+
+
+def retry(options: DeadOptions) -> int:
+    """Make one once more, and show its result."""
+    from quoth.agent.cli.common import show_result
+    from quoth.tools.call.call import ToolResult
+    from quoth.tools.remote.dead import retry
+
+    with _client(options) as place:
+        tool, ended = retry(*place, options.id)
+    told = "\n".join(ended.said) or ended.message
+    status: Any = ended.status
+    made = ToolResult(options.id, tool, status, ended.value, told, tuple(ended.side_effects))
+    return show_result(made, options.json)
+
+
+def drop(options: DeadOptions) -> int:
+    """Forget one."""
+    from quoth.tools.remote.dead import drop
+
+    with _client(options) as place:
+        found = drop(*place, options.id)
+    if options.json:
+        print_json(found.to_json())
+    else:
+        print_line(f"Dropped {found.id}.")
+    return DONE
+
+
+@contextmanager
+def _client(options: CatalogOptions) -> Iterator[tuple[Any, Key, str]]:
+    """A client of the server, the key and the prefix; what goes wrong with the server is told in words."""
+
+    url, key, prefix = place_of(options)
+    client = sync_client(url)
+    try:
+        with told(url):
+            check_sync(client)
+            yield client, key, prefix
+    finally:
+        client.close()
+
+
+ACTIONS: Actions = {
+    "publish": (publish, "Publish the tools of the --tools files."),
+    "show": (show, "Show what is published, or one tool of it."),
+    "diff": (diff, "Show what differs from the version before, or from the --tools files."),
+    "watch": (watch, "Print a line for each change, until Ctrl-C."),
+    "key": (key, "Make the key, or show which it is."),
+    "dead": (dead, "List the calls that ended three workers."),
+    "retry": (retry, "Have one of them made once more."),
+    "drop": (drop, "Forget one of them."),
+}
