@@ -12,6 +12,7 @@ import pytest
 from words import Spy, complaint, files, gateway, quoth, shipped, tool
 
 from quoth import PolicyOptions
+from quoth.agent.run.options import kept
 from quoth.tools.call.call import GateDecision
 from quoth.tools.door.user_gates import GateProgram, gate_words
 from quoth.tools.errors import UsageError
@@ -152,7 +153,7 @@ def test_its_files_are_named_whole_and_no_tool_writes_them(
     monkeypatch.chdir(place)
     words = gate_words(f"{sys.executable} gate.py strict", "The gate")
     assert words == (str(Path(sys.executable).absolute()), str(place / "gate.py"), "strict")
-    assert PolicyOptions(gate_command=words).kept["gate-command"].endswith("gate.py strict")
+    assert kept("policy", PolicyOptions(gate_command=words))["gate-command"].endswith("gate.py strict")
     write = '(write-file :path "gate.py" :content "import sys")'
     said = quoth("call", write, "--yes", "--gate-command", "/bin/true gate.py", cwd=place)
     assert said.err == "quoth: error: gate.py belongs to quoth itself and cannot be written by a tool.\n"

@@ -86,7 +86,7 @@ class Host:
         }
 
     def new_rows(self) -> list[dict[str, Any]]:
-        kept = self.agent._agent._opened_store()
+        kept = self.agent._agent.host.store
         rows = kept.execute("SELECT seq, status, tool FROM audit WHERE seq > ? ORDER BY seq", (self.rows,))
         self.rows = rows[-1][0] if rows else self.rows
         return [{"status": status, "tool": tool} for _, status, tool in rows]
