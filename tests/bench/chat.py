@@ -98,7 +98,7 @@ class Bot:
         self.host, self.model = host, model
         self.told = 0
         self.replies: dict[Any, asyncio.Future[Outgoing]] = {}
-        self.chats = Chats(host, Inbox(lambda: host.store), self.sent)
+        self.chats = Chats(host.runs, Inbox(lambda: host.store), self.sent)
 
     async def sent(self, line: Outgoing) -> bool:
         if line.kind in ("reply", "error"):

@@ -157,7 +157,7 @@ class Storm:
         caller = self.callers[order % len(self.callers)]
         told = self.orders[order] = Told(TOOLS[order % len(TOOLS)])
         while True:
-            await caller.renew()  # as before each turn of a model
+            await caller.host.renew()  # as before each turn of a model
             result = await caller.call(CallForm(told.tool, {_word(caller.table.get(told.tool)): order}))
             told.results.append(result)
             if not (result.status == "invalid" or "CATALOG_STALE" in result.message):
