@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from inspect import signature
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.calls import Calls
-from quoth.agent.run.event_stream import EventStream
+from quoth.agent.run.event_stream import Events, EventStream
 from quoth.agent.run.host import SessionHost, open_host
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import ModelOptions, ToolOptions
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from quoth.agent.session.latest import Having
 
 
+A = TypeVar("A")
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -94,31 +95,29 @@ def _opening(
     return decorate
 
 
-def _of(
-    part: Callable[[AsyncAgent], S], method: Callable[Concatenate[S, P], T]
-) -> Callable[Concatenate[AsyncAgent, P], T]:
-    """Make the method of a ``part`` a method of its agent."""
+def _of(owner: Callable[[A], S], method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[A, P], T]:
+    """Make the method of ``owner`` a method of its agent."""
 
     @_like(method)
-    def call(self: AsyncAgent, *args: P.args, **named: P.kwargs) -> T:
-        return method(part(self), *args, **named)
+    def call(self: A, *args: P.args, **named: P.kwargs) -> T:
+        return method(owner(self), *args, **named)
 
     return call
 
 
 class _Part(Generic[T]):
-    """An attribute of an agent that the object ``owner`` has under the same name."""
+    """An attribute of an agent that ``owner`` has under the same name."""
 
-    def __init__(self, owner: Callable[[AsyncAgent], object], doc: str) -> None:
+    def __init__(self, owner: Callable[[Any], object], doc: str) -> None:
         self._owner, self.__doc__ = owner, doc
 
     def __set_name__(self, agent: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, agent: AsyncAgent | None, kind: type) -> T:
+    def __get__(self, agent: object, kind: type) -> T:
         return self if agent is None else getattr(self._owner(agent), self._name)  # type: ignore[return-value]
 
-    def __set__(self, agent: AsyncAgent, value: T) -> None:
+    def __set__(self, agent: object, value: T) -> None:
         setattr(self._owner(agent), self._name, value)
 
 
@@ -126,24 +125,24 @@ def _host(agent: AsyncAgent) -> SessionHost:
     return agent.host
 
 
-def _hosted(method: Callable[Concatenate[SessionHost, P], T]) -> Callable[Concatenate[AsyncAgent, P], T]:
-    return _of(_host, method)
+def _runs(agent: AsyncAgent) -> Runs:
+    return agent.runs
 
 
-def _driven(method: Callable[Concatenate[Runs, P], T]) -> Callable[Concatenate[AsyncAgent, P], T]:
-    return _of(lambda agent: agent.runs, method)
+def _calls(agent: AsyncAgent) -> Calls:
+    return agent.calls
 
 
-def _called(method: Callable[Concatenate[Calls, P], T]) -> Callable[Concatenate[AsyncAgent, P], T]:
-    return _of(lambda agent: agent.calls, method)
+def _events(agent: AsyncAgent) -> Events:
+    return agent.host.events
+
+
+def _inner(agent: Agent) -> AsyncAgent:
+    return agent._agent
 
 
 class AsyncAgent:
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``."""
-
-    host: SessionHost
-    runs: Runs
-    calls: Calls
 
     @_opening(open_host)
     def __init__(self, **settings: Any) -> None:
@@ -167,23 +166,21 @@ class AsyncAgent:
     broker = _Part[Broker](_host, "The requests that wait for a person, and decisions.")
     store = _Part[Store](_host, "The store of the workspace, opened at the first use.")
     transcript = _Part[Transcript](_host, "The events of all sessions in the store.")
-    on_event = _Part[Listener | None](lambda agent: agent.host.events, "The listener; may be replaced.")
-    deliver = _Part[Callable[[str], object] | None](
-        lambda agent: agent.host.events, "Brings a message to the user; may be replaced."
-    )
+    on_event = _Part[Listener | None](_events, "The listener; may be replaced.")
+    deliver = _Part[Callable[[str], object] | None](_events, "Brings a message to the user.")
 
-    run = _driven(Runs.run)
+    run = _of(_runs, Runs.run)
     stream = _streaming(Runs.run)
-    say = _driven(Runs.say)
-    follow = _driven(Runs.follow)
-    resume = _driven(Runs.resume)
-    forget = _driven(Runs.forget)
-    call = _called(Calls.call)
-    eval = _called(Calls.eval)
-    ask_for_plan = _called(Calls.ask_for_plan)
-    context = _called(Calls.context)
-    interrupt = _hosted(SessionHost.interrupt)
-    aclose = _hosted(SessionHost.aclose)
+    say = _of(_runs, Runs.say)
+    follow = _of(_runs, Runs.follow)
+    resume = _of(_runs, Runs.resume)
+    forget = _of(_runs, Runs.forget)
+    call = _of(_calls, Calls.call)
+    eval = _of(_calls, Calls.eval)
+    ask_for_plan = _of(_calls, Calls.ask_for_plan)
+    context = _of(_calls, Calls.context)
+    interrupt = _of(_host, SessionHost.interrupt)
+    aclose = _of(_host, SessionHost.aclose)
 
     def for_chat(self, chat: str, session: str = "") -> AsyncAgent:
         """An agent for one chat, which this one must outlive: in the session that is named after the chat, or
@@ -305,20 +302,10 @@ class Agent:
         self._thread.start()
         self._closed = False
 
-    @property
-    def table(self) -> ToolTable:
-        """The tools of the agent."""
-        return self._agent.table
-
-    @property
-    def session(self) -> str:
-        """The id of its session."""
-        return self._agent.session
-
-    @property
-    def audit(self) -> Audit:
-        """The audit trail: every call and its result."""
-        return self._agent.audit
+    table = _Part[ToolTable](_inner, "The tools of the agent.")
+    session = _Part[str](_inner, "The id of its session.")
+    audit = _Part[Audit](_inner, "The audit trail: every call and its result.")
+    broker = _Part[Broker](_inner, "The requests that wait for a person, and decisions.")
 
     def call(self, form: str | CallForm) -> ToolResult:
         """Make one call through the door, without a model. An unreadable form gives an ``invalid`` result."""
@@ -335,23 +322,9 @@ class Agent:
     resume = _waiting(AsyncAgent.resume)
     fly = _waiting(AsyncAgent.fly)
     replay = _waiting(AsyncAgent.replay)
-
-    @_like(AsyncAgent.ask_for_plan)
-    def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
-        return self._agent.ask_for_plan(program, plan)
-
-    @property
-    def broker(self) -> Broker:
-        """The broker, which lists the requests that wait for a person and records decisions."""
-        return self._agent.broker
-
-    @_like(AsyncAgent.latest_session)
-    def latest_session(self, having: Having = "work") -> str:
-        return self._agent.latest_session(having)
-
-    @_like(AsyncAgent.forget)
-    def forget(self) -> None:
-        self._agent.forget()
+    ask_for_plan = _of(_inner, AsyncAgent.ask_for_plan)
+    latest_session = _of(_inner, AsyncAgent.latest_session)
+    forget = _of(_inner, AsyncAgent.forget)
 
     def interrupt(self) -> None:
         """Stop the run in progress, within a second. May be called from any thread."""
