@@ -20,7 +20,7 @@ from processes import ended_well, in_a_process
 from shelf import ANN, BEN, Shelf
 from words import complaint
 
-from quoth.tools.call import shared_file
+from quoth.tools.call import workspace as workspace_module
 from quoth.tools.errors import ToolError
 from quoth.tools.knowledge import base as base_module
 from quoth.tools.knowledge import entries
@@ -132,7 +132,7 @@ def test_what_cannot_be_filed(shelf: Shelf, text: str, said: str) -> None:
 def test_a_file_never_grows_so_large_that_it_cannot_be_read(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_file, "MAX_BYTES", 1000)
+    monkeypatch.setattr(workspace_module, "MAX_BYTES", 1000)
     shelf.claim("It is so.")
     full = "knowledge/claims.org would be larger than 1000 bytes; move what is done to another file."
     assert complaint(ToolError, lambda: shelf.claim("x" * 900)) == full
