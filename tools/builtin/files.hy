@@ -6,7 +6,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.text [count file-name number-of]
   quoth.tools.lisp.printer [print-string]
-  quoth.tools.call.ignored [fits]
+  quoth.tools.storage.paths [fits]
   quoth.tools.call.context [inside-workspace]
   quoth.tools.registry.param-types [written])
 

@@ -7,7 +7,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.safe_regex [compiled]
   quoth.tools.text [count]
   quoth.tools.registry.param_types [WorkspacePath]
-  quoth.tools.call.ignored [fits]
+  quoth.tools.storage.paths [fits]
   quoth.tools.call.context [inside-workspace])
 
 ;; * Bounds

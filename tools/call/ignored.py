@@ -15,37 +15,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from fnmatch import translate
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from quoth.tools.call.keeping import beginning_of
 from quoth.tools.storage.atomic import is_scratch
 from quoth.tools.storage.missing import is_missing
 from quoth.tools.text import count
-
-# File patterns such as ``*.py``, ``src/*.py`` and ``**/*.txt``, as tools and settings take them.
-#
-# Knows texts only; it must not open a file. A pattern is compared with the name of a file, and with its path
-# below the root.
-
-
-def fits(path: str, pattern: str) -> bool:
-    """Whether the file at a path fits a pattern. ``**/`` stands for any number of folders, also for none."""
-    found = _expression(pattern).fullmatch
-    return found(path.rpartition("/")[2]) is not None or found(path) is not None
-
-
-@lru_cache(maxsize=64)
-def _expression(pattern: str) -> re.Pattern[str]:
-    pieces = re.split(r"(?<![^/])\*\*/", pattern)
-    return re.compile("(?:.*/)?".join(map(_translated, pieces)), re.DOTALL)
-
-
-def _translated(piece: str) -> str:
-    """A piece of a pattern as a regular expression, without the mark of the end."""
-    return translate(piece).removeprefix("(?s:")[: -len(r")\Z")]
-
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.param_types import UNIONS, WorkspacePath
@@ -32,6 +32,7 @@ _TYPES: dict[Any, dict[str, Any]] = {
     dict: {"type": "dict", "keys_schema": {"type": "any"}, "values_schema": {"type": "any"}},
     Any: {"type": "any"},
 }
+_EXACT = {str: str, Code: str, WorkspacePath: str, int: int, bool: bool}
 
 
 def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> Check:
@@ -49,7 +50,34 @@ def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> C
         schema: Any = {"type": "model-fields", "fields": fields, "extra_behavior": "forbid"}
         return SchemaValidator(schema, {"strict": True, "extra_fields_behavior": "forbid"})
 
-    return lambda data: cast(Mapping[str, Any], strict().validate_python(data)[0])
+    def check(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        made = as_they_are(params, data)
+        return strict().validate_python(data)[0] if made is None else made
+
+    return check
+
+
+def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The values by the names of fields, where pydantic-core would take each of them as it is; else None."""
+    made: dict[str, Any] = {}
+    for param in params:
+        if param.name in data:
+            value: Any = data[param.name]
+            if param.choices or type(value) is not _EXACT.get(param.type):
+                return None
+            made[param.field] = value
+            if isinstance(value, str) and not value.isascii():  # it may hold half a character
+                return None
+            number: Any = data[param.name]  # only numbers have bounds
+            if (param.min is not None and number < param.min) or (
+                param.max is not None and number > param.max
+            ):
+                return None
+        elif param.required or isinstance(param.default, (list, dict)):
+            return None
+        else:
+            made[param.field] = param.default
+    return made if len(data) == sum(param.name in data for param in params) else None
 
 
 def _field(param: Param) -> dict[str, Any] | None:

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quoth.tools.call.ignored import fits
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
+from quoth.tools.storage.paths import fits
 
 SECONDS = 30.0
 NOT_RUN = "it was not run, as {}; :confined False in config.hy runs it all the same"

@@ -1,4 +1,4 @@
-"""Where quoth keeps its own files: state, configuration, stores, caches.
+"""Where quoth keeps its own files: state, configuration, stores, caches; and patterns of file names.
 
 Knows only the environment and the platform's folders.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
@@ -75,3 +77,26 @@ def _folder(variable: str, kind: str) -> Path:
             "You have no home folder, so quoth has no place for its own files. Type: export HOME=DIR "
             "(a folder that you can write to)."
         ) from None
+
+
+# File patterns such as ``*.py``, ``src/*.py`` and ``**/*.txt``, as tools and settings take them.
+#
+# Knows texts only; it must not open a file. A pattern is compared with the name of a file, and with its path
+# below the root.
+
+
+def fits(path: str, pattern: str) -> bool:
+    """Whether the file at a path fits a pattern. ``**/`` stands for any number of folders, also for none."""
+    found = _expression(pattern).fullmatch
+    return found(path.rpartition("/")[2]) is not None or found(path) is not None
+
+
+@lru_cache(maxsize=64)
+def _expression(pattern: str) -> re.Pattern[str]:
+    pieces = re.split(r"(?<![^/])\*\*/", pattern)
+    return re.compile("(?:.*/)?".join(map(_translated, pieces)), re.DOTALL)
+
+
+def _translated(piece: str) -> str:
+    """A piece of a pattern as a regular expression, without the mark of the end."""
+    return translate(piece).removeprefix("(?s:")[: -len(r")\Z")]
