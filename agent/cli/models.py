@@ -82,8 +82,7 @@ def _get(options: ModelsOptions) -> int:
 
     from quoth.agent.cli.common import interrupted
     from quoth.agent.terminal.progress import weights_progress
-    from quoth.neuro.backends.fetching import fetch_weights
-    from quoth.neuro.backends.weights import KNOWN, get_command, has_llama, known
+    from quoth.neuro.backends.weights import KNOWN, fetch_weights, get_command, has_llama, known
     from quoth.tools.installing import install_extra, own_command
 
     if options.provider is None:

@@ -16,7 +16,7 @@ from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.options import ModelOptions
 from quoth.neuro.backends.base import Backend, RequestOptions, as_backend
 from quoth.neuro.backends.cascade import for_run, is_same
-from quoth.neuro.backends.settings import NO_SETTINGS, Settings
+from quoth.neuro.backends.providers import NO_SETTINGS, ServerSettings
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
 from quoth.tools.once import Once
@@ -37,7 +37,7 @@ class Models:
         self._given = given is not None
         self._own: Backend | None = None if given is None else as_backend(given)
         self._others: dict[str, Backend] = {}
-        self._variants: dict[Settings, Backend] = {}  # of its own, as runs override its options
+        self._variants: dict[ServerSettings, Backend] = {}  # of its own, as runs override its options
         self._closed = False
         self._before: Models | None = None  # whose place these have taken, and which is closed with them
 

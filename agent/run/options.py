@@ -23,7 +23,7 @@ from quoth.agent.run.host_services import HostServices, service_options
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.settings import ROWS, is_given
 from quoth.neuro.backends.base import PlainBackend
-from quoth.neuro.backends.settings import Settings as ServerSettings
+from quoth.neuro.backends.providers import ServerSettings
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace

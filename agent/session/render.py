@@ -125,7 +125,7 @@ def words_of(reply: Mapping[str, Any]) -> str:
 
 def thoughts_of(reply: Mapping[str, Any]) -> str:
     """What the model thought before a reply: in marks, or beside it as its provider sent it."""
-    from quoth.neuro.backends.thoughts import reasoning_in  # here: few look at them
+    from quoth.neuro.backends.answers import reasoning_in  # here: few look at them
 
     text = str(reply.get("text", ""))
     marked = _read(text).reasoning if may_think(text) else ""

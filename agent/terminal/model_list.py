@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from quoth.neuro.backends.providers import PROVIDERS, Provider, added
-from quoth.neuro.backends.settings import Defaults
+from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.visible import visible
 
@@ -106,9 +105,8 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
 
 async def _look_at_server(found: Found, provider: Provider, config: Defaults, check: bool) -> None:
     from quoth.neuro.backends.base import ModelError, NoKeyError
-    from quoth.neuro.backends.http import HttpBackend
+    from quoth.neuro.backends.http import HttpBackend, models_of
     from quoth.neuro.backends.keys import key_of
-    from quoth.neuro.backends.probe import models_of
     from quoth.neuro.backends.select import choose_backend
     from quoth.tools.call.redaction import redact_url
 

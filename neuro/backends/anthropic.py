@@ -10,15 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import Answer
+from quoth.neuro.backends.answers import Answer, joined
 from quoth.neuro.backends.base import ToolChoice, Usage
-from quoth.neuro.backends.call_pieces import joined
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.history import as_object
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.request import Request, endpoint
-from quoth.neuro.backends.thoughts import owner_of
+from quoth.neuro.backends.request import Request, endpoint, owner_of
 from quoth.neuro.backends.wordings import ending_of, says
 
 VERSION = "2023-06-01"
@@ -94,11 +92,11 @@ class AnthropicBackend(HttpBackend):
         finish = _finish(reply.get("stop_reason"))
         return _explained(_answer(found, {}, finish, reply.get("usage"), self.owner), reply)
 
-    def _stream(self) -> _Stream:
-        return _Stream(self)
+    def _stream(self) -> _MessagesStream:
+        return _MessagesStream(self)
 
 
-class _Stream:
+class _MessagesStream:
     """Collects content blocks, which begin, grow by deltas and end, each at its index."""
 
     def __init__(self, backend: AnthropicBackend) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -31,7 +32,6 @@ from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, Reques
 from quoth.neuro.backends.breaker import Breaker, breaker_of
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import ADAPTED, Messages, Wire, to_json
-from quoth.neuro.backends.output_schema import portable_schema, tools_without
 from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import (
     REPLY_TOKENS,
@@ -40,6 +40,8 @@ from quoth.neuro.backends.request import (
     Request,
     basic,
     header_safe,
+    portable_schema,
+    tools_without,
 )
 from quoth.neuro.backends.wordings import (
     FINISHES,
@@ -492,3 +494,36 @@ def _option(name: str, value: Any) -> str:
 
 async def _ready(transport: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:
     return transport
+
+
+SECONDS = 3.0
+_ENDPOINT = re.compile(r"/(chat/completions|messages|responses)$")
+
+
+async def models_of(backend: HttpBackend) -> list[str]:
+    """The names of the models at its server; the backend is closed. Raises ModelError, with the sentence of a
+    request that fails."""
+    backend._timeout = backend._connect_timeout = SECONDS
+    url = backend._url.copy_with(path=_ENDPOINT.sub("/models", backend._url.path))
+    response: httpx.Response | None = None
+    SENT.learn(*backend._credentials)
+    try:
+        with backend._failing(lambda: response):
+            async with asyncio.timeout(SECONDS), backend._pool().place(url) as transport:
+                # Not by httpx's client, which writes each address to the log, with the key that may be in it.
+                request = httpx.Request("GET", url, headers=backend._sent_headers)
+                response = await transport.handle_async_request(request)
+                async with aclosing(response):
+                    raw = await whole_of(response)
+        if response.status_code != 200:
+            raise backend._refused(response, raw, False, 0.0)
+        return _names(SENT.data(backend._json(raw)))
+    except TransientError as failure:
+        raise ModelError(str(failure), failure.why) from None
+    finally:
+        await backend.aclose()
+
+
+def _names(reply: Any) -> list[str]:
+    rows = reply.get("data") if isinstance(reply, dict) else None
+    return [str(row["id"]) for row in rows or () if isinstance(row, dict) and "id" in row]

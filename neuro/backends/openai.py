@@ -1,4 +1,5 @@
-"""Any server that speaks OpenAI's chat completions, over httpx: OpenAI itself, Ollama, llama.cpp, vLLM, …
+"""Any server that speaks OpenAI's chat completions (OpenAI itself, Ollama, llama.cpp, vLLM, …), and OpenAI's
+Responses API, without state on the server: each request has the whole conversation.
 
 Must not know tools, forms or the loop; native tools and calls pass through it as JSON.
 """
@@ -9,17 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import Answer, Stream
+from quoth.neuro.backends.answers import TEXTS, Answer, CallPieces, Stream, Thoughts
 from quoth.neuro.backends.base import ToolChoice, Usage
-from quoth.neuro.backends.call_pieces import Calls
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.history import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.http import HttpBackend
-from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.output_schema import is_strict
-from quoth.neuro.backends.request import Adaptations, Request, endpoint
-from quoth.neuro.backends.thoughts import TEXTS, Thoughts, owner_of
-from quoth.neuro.backends.wordings import ending_of, says
+from quoth.neuro.backends.messages import Messages, NativeCall, to_json
+from quoth.neuro.backends.request import Adaptations, Request, endpoint, is_strict, owner_of
+from quoth.neuro.backends.wordings import OPTIONS, ending_of, meaning_of, refused_name, says
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 
@@ -121,7 +119,7 @@ class OpenAIBackend(HttpBackend):
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
             raise self.answerless()
-        calls = Calls()
+        calls = CallPieces()
         calls.add(message, whole=True)
         usage = _usage(reply.get("usage"))
         said, finish = _text(message), _finish(choice)
@@ -136,13 +134,13 @@ class OpenAIBackend(HttpBackend):
         thoughts.add(message)
         return thoughts
 
-    def kept(self, thoughts: Thoughts, calls: Calls) -> dict[str, Any] | None:
+    def kept(self, thoughts: Thoughts, calls: CallPieces) -> dict[str, Any] | None:
         """What has to come back with a reply."""
         kept = calls.signed if self._adapted.signs else thoughts.fields
         return {self.owner: kept} if kept else None
 
     def _stream(self) -> Stream:
-        return _Stream(self)
+        return _ChatStream(self)
 
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
         """The first choice in one event of a stream, and the token usage it reports, if any."""
@@ -181,12 +179,12 @@ def named_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
-class _Stream:
+class _ChatStream:
     def __init__(self, backend: OpenAIBackend) -> None:
         self.done = False
         self._backend = backend
         self._answer = Answer()
-        self._calls = Calls()
+        self._calls = CallPieces()
         self._thoughts = backend.collecting()
         self._refusal: list[str] = []
         self._heard = False  # whether any event had a choice
@@ -244,4 +242,159 @@ def _usage(usage: Any) -> Usage:
         count_in(told, "completion_tokens"),
         cached_tokens=count_in(told.get("prompt_tokens_details"), "cached_tokens"),
         reasoning_tokens=count_in(told.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+LEAST = 16  # tokens of a reply; a limit below is refused
+ENCRYPTED = "reasoning.encrypted_content"
+
+
+class ResponsesBackend(OpenAIBackend):
+    """One of OpenAI's models. Nothing is stored there: what the model thought comes back encrypted, is kept
+    with its reply, and goes back as it came."""
+
+    kind = "OpenAI's Responses API"
+    holds = "output"
+    path = "/responses"
+    provider = "openai-responses"
+
+    def __init__(self, model: str, *given: Any, extra: Mapping[str, Any] | None = None, **more: Any) -> None:
+        stateless = {"store": False, "include": [ENCRYPTED]}
+        super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
+        self.tool_view = "responses"
+
+    def _asked(
+        self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
+    ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
+        limit = max(max_tokens, LEAST) + (THINKING if self._adapted.counts_thoughts else 0)
+        options: dict[str, Any] = {"max_output_tokens": limit}
+        if streams:
+            options["stream"] = True
+        if tools is None:
+            return options, {"input": self._pieces(messages, wire.responses_text)}
+        if choice != "auto":
+            options["tool_choice"] = choice
+        owner = self.owner if self._adapted.thoughts else ""
+        return options, {"tools": [tools], "input": self._pieces(messages, wire.Responses(owner))}
+
+    def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
+        return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
+
+    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+        """Models that do not think have nothing to encrypt, those that do refuse ``temperature``. Thoughts
+        that were encrypted for another account, or too long ago, are left out from now on."""
+        if says(error, "seals"):
+            return self._drop("include", request)
+        if says(error, "sealed"):
+            return self._rewrite(request, error, thoughts=False)
+        refused = meaning_of(error) is None and not says(error, "range") and refused_name(error, OPTIONS)
+        if refused == "temperature" and not self._adapted.counts_thoughts:
+            self._change(counts_thoughts=True)
+            request.options["max_output_tokens"] += THINKING
+        return super()._adapt(error, request)
+
+    def _whole(self, reply: dict[str, Any]) -> Answer:
+        if not isinstance(reply.get("output"), list):
+            raise self.answerless()
+        return _answer_of(reply["output"], reply, self.owner)
+
+    def _stream(self) -> Stream:
+        return _ResponsesStream(self)
+
+    def event(self, data: str) -> dict[str, Any]:
+        """The JSON of one event of a stream. Raises ModelError when the event reports an error."""
+        event = self.object_of(data)
+        if event.get("type") == "error":  # its fields stand in the event itself
+            self._failed({"error": event})
+        response = event.get("response")
+        if isinstance(response, dict) and response.get("error"):
+            self._failed(response)
+        return event
+
+
+class _ResponsesStream:
+    """Collects the items of the output. Each is told whole at its end, and all of them once more with the
+    last event, which some servers leave empty; the pieces before are for whoever watches."""
+
+    def __init__(self, backend: ResponsesBackend) -> None:
+        self.done = False
+        self._backend = backend
+        self._items: list[Any] = []
+        self._reply: dict[str, Any] | None = None
+        self._shown = ""  # of the item that is being written
+
+    def hear(self, data: str) -> str:
+        if data == "[DONE]":  # some servers end every stream so
+            return ""
+        event = self._backend.event(data)
+        match event.get("type"):
+            case "response.output_text.delta":
+                piece = event.get("delta")
+                piece = piece if isinstance(piece, str) else ""
+                self._shown += piece
+                return piece
+            case "response.output_item.done":
+                item, shown, self._shown = event["item"], self._shown, ""
+                self._items.append(item)
+                text, refused = _said(item)
+                return "" if shown or refused else text
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
+                self._reply, self.done = event["response"], True
+        return ""
+
+    def end(self) -> Answer:
+        if self._shown:  # the end of the item never came
+            self._items.append({"type": "message", "content": [{"type": "output_text", "text": self._shown}]})
+        reply = self._reply or {}
+        if self.done and not self._items and not isinstance(reply.get("output"), list):
+            raise self._backend.answerless()
+        items = reply.get("output") or self._items
+        return _answer_of(items, reply, self._backend.owner, finished=self.done)
+
+
+def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished: bool = True) -> Answer:
+    """The Answer in the items of an output; ``reply`` says how it ended and what was used."""
+    answer = Answer(
+        finish=_output_finish(reply) if finished else None, usage=_output_usage(reply.get("usage"))
+    )
+    for item in items:
+        if item.get("type") == "function_call":
+            arguments = item.get("arguments")
+            arguments = arguments if isinstance(arguments, str) else to_json(arguments or {}).decode()
+            id = str(item.get("call_id") or item.get("id") or "")
+            answer.calls.append(NativeCall(id=id, name=str(item.get("name")), arguments=arguments))
+        text, refused = _said(item)
+        answer.pieces.append(text)
+        if refused and finished:
+            return Answer([text], finish="refused", usage=answer.usage)
+    # Thoughts go back with the calls they led to. Without an end of their own they would be refused there.
+    if answer.finish == "stop" and any(
+        item.get("type") not in ("message", "function_call") for item in items
+    ):
+        answer.kept = {owner: items}
+    return answer
+
+
+def _said(item: Any) -> tuple[str, bool]:
+    """The text of an item, and whether the model refuses in it."""
+    parts = item.get("content") if item.get("type") == "message" else None
+    parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    refused = any(part.get("type") == "refusal" for part in parts)
+    texts = (part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts)
+    return "".join(text for text in texts if isinstance(text, str)), refused
+
+
+def _output_finish(reply: dict[str, Any]) -> str:
+    status, details = reply.get("status") or "completed", reply.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return ending_of((reason or "length") if status == "incomplete" else status)
+
+
+def _output_usage(usage: Any) -> Usage:
+    told = usage if isinstance(usage, dict) else {}
+    return Usage(
+        count_in(told, "input_tokens"),
+        count_in(told, "output_tokens"),
+        cached_tokens=count_in(told.get("input_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count_in(told.get("output_tokens_details"), "reasoning_tokens"),
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from quoth.tools.errors import UsageError
 
@@ -53,7 +53,7 @@ class Provider:
 
 
 _OPENAI = ("quoth.neuro.backends.openai", "OpenAIBackend")
-_RESPONSES = ("quoth.neuro.backends.responses", "ResponsesBackend")
+_RESPONSES = ("quoth.neuro.backends.openai", "ResponsesBackend")
 _ANTHROPIC = ("quoth.neuro.backends.anthropic", "AnthropicBackend")
 
 
@@ -231,3 +231,45 @@ def _added(name: str) -> Provider | None:
 
 def _package(point: Any) -> str:
     return point.dist.name if point.dist is not None else str(point.value)
+
+
+@dataclass(frozen=True, repr=False)
+class ServerSettings:
+    """What the caller says of a model's server. None leaves it to the configuration, then to the back end.
+
+    ``timeout`` is how many seconds the server may be silent."""
+
+    base_url: str | None = None  # it may hold a password: there is no repr
+    api_key: str | None = None
+    timeout: float | None = None
+    temperature: float | None = None
+
+
+class Defaults(Protocol):
+    """What a configuration says of models (agent/config). ``providers`` are its own, by name."""
+
+    @property
+    def model(self) -> str | None: ...
+
+    @property
+    def timeout(self) -> float | None: ...
+
+    @property
+    def temperature(self) -> float | None: ...
+
+    @property
+    def providers(self) -> Mapping[str, Provider]: ...
+
+
+@dataclass(frozen=True)
+class NoDefaults:
+    """Nothing is configured."""
+
+    model: str | None = None
+    timeout: float | None = None
+    temperature: float | None = None
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+
+
+NO_SETTINGS = ServerSettings()
+NO_DEFAULTS = NoDefaults()

@@ -13,8 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.neuro.backends.base import Backend, NoKeyError
-from quoth.neuro.backends.providers import ROWS, Provider, find_provider, names, specs
-from quoth.neuro.backends.settings import NO_DEFAULTS, NO_SETTINGS, Defaults, Settings
+from quoth.neuro.backends.providers import (
+    NO_DEFAULTS,
+    NO_SETTINGS,
+    ROWS,
+    Defaults,
+    Provider,
+    ServerSettings,
+    find_provider,
+    names,
+    specs,
+)
 from quoth.tools.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ MAKERS = {
 
 def choose_backend(
     spec: str | None,
-    settings: Settings = NO_SETTINGS,
+    settings: ServerSettings = NO_SETTINGS,
     *,
     environ: Mapping[str, str] = os.environ,
     progress: Progress | None = None,
@@ -66,7 +75,7 @@ def choose_backend(
 def _cascade(
     spec: str,
     listed: str,
-    settings: Settings,
+    settings: ServerSettings,
     environ: Mapping[str, str],
     progress: Progress | None,
     config: Defaults,
@@ -121,7 +130,7 @@ def _meant(spec: str, known: Sequence[str]) -> str:
 
 
 def default_model(
-    settings: Settings = NO_SETTINGS,
+    settings: ServerSettings = NO_SETTINGS,
     environ: Mapping[str, str] = os.environ,
     config: Defaults = NO_DEFAULTS,
 ) -> str:
@@ -148,7 +157,7 @@ def _on_server(
     spec: str,
     model: str,
     provider: Provider,
-    settings: Settings,
+    settings: ServerSettings,
     environ: Mapping[str, str],
     config: Defaults,
 ) -> Backend:
@@ -182,7 +191,7 @@ def _on_server(
     return made
 
 
-def _said(settings: Settings, config: Defaults) -> dict[str, Any]:
+def _said(settings: ServerSettings, config: Defaults) -> dict[str, Any]:
     """The time-out and temperature, where somebody has said one."""
     found = {
         "timeout": config.timeout if settings.timeout is None else settings.timeout,

@@ -111,7 +111,7 @@ class Dialect:
         """The calls of a reply. Never raises: ``errors`` of the Reading has what could not be read."""
         reading = self.read_text(completion.text, table, cut=completion.finish == "length")
         if completion.kept:
-            from quoth.neuro.backends.thoughts import reasoning_in  # here: few send thoughts beside a reply
+            from quoth.neuro.backends.answers import reasoning_in  # here: few send thoughts beside a reply
 
             reading.reasoning = "\n\n".join(filter(None, [reasoning_in(completion.kept), reading.reasoning]))
         if completion.finish == "malformed":

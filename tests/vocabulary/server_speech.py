@@ -13,8 +13,7 @@ from loopback import KEY, Answer, Sleeps, sse, status
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.http import HttpBackend
-from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.responses import ResponsesBackend
+from quoth.neuro.backends.openai import OpenAIBackend, ResponsesBackend
 
 Event = dict[str, Any] | str
 

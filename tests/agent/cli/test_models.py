@@ -17,8 +17,7 @@ from words import Said, Terminal, files, quoth, started, wait_until
 from quoth.agent.terminal.model_list import list_models
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.breaker import FAILURES, breaker_of
-from quoth.neuro.backends.providers import ROWS
-from quoth.neuro.backends.settings import NO_DEFAULTS
+from quoth.neuro.backends.providers import NO_DEFAULTS, ROWS
 from quoth.tools.storage.paths import keys_path
 
 SECRET = "sk-very-secret-1234"

@@ -19,7 +19,7 @@ from quoth.agent.run.model_service import OwnModel
 from quoth.neuro.backends.base import Backend, ContextFullError, ModelError
 from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.settings import Settings
+from quoth.neuro.backends.providers import ServerSettings
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.installing import install_extra
@@ -318,7 +318,7 @@ def test_the_ids_of_calls_are_such_as_the_next_server_takes(here: Path) -> None:
     answer = {"choices": [{"message": {"content": "It says forty-two."}, "finish_reason": "stop"}]}
     with loopback(lambda handler: handler.send(200, json.dumps(answer).encode())) as server:
         first = large(native(("read-file", {"path": "a.txt"})), DOWN)
-        second = choose_backend("mistral:small", Settings(server.base_url, "key"))
+        second = choose_backend("mistral:small", ServerSettings(server.base_url, "key"))
         assert Told(here, first, second).run().text == "It says forty-two."
         *_, asked, answered = server.asked()["messages"]
     (call,) = asked["tool_calls"]

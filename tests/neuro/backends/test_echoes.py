@@ -10,7 +10,7 @@ import pytest
 from loopback import KEY, Server, loopback, said, sse, status
 from server_speech import SPEECHES, Speech
 
-from quoth.neuro.backends.probe import models_of
+from quoth.neuro.backends.http import models_of
 
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)
 TOLD = f"You said: Bearer {KEY}."

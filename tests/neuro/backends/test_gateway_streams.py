@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from loopback import KEY, Answer, Sleeps, loopback, said, sse, status
 
+from quoth.neuro.backends.answers import CallPieces, joined
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion
-from quoth.neuro.backends.call_pieces import Calls, joined
 from quoth.neuro.backends.openai import OpenAIBackend
 
 TOOLS = b'[{"type":"function","function":{"name":"look","parameters":{}}}]'
@@ -31,7 +31,7 @@ def delta(*pieces: dict[str, Any]) -> dict[str, Any]:
 
 
 def heard(deltas: Iterable[Any]) -> list[tuple[str, str]]:
-    calls = Calls()
+    calls = CallPieces()
     for one in deltas:
         calls.add(one)
     return [(call["name"], call["arguments"]) for call in calls.made()]

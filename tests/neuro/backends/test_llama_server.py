@@ -14,8 +14,7 @@ from words import form, table_of, tool
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import ContextFullError, ModelError, RequestOptions, ToolsRefusedError
-from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.responses import ResponsesBackend
+from quoth.neuro.backends.openai import OpenAIBackend, ResponsesBackend
 from quoth.neuro.embed.endpoint import Endpoint
 from quoth.neuro.prompt.dialects import NATIVE
 

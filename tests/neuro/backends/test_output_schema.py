@@ -13,9 +13,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import RequestOptions
-from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.output_schema import is_strict, portable_schema
-from quoth.neuro.backends.responses import ResponsesBackend
+from quoth.neuro.backends.openai import OpenAIBackend, ResponsesBackend
+from quoth.neuro.backends.request import is_strict, portable_schema
 
 SCHEMA = {
     "type": "object",

@@ -18,9 +18,15 @@ from quoth.neuro.backends import providers
 from quoth.neuro.backends.base import NoKeyError, Usage
 from quoth.neuro.backends.context_window import Window, window_of
 from quoth.neuro.backends.http import HttpBackend
-from quoth.neuro.backends.providers import PROVIDERS, ROWS, Provider, find_provider
+from quoth.neuro.backends.providers import (
+    PROVIDERS,
+    ROWS,
+    NoDefaults,
+    Provider,
+    ServerSettings,
+    find_provider,
+)
 from quoth.neuro.backends.select import choose_backend, default_model
-from quoth.neuro.backends.settings import NoDefaults, Settings
 from quoth.neuro.prompt.dialects import choose_dialect
 from quoth.tools.errors import UsageError
 
@@ -93,19 +99,19 @@ def test_only_who_takes_money_wants_a_key(row: Provider) -> None:
 
 
 def test_time_out_and_temperature_are_settings_or_configured() -> None:
-    def chosen(settings: Settings, spec: str = "ollama:x") -> tuple[float, Any]:
+    def chosen(settings: ServerSettings, spec: str = "ollama:x") -> tuple[float, Any]:
         backend: Any = choose_backend(
             spec, settings, environ={}, config=NoDefaults(timeout=300, temperature=0.5)
         )
         return backend._timeout, getattr(backend, "_options", {}).get("temperature")
 
-    assert chosen(Settings()) == (300, 0.5)
-    assert chosen(Settings(timeout=7, temperature=0)) == (7, 0)
-    assert chosen(Settings(), "local-small")[0] == 300
+    assert chosen(ServerSettings()) == (300, 0.5)
+    assert chosen(ServerSettings(timeout=7, temperature=0)) == (7, 0)
+    assert chosen(ServerSettings(), "local-small")[0] == 300
 
 
 def test_settings_show_neither_key_nor_address() -> None:
-    assert "secret" not in repr(Settings(base_url="https://ann:secret@x", api_key="sk-secret"))
+    assert "secret" not in repr(ServerSettings(base_url="https://ann:secret@x", api_key="sk-secret"))
 
 
 def test_mistral_is_not_asked_for_what_it_refuses() -> None:
@@ -141,14 +147,16 @@ async def test_the_signatures_of_geminis_calls_go_back_with_them(streamed: bool)
         sse({"choices": [{**choice, "delta": {"tool_calls": made}}]}, "[DONE]") if streamed else whole
     ) as server:
         asked: Any = {"tools": b"[]", "on_text": print if streamed else None}
-        backend = choose_backend("gemini:x", Settings(server.base_url), environ={"GEMINI_API_KEY": "sk-1"})
+        backend = choose_backend(
+            "gemini:x", ServerSettings(server.base_url), environ={"GEMINI_API_KEY": "sk-1"}
+        )
         messages = said("Look.")
         first = await backend.complete(messages, **asked)
         messages.append("assistant", first.text, calls=first.calls, kept=first.kept)
         await backend.complete(messages, **asked)
         sent = server.asked()["messages"][1]["tool_calls"]
         assert [call.get("extra_content") for call in sent] == [signed, None]
-        other = choose_backend("openai:x", Settings(server.base_url), environ={})
+        other = choose_backend("openai:x", ServerSettings(server.base_url), environ={})
         await other.complete(messages, **asked)
         assert "extra_content" not in str(server.asked()), "others may refuse a field that they do not know"
         for one in (backend, other):

@@ -15,8 +15,7 @@ from loopback import KEY, Sleeps, loopback, said, status
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import NativeCall
-from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.responses import ResponsesBackend
+from quoth.neuro.backends.openai import OpenAIBackend, ResponsesBackend
 
 STREAMS = Path(__file__).parents[1] / "data" / "streams"
 BACKENDS: dict[str, Callable[..., Any]] = {

@@ -16,7 +16,7 @@ from quoth import AsyncAgent, ModelOptions
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.output_schema import tools_without
+from quoth.neuro.backends.request import tools_without
 from quoth.neuro.backends.wordings import KEYS, OPTIONS, refused_name
 
 SCHEMA = {

@@ -14,8 +14,7 @@ from loopback import KEY, Answer, Server, Sleeps, failure, loopback, said, sse, 
 
 from quoth.neuro.backends.base import Backend, ModelError
 from quoth.neuro.backends.messages import Messages, NativeCall
-from quoth.neuro.backends.openai import THINKING
-from quoth.neuro.backends.responses import ResponsesBackend
+from quoth.neuro.backends.openai import THINKING, ResponsesBackend
 
 TOOLS = b'[{"type":"function","name":"look","parameters":{"type":"object"}}]'
 CALLED = NativeCall(id="c1", name="look", arguments='{"path":"a"}')

@@ -14,9 +14,9 @@ import pytest
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, ModelError
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.providers import ServerSettings
 from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
 from quoth.neuro.backends.select import choose_backend
-from quoth.neuro.backends.settings import Settings
 from quoth.tools.errors import UsageError
 
 
@@ -201,7 +201,7 @@ async def test_a_hy_reply_that_raises_is_a_sentence(tmp_path: Path) -> None:
 def test_a_spec_chooses_its_backend(
     spec: str | None, base_url: str | None, environ: dict[str, str], kind: str, takes_grammar: bool
 ) -> None:
-    backend = choose_backend(spec, Settings(base_url=base_url), environ=environ)
+    backend = choose_backend(spec, ServerSettings(base_url=base_url), environ=environ)
     assert type(backend).__name__ == kind
     assert backend.name == (spec or environ.get("QUOTH_MODEL") or "openai:gpt-5-mini")
     assert backend.takes_grammar is takes_grammar
@@ -301,5 +301,5 @@ def test_a_spec_that_cannot_be_used_is_a_sentence(
 ) -> None:
     monkeypatch.setattr(weights, "local_available", lambda: None)
     with pytest.raises(UsageError) as raised:
-        choose_backend(spec, Settings(base_url=base_url), environ={})
+        choose_backend(spec, ServerSettings(base_url=base_url), environ={})
     assert str(raised.value) == sentence

@@ -11,10 +11,9 @@ from loopback import Answer, Server, failure, loopback, sse, status
 from quoth.neuro.backends.base import Completion, ModelError
 from quoth.neuro.backends.context_window import message_tokens
 from quoth.neuro.backends.messages import Message, Messages
-from quoth.neuro.backends.providers import ROWS
+from quoth.neuro.backends.providers import ROWS, ServerSettings
+from quoth.neuro.backends.request import owner_of
 from quoth.neuro.backends.select import choose_backend
-from quoth.neuro.backends.settings import Settings
-from quoth.neuro.backends.thoughts import owner_of
 from quoth.tools.storage.lean_httpx import httpx
 
 KEYS = {row.key: "sk-1" for row in ROWS if row.key}
@@ -37,7 +36,7 @@ def whole(**message: Any) -> Answer:
 
 async def asked(server: Server, spec: str, messages: Messages, *, streams: bool = False) -> Completion:
     """The reply of a model, which the conversation grows by."""
-    backend = choose_backend(spec, Settings(server.base_url), environ=KEYS)
+    backend = choose_backend(spec, ServerSettings(server.base_url), environ=KEYS)
     hear = print if streams else None
     completion = await backend.complete(messages, tools=b"[]", on_text=hear)
     messages.append("assistant", completion.text, calls=completion.calls, kept=completion.kept)
@@ -181,7 +180,7 @@ async def test_words_about_something_else_leave_the_thoughts_as_they_are() -> No
     """Nothing of the conversation would change by it."""
     messages = Messages.of([Message(role="user", content="Look.")])
     with loopback(failure(400, "the value of 'reasoning' is not one of low, high")) as server:
-        backend = choose_backend("deepseek:x", Settings(server.base_url), environ=KEYS)
+        backend = choose_backend("deepseek:x", ServerSettings(server.base_url), environ=KEYS)
         with pytest.raises(ModelError):
             await backend.complete(messages, tools=b"[]")
         server.answers = [
