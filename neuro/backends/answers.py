@@ -189,7 +189,7 @@ async def events_of(body: Body) -> AsyncGenerator[str]:
                         raise TooLongError
                     data.clear()
                     yield event
-    if rest == b"\r" and data:  # the end of the last event, where lines end with returns alone
+    if data and bytes(rest) in (b"", b"\r"):  # the last event; not every gateway ends it with an empty line
         yield b"\n".join(data).decode(errors="replace")
 
 

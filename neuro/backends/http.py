@@ -303,7 +303,10 @@ class HttpBackend(Server):
                     self._sent(payload, transport) as response,
                 ):
                     if response.status_code == 200:
-                        return await self._answered(response, request, deadline)
+                        completion = await self._answered(response, request, deadline)
+                        if request.unread:  # to close the reply alone tells nothing to a server of HTTP/2
+                            await pool.close(transport)
+                        return completion
                     refusal = await whole_of(response)
         if response.status_code in MISFITS:
             fault = error_of(parsed(refusal))
@@ -382,6 +385,10 @@ class HttpBackend(Server):
             self._garbage(f"a reply compressed as {self._quote(error)}, which it was not asked for")
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
+        except Exception as error:  # httpx does not make all errors of HTTP/2 its own
+            if not type(error).__module__.startswith("h2."):
+                raise
+            raise self._cut_off() from error
 
     def _rewrite(self, request: Request, error: Mapping[str, Any], **how: bool) -> bool:
         """Adapt how the conversation is written, from its beginning; false if that changes nothing: then the
@@ -478,9 +485,11 @@ class HttpBackend(Server):
         except TimeoutError:
             if not stream.done:
                 raise
+            request.unread = True
         with self._shaped():
             answer = stream.end()
         if cut:
+            request.unread = True
             answer.finish = "length"
         elif answer.finish is None and not stream.done:
             raise self._cut_off()

@@ -64,14 +64,15 @@ class Pool:
             try:
                 yield transport
             except BaseException:
-                await self._close(transport)
+                await self.close(transport)
                 raise
             now = time.monotonic()
             server.free.append((now, transport))
-        while now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
-            await self._close(server.free.pop(0)[1])
+        while server.free and now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
+            await self.close(server.free.pop(0)[1])
 
-    async def _close(self, transport: httpx.AsyncBaseTransport) -> None:
+    async def close(self, transport: httpx.AsyncBaseTransport) -> None:
+        """Close the connection of a transport, which the next request opens again."""
         if self._way is not None:
             self._made.discard(transport)
             await transport.aclose()

@@ -79,6 +79,7 @@ class Request:
     sent: Mapping[str, Any] = field(default_factory=dict)  # the options that its last try had
     shortened: bool = False  # whether fewer tokens are asked for than were at first
     queues: bool = False  # whether it waits for a place among the requests to its server
+    unread: bool = False  # whether the server may still be sending a reply that is not read to its end
     shown: bool = False  # whether on_text was told something: from then on nothing is tried again
     start: float = field(default_factory=time.monotonic)
 

@@ -269,3 +269,15 @@ async def test_arguments_that_are_sent_again_are_joined_in_anthropics_format_too
         completion = await backend.complete(said("hi"), tools=TOOLS, on_text=lambda piece: None)
         await backend.aclose()
     assert [call["arguments"] for call in completion.calls] == [PATH]
+
+
+@pytest.mark.parametrize(
+    "end", ["data: [DONE]\n", 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n']
+)
+async def test_a_last_event_without_an_empty_line_is_heard(end: str) -> None:
+    word = json.dumps({"choices": [{"delta": {"content": "hello"}}]})
+    events = f"data: {word}\n\n{end}".encode()
+    with loopback(lambda handler: handler.send(200, events, "text/event-stream")) as server:
+        backend = OpenAIBackend("m", server.base_url, KEY, retries=0)
+        assert (await backend.complete(said("hi"), on_text=lambda _: None)).text == "hello"
+        await backend.aclose()

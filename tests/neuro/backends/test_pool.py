@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from loopback import Handler, Server, loopback, said, status
 from server_speech import ANTHROPIC, OPENAI
@@ -182,3 +183,34 @@ async def test_a_retry_waits_without_a_place(server: Server, monkeypatch: pytest
     assert await ask(backend) == "hello"
     for one in (backend, other):
         await one.aclose()
+
+
+async def test_the_last_free_connection_may_be_taken_while_an_old_one_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closes, closed = asyncio.Event(), asyncio.Event()
+
+    class Slow(httpx.AsyncBaseTransport):
+        async def aclose(self) -> None:
+            closes.set()
+            await closed.wait()
+
+    async def make() -> httpx.AsyncBaseTransport:
+        return Slow()
+
+    url = httpx.URL("http://127.0.0.1/")
+    ours = pool.Pool(make, (False, "", "", ""))
+    async with ours.place(url), ours.place(url):
+        pass
+    monkeypatch.setattr(pool, "KEPT", 0.0)
+
+    async def use() -> None:
+        async with ours.place(url):
+            pass
+
+    using = asyncio.create_task(use())
+    await closes.wait()
+    async with ours.place(url):
+        closed.set()
+        await using
+    await ours.leave()

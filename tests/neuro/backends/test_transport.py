@@ -8,8 +8,8 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -22,6 +22,7 @@ from loopback import Handler, QuietServer, Sleeps, said
 from server_speech import OPENAI
 
 from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.pool import join
 from quoth.tools.storage import addresses
@@ -188,11 +189,13 @@ async def test_a_server_that_hangs_up_on_a_greeting_speaks_no_tls() -> None:
 
 
 class Http2Server(asyncio.Protocol):
-    """Answers each request but the first, and remembers which connections end."""
+    """Remembers what is asked on which connection, and which end; ``answers`` are told in turn, the last one
+    again: None says nothing."""
 
     asked = 0
     ended = 0
     connections: set[object] = set()  # noqa: RUF012  of all instances
+    answers: list[Callable[[Http2Server, int], None] | None] = []  # noqa: RUF012
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -209,36 +212,83 @@ class Http2Server(asyncio.Protocol):
             if isinstance(event, DataReceived):
                 self.state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             if isinstance(event, StreamEnded):
+                answer = self.answers[min(self.asked, len(self.answers) - 1)]
                 type(self).asked += 1
-                if self.asked > 1:
+                if answer is not None:
                     self.state.send_headers(event.stream_id, [(":status", "200")])
-                    self.state.send_data(event.stream_id, WHOLE, end_stream=True)
+                    answer(self, event.stream_id)
         self.wire.write(self.state.data_to_send())
+
+
+def all_at_once(server: Http2Server, stream: int) -> None:
+    server.state.send_data(stream, WHOLE, end_stream=True)
+
+
+def without_end(server: Http2Server, stream: int) -> None:
+    word = b'data: {"choices":[{"index":0,"delta":{"content":"a "}}]}\n\n'
+    server.state.send_data(stream, word * 200)
+
+
+def wrong_frame(server: Http2Server, stream: int) -> None:
+    data_of_stream_0 = b"\0\0\1\0\0\0\0\0\0x"
+    asyncio.get_running_loop().call_later(0.3, server.wire.write, data_of_stream_0)  # once the head was read
+
+
+@asynccontextmanager
+async def http2(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *answers: Callable[[Http2Server, int], None] | None
+) -> AsyncIterator[HttpBackend]:
+    """A back end whose server speaks HTTP/2 alone."""
+    ca, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    context.set_alpn_protocols(["h2"])
+    ca.cert_pem.write_to_path(str(folder / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
+    Http2Server.asked, Http2Server.ended = 0, 0
+    Http2Server.connections, Http2Server.answers = set(), [*answers]
+    served = await asyncio.get_running_loop().create_server(Http2Server, "127.0.0.1", 0, ssl=context)
+    backend = OPENAI.backend(f"https://127.0.0.1:{served.sockets[0].getsockname()[1]}/v1", retries=0)
+    async with asyncio.timeout(20):
+        yield backend
+    await backend.aclose()
+    served.close()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
 
 
 async def test_over_http_2_a_request_that_is_given_up_ends_at_its_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    ca, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert("127.0.0.1").configure_cert(context)
-    context.set_alpn_protocols(["h2"])
-    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    served = await asyncio.get_running_loop().create_server(Http2Server, "127.0.0.1", 0, ssl=context)
-    backend = OPENAI.backend(f"https://127.0.0.1:{served.sockets[0].getsockname()[1]}/v1")
-    asking = asyncio.create_task(backend.complete(said("hi")))
-    async with asyncio.timeout(20):
-        while not Http2Server.asked:
-            await asyncio.sleep(0.01)
+    async with http2(monkeypatch, tmp_path, None, all_at_once) as backend:
+        asking = asyncio.create_task(backend.complete(said("hi")))
+        await until(lambda: Http2Server.asked)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        while not Http2Server.ended:
-            await asyncio.sleep(0.01)
+        await until(lambda: Http2Server.ended)
         for _ in range(2):
             assert (await backend.complete(said("hi"))).text == "hello"
-    assert len(Http2Server.connections) == 2
-    await backend.aclose()
-    served.close()
+        assert len(Http2Server.connections) == 2
+
+
+async def test_over_http_2_a_reply_that_does_not_end_is_not_left_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async with http2(monkeypatch, tmp_path, without_end, all_at_once) as backend:
+        cut = await backend.complete(said("hi"), max_tokens=10, on_text=lambda _: None)
+        assert cut.finish == "length"
+        await until(lambda: Http2Server.ended)
+        assert (await backend.complete(said("hi"))).text == "hello"
+
+
+async def test_over_http_2_a_wrong_frame_is_a_reply_cut_off(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async with http2(monkeypatch, tmp_path, wrong_frame) as backend:
+        with pytest.raises(ModelError, match="cut off in the middle"):
+            await backend.complete(said("hi"))
 
 
 async def test_certificates_are_read_once_and_for_https_alone(monkeypatch: pytest.MonkeyPatch) -> None:
