@@ -447,9 +447,18 @@ def _download_wheel(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            _await_end(process.pid)
         if code:
             said.seek(0)
             raise _NotFetched(f"pip cannot fetch {wanted}: {_reason(said.read())}.{_kept(number)}")
+
+
+def _await_end(group: int) -> None:
+    """Wait until no process of the group is left: one that was killed may still write for a moment."""
+    with contextlib.suppress(ProcessLookupError):
+        for _ in range(100):  # a second: where nothing reaps orphans, they stay as zombies
+            os.killpg(group, 0)
+            time.sleep(0.01)
 
 
 def _reason(said: bytes) -> str:
