@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from quoth.neuro.backends.scripted import ScriptedBackend as ScriptedBackend
     from quoth.neuro.backends.select import choose_backend as choose_backend
     from quoth.neuro.prompt.belt import belt as belt
+    from quoth.neuro.reading.reply import ReplyStream as ReplyStream
     from quoth.neuro.reading.reply import read_reply as read_reply
-    from quoth.neuro.reading.stream import ReplyStream as ReplyStream
     from quoth.tools.call.call import Call as Call
     from quoth.tools.call.call import GateDecision as GateDecision
     from quoth.tools.call.call import ToolResult as ToolResult
@@ -101,8 +101,7 @@ _HOMES = {
     "neuro.backends.scripted": "ScriptedBackend",
     "neuro.backends.select": "choose_backend",
     "neuro.prompt.belt": "belt",
-    "neuro.reading.reply": "read_reply",
-    "neuro.reading.stream": "ReplyStream",
+    "neuro.reading.reply": "ReplyStream read_reply",
     "neuro.think": "ask_neuro begin_conversation think",
     "tools.call.call": "Call GateDecision ToolResult Verdict allow ask deny new_call",
     "tools.call.context": "ToolContext current_context inside_workspace",

@@ -134,7 +134,7 @@ class Dialect:
         always none for a native dialect, whose calls are not in the text."""
         if self.native:
             return lambda piece: []
-        from quoth.neuro.reading.stream import ReplyStream
+        from quoth.neuro.reading.reply import ReplyStream
 
         reply = ReplyStream(*self._vocabulary(table))
         return lambda piece: [self._fitted(call, table).form for call in reply.feed(piece)]

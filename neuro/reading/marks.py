@@ -1,13 +1,15 @@
 """The marks of thoughts; and where any mark of a template is a mark, and where it is a word of the reply.
 
 A mark is a word inside a code span, inside quotation marks, or between two words of a sentence. What a call
-form or a fence contains is never looked at here: the scan passes over these.
+form or a fence contains is never looked at here: the scan passes over these. A tag line in a quotation, a
+comment or a piece of code is no call: a quotation ends with its paragraph; a comment and an element of HTML
+last until they are closed, and in a comment or in code nothing else counts.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 NAMES: Final = r"(?i:think|thinking|thoughts?|reasoning|scratch_?pad|seed:think)"
 
@@ -43,24 +45,11 @@ _LISTED = re.compile(r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++|\|.*?\|?[ \t]*+
 _EXPLAINED = re.compile(r"[ \t]*+[|:,;=–—)]|[ \t]++[a-z]").match
 
 
-class Opened(NamedTuple):
-    """The beginning of a thought: which of the PAIRS it is, and where the thought itself begins."""
-
-    pair: int
-    start: int
-
-
-class Closed(NamedTuple):
-    """The end of a thought, and where its mark ends."""
-
-    start: int
-    end: int
-
-
-def opened(text: str, position: int) -> Opened | None:
+def opened(text: str, position: int) -> tuple[int, int] | None:
+    """Which of the PAIRS begins a thought at ``position``, and where the thought itself begins."""
     for pair, match in enumerate(_BEGINS):
         if found := match(text, position):
-            return Opened(pair, found.end())
+            return pair, found.end()
     return None
 
 
@@ -70,15 +59,15 @@ def closed(text: str, position: int) -> int:
     return found.end() if found else -1
 
 
-def end_of_thought(text: str, thought: Opened) -> Closed | None:
-    """Where a thought ends: marks inside it may be nested; where these do not match, at the last that ends
-    one. None if it never ends."""
+def end_of_thought(text: str, pair: int, start: int) -> tuple[int, int] | None:
+    """The offsets of the mark that ends a thought: marks inside it may be nested; where these do not match,
+    of the last that ends one. None if it never ends."""
     depth, last = 1, None
-    for found in _WITHIN[thought.pair].finditer(text, thought.start):
+    for found in _WITHIN[pair].finditer(text, start):
         if found["begin"]:
             depth += not is_word(text, *found.span())
             continue
-        last, depth = Closed(*found.span()), depth - 1
+        last, depth = found.span(), depth - 1
         if not depth:
             break
     return last
@@ -123,12 +112,6 @@ def is_word(text: str, start: int, end: int) -> bool:
     return text.find('"', end, stop if stop >= 0 else end + _NEAR) >= 0
 
 
-def follows_words(text: str, start: int) -> bool:
-    """Whether a sentence may go on at a place."""
-    before = text[max(0, start - 2) : start]
-    return len(before) == 2 and before[1] in " \t" and (before[0].isalnum() or before[0] in ",;")
-
-
 def ends_words(text: str, start: int, end: int) -> bool:
     """Whether a mark ends a line whose words are not a whole sentence, so that they may speak of it."""
     before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
@@ -139,9 +122,9 @@ def ends_words(text: str, start: int, end: int) -> bool:
 
 def in_sentence(text: str, start: int, end: int) -> bool:
     """Whether a sentence goes on around a mark, or around a section of calls."""
-    after = text[end : end + 2]
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
     spoken = after[:1] in tuple(".,:;!?)") or (after[:1] == " " and after[1:].isalpha())
-    return spoken and follows_words(text, start)
+    return spoken and before[1:] in (" ", "\t") and (before[0].isalnum() or before[0] in ",;")
 
 
 def is_alone(text: str, start: int, end: int) -> bool:
@@ -160,3 +143,74 @@ def is_draft(text: str, start: int, end: int) -> bool:
     while found and is_word(text, *found.span()):
         found = _MARK.search(text, found.end())
     return found is not None and _ENDS(text, found.start()) is not None
+
+
+# Each mark that opens a quotation, with those that close it.
+_QUOTATIONS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "‚": "‘", "‘": "’", "「": "」", "『": "』"}
+_COMMENT = "-->"
+_ELEMENTS = "blockquote|details|pre|script|style|template|textarea|xmp"
+_QUOTING = re.compile(
+    rf"""
+      (?P<paragraph> \n[ \t\r]*\n )
+    | (?P<comment> <!-- | --> )
+    | (?P<code> (?<!`)``+ )                                   # one alone is often left open, or an accent
+    | ^[ \t]*<(?P<element> /?(?:{_ELEMENTS}) )\b
+    | </(?P<end> {_ELEMENTS} )\b
+    | (?P<straight> " )
+    | (?P<mark> [“”„«»‹›‚‘「」『』] | ’(?!\w) )                # behind it a letter: don’t
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_OPENS = re.compile(r'(?<![\w"”\\])"(?=\w)')  # 5" is a length
+_FENCE = re.compile(r"[ \t]*```")
+
+
+class Quotations:
+    """What is open where the text was read to."""
+
+    def __init__(self, read_to: int = 0) -> None:
+        self.read_to = read_to  # in the whole text
+        self._closers: list[str] = []  # of what is open, the innermost last
+
+    def is_open(self, *, plainly: bool = False) -> bool:
+        """Whether anything is open; ``plainly``: but what is often left open, a straight quote or code."""
+        return any(not plainly or closer[0] not in '"`' for closer in self._closers)
+
+    def read(self, text: str, end: int, base: int = 0) -> None:
+        """Read on to the beginning of a line, ``end``, in a text that begins at ``base`` of the whole one."""
+        begin = max(0, self.read_to - base)
+        for found in _QUOTING.finditer(text, begin, end):
+            self._meet(found, text)
+        self.read_to = max(self.read_to, end + base)
+
+    def _meet(self, found: re.Match[str], text: str) -> None:
+        mark, inner = found[0].lstrip().lower(), self._closers[-1] if self._closers else ""
+        kind = found.lastgroup
+        if kind in ("element", "end"):
+            self._element((found["element"] or f"/{found['end']}").lower(), inner)
+        elif inner == _COMMENT or inner[:1] == "`":
+            if mark == inner:
+                self._closers.pop()
+        elif kind == "paragraph":
+            self._closers = [closer for closer in self._closers if closer[0] == "/"]
+        elif kind == "comment":
+            if mark != _COMMENT:
+                self._closers.append(_COMMENT)
+        elif kind == "code":
+            if not _FENCE.match(text, text.rfind("\n", 0, found.start()) + 1):
+                self._closers.append(mark)
+        elif inner and mark in inner:
+            self._closers.pop()
+        elif kind == "straight":
+            if _OPENS.match(text, found.start()):
+                self._closers.append(mark)
+        elif mark in _QUOTATIONS:
+            self._closers.append(_QUOTATIONS[mark])
+
+    def _element(self, name: str, inner: str) -> None:
+        if inner == _COMMENT or inner[:1] == "`":
+            return
+        if name[0] != "/":
+            self._closers.append(f"/{name}")
+        elif name in self._closers:
+            del self._closers[self._closers.index(name) :]

@@ -210,11 +210,17 @@ def read_data(
     if they are known. Raises NotRead."""
     ends = _compiled(stop) if stop else None
     if _ESCAPED(text, start):
-        return _unescaped(text, start, ends, outer)
+        found = ends.search(text, start) if ends else None
+        end = found.start() if found else len(text)
+        try:
+            read = read_data(html.unescape(text[start:end]), 0, outer=outer)
+        except NotRead as error:
+            raise NotRead(str(error), start, error.incomplete) from None
+        return read._replace(end=end, spans=(), repairs=(*read.repairs, ENTITIES))
     if text.startswith("{{", start):
         read = read_literal(text, start + 1)
-        if end := _BRACES(text, read.end):
-            return read._replace(end=end.end(), repairs=(*read.repairs, DOUBLED))
+        if braces := _BRACES(text, read.end):
+            return read._replace(end=braces.end(), repairs=(*read.repairs, DOUBLED))
         raise NotRead("a brace that is opened twice is closed once", start)
     try:
         read = read_literal(text, start)
@@ -224,16 +230,6 @@ def read_data(
             raise
         return read_literal(text, start, at, outer=outer)
     return read
-
-
-def _unescaped(text: str, start: int, ends: re.Pattern[str] | None, outer: Collection[str]) -> Literal:
-    found = ends.search(text, start) if ends else None
-    stop = found.start() if found else len(text)
-    try:
-        read = read_data(html.unescape(text[start:stop]), 0, outer=outer)
-    except NotRead as error:
-        raise NotRead(str(error), start, error.incomplete) from None
-    return read._replace(end=stop, spans=(), repairs=(*read.repairs, ENTITIES))
 
 
 def invocations(name: str, prefix: str) -> Family:

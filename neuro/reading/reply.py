@@ -1,4 +1,4 @@
-"""Model text -> the calls in it, in order, and what could not be read.
+"""Model text -> the calls in it, in order, and what could not be read; also as it arrives in pieces.
 
 Knows the shapes of calls and the names of the tools, and runs nothing. A call is a form for which all of this
 is true:
@@ -36,18 +36,18 @@ is supplied only at the end of the reply or of its fence, and never in a program
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import hy.models as m
 
-from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, is_call
+from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, LINE, is_call
 from quoth.neuro.reading.marks import without_marks
-from quoth.neuro.reading.result import Fault, Reading
-from quoth.neuro.reading.scanner import DATA_FENCES, LISP_FENCES, Scan
+from quoth.neuro.reading.result import Fault, FoundCall, Reading
+from quoth.neuro.reading.scanner import CONTEXT, DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
 from quoth.tools.errors import nearest
 from quoth.tools.lisp.forms import head_name, kebab
-from quoth.tools.lisp.reader import ReadError, read_prefix
+from quoth.tools.lisp.reader import Lines, ReadError, read_prefix
 
 MAX_REPLY = 8_000_000
 IN_DOUBT = "A thought may begin here that never ends, so no call behind it is run"
@@ -72,7 +72,7 @@ def read_reply(
         scan.calls[:] = [call for call in scan.calls if call.start < scan.doubt]
         scan.errors.append(Fault(IN_DOUBT, *scan.lines.at(scan.doubt), "end the thought, or write `<think>`"))
     reading = Reading(scan.calls, _without(text, scan), scan.errors, sure=scan.sure)
-    reading.content = _kept(text, scan.dropped)
+    reading.content = _kept(text, scan.dropped).strip() if scan.dropped else text
     thoughts = [without_marks(text[start:end]) for start, end in scan.thoughts]
     reading.reasoning = "\n\n".join(filter(None, thoughts))
     reading.display = _without(text, scan, scan.whole) if scan.whole else reading.text
@@ -88,7 +88,7 @@ def read_reply(
             line_of=lambda offset: scan.lines.at(offset)[0],
         )
     if not reading.calls and not reading.errors:
-        fault = _only_thought(reading, scan) or _no_answer(_blanked(text, scan.dropped), scan)
+        fault = _only_thought(reading, scan) or _no_answer(_kept(text, scan.dropped, _blank), scan)
         reading.errors += [fault] if fault else []
     return reading
 
@@ -98,21 +98,18 @@ def unmarked(text: str) -> str:
     return " " + text[1:] if text.startswith("\ufeff") else text
 
 
-def _kept(text: str, dropped: list[tuple[int, int]]) -> str:
-    """The text without what is no word of the reply."""
-    if not dropped:
-        return text
-    places = [0, *(place for span in dropped for place in span), len(text)]
-    return "".join(text[a:b] for a, b in zip(places[::2], places[1::2], strict=True)).strip()
-
-
-def _blanked(text: str, dropped: list[tuple[int, int]]) -> str:
-    """The text with blanks for what is no word of the reply, so that all else stands where it stood."""
+def _kept(text: str, dropped: list[tuple[int, int]], cover: Callable[[str], str] | None = None) -> str:
+    """The text without what is no word of the reply, or with that covered."""
     pieces, position = [], 0
     for start, end in dropped:
-        pieces += [text[position:start], _NO_LINE_FEED(" ", text[start:end])]
+        pieces += [text[position:start], cover(text[start:end]) if cover else ""]
         position = end
     return "".join([*pieces, text[position:]])
+
+
+def _blank(text: str) -> str:
+    """Blanks for a text, so that all behind it stands where it stood."""
+    return _NO_LINE_FEED(" ", text)
 
 
 def _only_thought(reading: Reading, scan: Scan) -> Fault | None:
@@ -231,3 +228,92 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
     keep(text[position:].replace("\0", ""))
     left = "".join(kept)
     return (_EMPTY_FENCE.sub("", left).replace("\0", "") if "\0" in left else left).strip()
+
+
+# A reply that arrives in pieces
+
+# Walks over one unfinished part; then its brackets must close, or it must double, before the next.
+MAX_TRIES = 8
+_OPENERS, _CLOSERS = re.compile(r"[(\[{]").findall, re.compile(r"[)\]}]").findall
+
+
+class ReplyStream:
+    """Takes the pieces of a reply and returns the calls that each piece completes.
+
+    A call that ``feed`` reports is in the final Reading, in the same order, unless a thought ends behind it
+    that began with the reply, unmarked. A call that is certain only at the end (its own end is missing, or it
+    follows a thought, a family's markup, or a form that is never closed) is in the final Reading alone, after
+    the first ``reported`` calls; one with many unpaired brackets in its texts may be reported late.
+    """
+
+    def __init__(self, known: Collection[str] = (), tags: Tags | None = None) -> None:
+        self.reported = 0
+        self._known = known
+        self._tags = tags or {}
+        self._all: list[str] = []
+        self._scan = Scan("", known, self._tags, final=False)
+        self._window = ""  # what the scan has not passed yet, and CONTEXT before it
+        self._place = (1, 1)  # line and column of the window
+        self._pieces: list[str] = []  # what came behind the window
+        self._length = 0  # of the whole text so far
+        self._walked = 0  # how far behind the place where it stopped the last walk had looked
+        self._tries = 0  # the walks that stopped there
+        self._open = 0  # brackets of the unfinished form that are opened less those closed, in texts too
+
+    def feed(self, piece: str) -> list[FoundCall]:
+        """The calls that this piece completes."""
+        self._all.append(piece)
+        self._length += len(piece)
+        if not self._scan.stopped:
+            self._pieces.append(piece)
+            if self._is_due(piece):
+                self._walk()
+        found = self._scan.calls[self.reported :]
+        self.reported += len(found)
+        return found
+
+    def _is_due(self, piece: str) -> bool:
+        """Whether to walk on: where a form may begin in the piece, or the unfinished one end. So the time is
+        linear; where this errs, a call is reported later, never wrongly."""
+        scan, line = self._scan, "\n" in piece
+        if scan.waits_for == LINE:
+            return line
+        closers, tries = _CLOSERS(piece), MAX_TRIES
+        grown = self._length - scan.base - scan.position >= 2 * self._walked
+        if scan.waits_for is None:
+            self._tries *= not line  # a form begins a line, or follows another
+            due = bool(_OPENERS(piece)) or (line and bool(self._tags))
+        else:
+            self._open += len(_OPENERS(piece)) - len(closers)
+            due, tries = bool(closers), tries + tries * (self._open <= 0)
+            if grown and scan.text[scan.waits_for] != "(":  # more of it may say that it is no call
+                return True
+        if due and not grown:
+            due = self._tries < tries
+            self._tries += due
+        return due
+
+    def end(self, *, cut: bool = False) -> Reading:
+        """The reading of the whole reply, equal to ``read_reply`` of it."""
+        return read_reply("".join(self._all), self._known, self._tags, cut=cut)
+
+    def _walk(self) -> None:
+        scan = self._scan
+        self._window += "".join(self._pieces)
+        self._pieces.clear()
+        scan.text = self._window
+        scan.lines = Lines(self._window, *self._place)
+        place = scan.position
+        scan.run()
+        self._tries *= scan.position == place
+        self._walked = len(self._window) - scan.position
+        if scan.waits_for is not None and scan.waits_for >= 0:
+            form = self._window[scan.waits_for :]
+            self._open = len(_OPENERS(form)) - len(_CLOSERS(form))
+        line = self._window.rfind("\n", 0, scan.position) + 1
+        scan.quotations.read(self._window, line, scan.base)
+        keep = max(0, min(line, scan.position - CONTEXT))
+        self._place = scan.lines.at(keep)
+        self._window = self._window[keep:]
+        scan.base += keep
+        scan.position -= keep

@@ -14,7 +14,6 @@ from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, FormReader, Wait
 from quoth.neuro.reading.literals import NotRead
 from quoth.neuro.reading.markup import Cursor, Family
-from quoth.neuro.reading.quotations import Quotations
 from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
     EXAMPLE,
@@ -85,7 +84,6 @@ _INTENT = re.compile(
 ).match
 _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 
-
 _SPAN = r"(?<!`)(?P<span>`++)[^\n]{0,400}?(?<!`)(?P=span)(?!`)"
 _MARK = (
     r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools|to=functions)"
@@ -134,7 +132,7 @@ class Scan(FormReader):
         self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
-        self.quotations = Quotations()
+        self.quotations = marks.Quotations()
         self.thoughts: list[tuple[int, int]] = []
         self.code = -1  # where a fence of tool_code begins
         self.unclosed_thought = False  # whether the last of these never ends
@@ -235,10 +233,10 @@ class Scan(FormReader):
         elif self.fence is not None and text[self.pure : start].strip():  # it holds more than calls
             self.position = max(end, start + 1)
             self.fence = self.fence and (self.fence[0], "an example")
-        elif not family[0].has_sections:
-            self._before_form(start, *family)
         else:
-            self._in_section(start, *family)
+            self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
+            read = self._in_section if family[0].has_sections else self._before_form
+            read(start, *family)
 
     def _is_quoted(self, start: int, *, plainly: bool) -> bool:
         """Whether a quotation, a comment or an element that quotes is open."""
@@ -248,16 +246,17 @@ class Scan(FormReader):
     def _past(self, start: int) -> None:
         """Pass over a thought, or over what the model makes up of a result."""
         text = self.text
-        if (begun := marks.opened(text, start)) is not None:
-            closed = None if begun.pair in self.endless else marks.end_of_thought(text, begun)
+        if opened := marks.opened(text, start):
+            pair, first = opened
+            closed = None if pair in self.endless else marks.end_of_thought(text, pair, first)
             if closed is None:
-                self.endless.add(begun.pair)
-                if marks.ends_words(text, start, begun.start):
+                self.endless.add(pair)
+                if marks.ends_words(text, start, first):
                     self.doubt = start if self.doubt < 0 else self.doubt
-                    self.position = begun.start
+                    self.position = first
                     return
             last, self.position = closed or (len(text), len(text))
-            self.thoughts.append((begun.start, last))
+            self.thoughts.append((first, last))
             self.unclosed_thought = closed is None
             self._drop(start, self.position)
         elif (end := marks.closed(text, start)) >= 0:
@@ -269,7 +268,7 @@ class Scan(FormReader):
             self._drop(start, self.position)
         # Nothing in it announces or quotes what follows.
         self.floor, self.example_end, self.own_to = self.position, -1, 0
-        self.quotations = Quotations(self.floor)
+        self.quotations = marks.Quotations(self.floor)
 
     def _take_back(self, start: int, end: int) -> None:
         """A thought ends that began with the reply: what was found in it was no call."""
@@ -293,7 +292,6 @@ class Scan(FormReader):
     def _in_section(self, start: int, family: Family, behind: int) -> None:
         """Read a section of calls. What cannot be read in it goes back to the model."""
         text = self.text
-        self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
         cursor = Cursor(text, behind, cut=self.cut)
         fault: NotRead | None = None
         try:
@@ -322,7 +320,6 @@ class Scan(FormReader):
         """Read the form behind a mark, in any syntax; it is meant as a call."""
         text = self.text
         form = _FORM(text, behind)
-        self.example = self._is_quoted(start, plainly=True) or self._is_example(start)
         if form is None:
             self._unread(family, start, NotRead("no call follows", behind))
             return

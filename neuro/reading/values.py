@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -40,11 +41,12 @@ def fitted(form: CallForm, tool: CognitiveTool) -> tuple[CallForm, tuple[str, ..
     repairs: list[str] = []
 
     def fit(name: str, value: Any) -> Any:
-        found = _reading(tool, params[name], value) if name in params else _NONE
-        if found is _NONE:
+        found = _readings(tool, params[name], value) if name in params else []
+        if len(found) != 1:
             return value
-        repairs.append(f":{name} {_shown(value)} was read as {_shown(found)}.")
-        return found
+        given, meant = (short(print_value(one), SHOWN) for one in (value, found[0]))
+        repairs.append(f":{name} {given} was read as {meant}.")
+        return found[0]
 
     args = {name: fit(kebab(name), value) for name, value in form.args.items()}
     free = [one.name for one in tool.params if not one.hidden and one.name not in map(kebab, args)]
@@ -52,68 +54,73 @@ def fitted(form: CallForm, tool: CognitiveTool) -> tuple[CallForm, tuple[str, ..
     return (replace(form, args=args, positional=positional) if repairs else form), tuple(repairs)
 
 
-def _shown(value: Any) -> str:
-    return short(print_value(value), SHOWN)
-
-
-_NONE: Final = object()  # for no reading, or more than one
-
-
-def _reading(tool: CognitiveTool, param: Param, value: Any) -> Any:
-    """The one value that was meant, as the parameter takes it; _NONE if it takes the value as it is, or if
-    there is no such value, or more than one."""
+def _readings(tool: CognitiveTool, param: Param, value: Any) -> list[Any]:
+    """The values that may be meant, as the parameter takes them; none if it takes the value as it is."""
     hint = param.type | None if param.default is None and isinstance(param.type, type) else param.type
     if _takes(hint, value) or param.secret or param.name in {one.name for one in destinations(tool)}:
-        return _NONE
-    found = _one(_members_read(hint, value))
+        return []
+    found = _members_read(hint, value)
+    if len(found) != 1:
+        return []
     if param.choices:
-        return found if any(type(one) is type(found) and one == found for one in param.choices) else _NONE
-    if isinstance(found, int | float) and not isinstance(found, bool):
+        return found if (type(found[0]), found[0]) in [(type(one), one) for one in param.choices] else []
+    if isinstance(found[0], int | float) and not isinstance(found[0], bool):
         low, high = param.min, param.max
-        return _NONE if (low is not None and found < low) or (high is not None and found > high) else found
+        return found if (low is None or found[0] >= low) and (high is None or found[0] <= high) else []
     return found
 
 
-def _one(found: Iterator[Any]) -> Any:
-    different = {(type(one), print_value(one)): one for one in found}
-    return next(iter(different.values())) if len(different) == 1 else _NONE
-
-
-def _members(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
-
-
-def _members_read(hint: Any, value: Any) -> Iterator[Any]:
-    """For each member of a type the value that it reads in another one; none for a type that takes any value,
-    or a program."""
-    members = _members(hint)
+def _members_read(hint: Any, value: Any) -> list[Any]:
+    """The different values that the members of a type read in one of another; none for a type that takes any
+    value, or a program."""
+    members = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
+    found: dict[tuple[type, str], Any] = {}
     if Any in members or Code in members:
-        return
+        return []
     for member in members:
         kind = _KINDS.get(member.schema.get("type")) if is_json(member) else member
-        found = _NONE if kind is None else _converted(kind, value)
-        if found is not _NONE and (_fits_schema(member, found) if is_json(member) else _takes(member, found)):
-            yield found
+        if kind is None:
+            continue
+        with suppress(ValueError, RecursionError):  # this member has no reading of it
+            one = _converted(kind, value)
+            if _fits_schema(member, one) if is_json(member) else _takes(member, one):
+                found[type(one), print_value(one)] = one
+    return list(found.values())
 
 
 def _converted(hint: Any, value: Any) -> Any:
-    """The value of one type that another one spells."""
-    kind, given = typing.get_origin(hint) or hint, value
+    """The value of one type that another one spells. Raises ValueError."""
+    kind, args, given = typing.get_origin(hint) or hint, typing.get_args(hint), value
     if isinstance(value, str):
         value = _decoded(value)
     if kind is list and isinstance(value, list):
-        return _all(value, [_fit(one, item) for one in typing.get_args(hint) or (Any,) for item in value])
+        return [_fit(one, item) for one in args or (Any,) for item in value]
     if kind is dict and isinstance(value, Mapping):
-        found = _all(value, [_fit((typing.get_args(hint) or (Any, Any))[1], item) for item in value.values()])
-        return found if found is _NONE else dict(zip(value, found, strict=True))
+        return {key: _fit((args or (Any, Any))[1], item) for key, item in value.items()}
     if value is not given:
         return value
     whole = isinstance(value, float) and value.is_integer() and abs(value) < EXACT and str(value) != "-0.0"
-    return int(value) if whole and kind is int else _NONE
+    if not whole or kind is not int:
+        raise ValueError
+    return int(value)
+
+
+def _fits_schema(hint: Any, value: Any) -> bool:
+    from pydantic_core import SchemaValidator
+
+    return bool(SchemaValidator(hint.core).isinstance_python(value))
+
+
+def _fit(hint: Any, item: Any) -> Any:
+    if _takes(hint, item):
+        return item
+    (found,) = _members_read(hint, item)  # a ValueError unless it is one
+    return found
 
 
 def _decoded(text: str) -> Any:
-    """The data that a text of JSON is, if printing it gives that text again, and no key is in it twice."""
+    """The data that a text of JSON is, if printing it gives that text again, and no key is in it twice.
+    Raises ValueError."""
 
     def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(given)) < len(given):
@@ -122,31 +129,14 @@ def _decoded(text: str) -> Any:
 
     if text in _WORDS:
         return _WORDS[text]
-    try:
-        found = json.loads(text, object_pairs_hook=pairs)
-    except (ValueError, RecursionError):
-        return _NONE
+    found = json.loads(text, object_pairs_hook=pairs)
     if isinstance(found, int | float):
-        return found if repr(found) == text and (isinstance(found, float) or abs(found) < MOST) else _NONE
-    return found if isinstance(found, list | dict) and not too_deep(found) else _NONE
-
-
-def _fits_schema(hint: Any, value: Any) -> bool:
-    from pydantic_core import SchemaValidator, ValidationError
-
-    try:
-        SchemaValidator(hint.core).validate_python(value)
-    except ValidationError:
-        return False
-    return True
-
-
-def _fit(hint: Any, item: Any) -> Any:
-    return item if _takes(hint, item) else _one(_members_read(hint, item))
-
-
-def _all(items: Any, found: list[Any]) -> Any:
-    return _NONE if any(one is _NONE for one in found) else found
+        same = repr(found) == text and (isinstance(found, float) or abs(found) < MOST)
+    else:
+        same = isinstance(found, list | dict) and not too_deep(found)
+    if not same:
+        raise ValueError
+    return found
 
 
 def _takes(hint: Any, value: Any) -> bool:

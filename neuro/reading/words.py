@@ -73,7 +73,7 @@ class Words:
         if self._held:
             return "".join(self._held).strip() if calls else ""
         text = "\n".join([*self._block, "".join(self._line)]).strip("\n")
-        return text if calls or not (_MAY_BE_A_CALL.search(text) or self._is_call(text)) else ""
+        return text if calls or not (_MAY_BE_A_CALL.search(text) or _differs(self._read(text), text)) else ""
 
     def _take(self, line: str) -> None:
         """Take a whole line, which may complete the block before it, or the one it belongs to."""
@@ -128,12 +128,9 @@ class Words:
         else:
             self._said.append(words.strip("\n"))
 
-    def _is_call(self, text: str) -> bool:
-        """Whether a block holds a call, or anything else that is not shown as it stands."""
-        return _differs(self._read(text), text)
-
 
 def _differs(reading: Reading, text: str) -> bool:
+    """Whether a block holds a call, or anything else that is not shown as it stands."""
     return bool(reading.calls or reading.errors) or squeezed(reading.display) != squeezed(text)
 
 

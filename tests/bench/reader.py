@@ -16,8 +16,7 @@ from typing import Any
 
 import hy
 
-from quoth.neuro.reading.reply import read_reply
-from quoth.neuro.reading.stream import ReplyStream
+from quoth.neuro.reading.reply import ReplyStream, read_reply
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.reader import read_all
 

@@ -26,9 +26,8 @@ sys.path[:0] = [str(Path(__file__).parent)]
 from families import KNOWN, SPELLINGS  # noqa: E402
 
 from quoth.neuro.reading.literals import unescape  # noqa: E402
-from quoth.neuro.reading.reply import read_reply  # noqa: E402
+from quoth.neuro.reading.reply import ReplyStream, read_reply  # noqa: E402
 from quoth.neuro.reading.result import Reading  # noqa: E402
-from quoth.neuro.reading.stream import ReplyStream  # noqa: E402
 from quoth.tools.lisp.forms import kebab  # noqa: E402
 from quoth.tools.lisp.printer import Code  # noqa: E402
 

@@ -16,8 +16,6 @@ def _mark(*words: str) -> str:
 
 _BEGIN, _SEP, _END = (_mark("tool", *words) for words in (("call", "begin"), ("sep",), ("call", "end")))
 _SECTION_END = _mark("tool", "calls", "end")
-_TURN_END = _mark("end", "of", "sentence")
-
 
 FAMILIES = (
     Family(
@@ -27,7 +25,7 @@ FAMILIES = (
         rf"\s*(?(kind)(?=[`{{])|{_SEP}))?",
         end=_END,
         close=_SECTION_END,
-        ends=(_SECTION_END, _TURN_END, rf"<{_BAR}Assistant{_BAR}>"),
+        ends=(_SECTION_END, _mark("end", "of", "sentence"), rf"<{_BAR}Assistant{_BAR}>"),
         results=(_mark("tool", "outputs?", "begin"), rf"<{_BAR}User{_BAR}>"),
         shape="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
     ),

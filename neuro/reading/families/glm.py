@@ -16,8 +16,7 @@ FAMILIES = (
         end=_END,
         ends=(
             r"</longcat_tool_call>",
-            r"<\|(?:begin|end)_of_box\|>",
-            r"<\|assistant\|>",
+            r"<\|(?:assistant|(?:begin|end)_of_box)\|>",
             r"<\|(?:user|observation)\|>(?=\s*\Z)",
         ),
         results=(r"<\|observation\|>", r"<\|user\|>"),

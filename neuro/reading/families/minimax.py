@@ -7,10 +7,7 @@ from dataclasses import replace
 from quoth.neuro.reading.markup import Family, invocations
 
 _SPACE = r"(?:(?:antml|minimax|steptml):)?"
-
-
 _M3 = r"\]<\]minimax\[>\["  # before each mark of MiniMax M3
-
 
 FAMILIES = (
     Family(

@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from quoth.neuro.reading.markup import Family
+from quoth.neuro.reading.markup import NAME, Family
 
 FAMILIES = (
     Family(
         "Llama",
         mark=r"<\|python_(?:tag|start)\|>",
         ends=(
-            r"<\|python_end\|>",
-            r"<\|e(?:ot|om)_id\|>",
-            r"<\|end_of_text\|>",
-            r"<\|eo[tm]\|>",
-            r"<\|start_header_id\|>assistant<\|end_header_id\|>",
+            r"<\|(?:python_end|end_of_text|eo[tm](?:_id)?|start_header_id\|>assistant<\|end_header_id)\|>",
         ),
         results=(r"<\|start_header_id\|>(?:ipython|tool|user)",),
         shape='<|python_tag|>{"name": "…", "parameters": {…}}',
@@ -22,12 +18,7 @@ FAMILIES = (
     Family(
         "Command R",
         mark=r"<\|START_ACTION\|>",
-        ends=(
-            r"<\|END_ACTION\|>",
-            r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>",
-            r"<\|END_OF_TURN_TOKEN\|>",
-            r"<\|CHATBOT_TOKEN\|>",
-        ),
+        ends=(r"<\|(?:END_ACTION|(?:START|END)_(?:RESPONSE|TEXT)|END_OF_TURN_TOKEN|CHATBOT_TOKEN)\|>",),
         results=(r"<\|START_TOOL_RESULT\|>", r"<\|START_OF_TURN_TOKEN\|><\|(?:USER|SYSTEM)_TOKEN\|>"),
         shape='<|START_ACTION|>[{"tool_name": "…", "parameters": {…}}]<|END_ACTION|>',
     ),
@@ -50,5 +41,13 @@ FAMILIES = (
         r"<\|action_start\|>\s*(?:<\|plugin\|>)?",
         ends=(r"<\|action_end\|>",),
         shape='<|action_start|><|plugin|>{"name": "…", "parameters": {…}}<|action_end|>',
+    ),
+    # Functionary 3.2; ``>>>all`` begins words.
+    Family(
+        "functionary",
+        mark=rf"(?=>>>(?:all[ \t]*\n|{NAME}[ \t]*\n\s*\{{))",
+        call=rf">>>(?!all[ \t]*\n)(?P<tool>{NAME})[ \t]*\n",
+        words=r">>>all[ \t]*\n",
+        shape=">>>NAME\n{…}",
     ),
 )

@@ -8,8 +8,7 @@ import pytest
 from families import ARGS, CALL, FAMILIES, JSON, KNOWN, READ, SPELLINGS, TICKS, Spelling
 
 from quoth.neuro.reading.families import family_at
-from quoth.neuro.reading.reply import read_reply
-from quoth.neuro.reading.stream import ReplyStream
+from quoth.neuro.reading.reply import ReplyStream, read_reply
 
 MARKUP = ("tool_call", "<function", "<parameter", "arg_key", "｜", "<|", "|>", "[TOOL", "[ARGS", "invoke")
 

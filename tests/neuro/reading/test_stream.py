@@ -12,10 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from words import tool
 
-from quoth.neuro.reading import stream
-from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading import reply as streams
+from quoth.neuro.reading.reply import ReplyStream, read_reply
 from quoth.neuro.reading.result import FoundCall
-from quoth.neuro.reading.stream import ReplyStream
 
 KNOWN = ["echo", "eval", "write-file"]
 LEARN = tool(
@@ -217,7 +216,7 @@ SHAPES: dict[str, str] = {
 def walked(unit: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """The characters over which the walk goes while such a text streams in, three at a time."""
     total = 0
-    original: Any = stream.Scan.run
+    original: Any = streams.Scan.run
 
     def run(scan: Any) -> None:
         nonlocal total
@@ -225,7 +224,7 @@ def walked(unit: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
         original(scan)
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream.Scan, "run", run)
+        patch.setattr(streams.Scan, "run", run)
         reply = ReplyStream(KNOWN, TAGS)
         text = '(echo :text "' if len(unit) < 3 and unit != "(" and unit != "\n" else ""
         text += unit * (size // len(unit))
@@ -242,7 +241,7 @@ def test_twice_the_stream_is_at_most_twice_the_work(shape: str, monkeypatch: pyt
 
 
 def test_the_count_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "CONTEXT", 10**9)  # nothing is ever passed
+    monkeypatch.setattr(streams, "CONTEXT", 10**9)  # nothing is ever passed
     once = walked(SHAPES["calls"], 1_500, monkeypatch)
     assert walked(SHAPES["calls"], 3_000, monkeypatch) > 3 * once
 

@@ -10,9 +10,8 @@ from families import KNOWN, SPELLINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.neuro.reading.reply import IN_DOUBT, read_reply
+from quoth.neuro.reading.reply import IN_DOUBT, ReplyStream, read_reply
 from quoth.neuro.reading.result import Reading
-from quoth.neuro.reading.stream import ReplyStream
 from quoth.neuro.reading.words import Words
 
 TICKS = "```"
