@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
-from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools, responses_tools
 from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
-from quoth.tools.lisp.printer import print_string, print_value
+from quoth.tools.lisp.printer import Code, print_string, print_value
+from quoth.tools.registry.openai_schema import openai_tool_dict, wire_name
 from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -119,6 +119,57 @@ def _bare_view(table: ToolTable) -> str:
 
 def _text(head: str, parts: Iterable[str]) -> str:
     return "\n\n".join([f"AVAILABLE TOOLS:\n{HEADS[head]}", *parts]) + "\n"
+
+
+# As JSON Schema: for OpenAI's two APIs, for Anthropic, for MCP, and one line a tool for a prompt. Every
+# schema is inline (no ``$ref``). The APIs accept every tool name, unless it is too long.
+
+
+def openai_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
+    return [openai_tool_dict(tool.entry) for tool in tools]
+
+
+def responses_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
+    """As for OpenAI's chat, with the fields of the function in the tool itself."""
+    return [{**tool.pop("function"), **tool} for tool in openai_tools(tools)]
+
+
+def anthropic_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
+    return [
+        {"name": wire_name(tool.name), "description": tool.description, "input_schema": tool.schema}
+        for tool in tools
+    ]
+
+
+def mcp_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": tool.schema,
+            "annotations": hints(tool),
+        }
+        for tool in tools
+    ]
+
+
+def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
+    """One line of JSON for each tool: its name, description and schema."""
+    said = ({"name": tool.name, "description": tool.description, "parameters": tool.schema} for tool in tools)
+    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in said]
+
+
+def hints(tool: CognitiveTool) -> dict[str, bool]:
+    """MCP's annotations, from the effects. A tool that takes a program may do all that any tool does."""
+    effects = set(tool.effects)
+    if any(param.type is Code for param in tool.offered):
+        effects |= {"writes", "runs", "net"}
+    changes = bool(effects - {"reads", "asks"})
+    return {
+        "readOnlyHint": not changes,
+        "destructiveHint": bool(effects & {"writes", "runs", "deletes", "pays"}),
+        "openWorldHint": bool(effects & {"runs", "net", "messages", "pays"}),
+    }
 
 
 TEXT_VIEWS: dict[str, Callable[[ToolTable], str]] = {
