@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.replay.again import Opening
     from quoth.agent.replay.replay import Replay
-    from quoth.agent.session.latest import Having
+    from quoth.agent.session.index import Having
 
 
 A = TypeVar("A")
@@ -244,7 +244,7 @@ class AsyncAgent:
         """The id of this user's latest session in the workspace, as commands choose it: with ``work`` (a run,
         a flight, a form or a call), a ``run``, ``writes`` or something that ``waits``. Raises UsageError if
         there is none."""
-        from quoth.agent.session.latest import latest_session
+        from quoth.agent.session.index import latest_session
 
         self.host.require_open()
         return latest_session(self.store, self.user, having)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import PolicyOptions, Settings, ToolOptions
-    from quoth.agent.session.latest import Having
+    from quoth.agent.session.index import Having
     from quoth.agent.terminal.progress import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
@@ -82,8 +82,7 @@ def open_store(options: Options, *, lists: bool = False) -> Iterator[Store | Non
 def named_or_latest(options: Options, store: Store | None, wanted: str | None, having: Having) -> str:
     """The session that is named; else the user's latest with this, which is printed on stderr. Raises
     UsageError."""
-    from quoth.agent.session.index import find_session
-    from quoth.agent.session.latest import latest_session, taken
+    from quoth.agent.session.index import find_session, latest_session, taken
 
     if wanted:
         return find_session(store, wanted)

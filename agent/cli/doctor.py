@@ -29,7 +29,6 @@ from quoth.neuro.backends.weights import KNOWN, how_to_get, is_installed
 from quoth.tools.errors import QuothError
 from quoth.tools.installing import install_command, install_extra
 from quoth.tools.policy.project import GIVEN, HERE
-from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import (
     NoHomeError,
     cache_dir,
@@ -39,6 +38,7 @@ from quoth.tools.storage.paths import (
     state_dir,
     store_path,
 )
+from quoth.tools.storage.same_file import is_missing
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from quoth.agent.cli.options import (
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.agent.worker.assembly import Files, Offer, door_of
-from quoth.tools.catalog.changes import changes, never
 from quoth.tools.catalog.connection import (
     check_sync,
     checked_prefix,
@@ -35,14 +34,28 @@ from quoth.tools.catalog.connection import (
     sync_client,
     told,
 )
-from quoth.tools.catalog.payload import ForeignCatalog, build_catalog_payload
-from quoth.tools.catalog.signing import VARIABLE, key_path, new_key, read_key
-from quoth.tools.catalog.store import followed, kept_versions, load_catalog, load_version, publish_catalog
+from quoth.tools.catalog.payload import (
+    VARIABLE,
+    ForeignCatalog,
+    build_catalog_payload,
+    key_path,
+    new_key,
+    read_key,
+)
+from quoth.tools.catalog.store import (
+    changes,
+    followed,
+    kept_versions,
+    load_catalog,
+    load_version,
+    never,
+    publish_catalog,
+)
 from quoth.tools.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from quoth.tools.catalog.connection import RedisUrl
-    from quoth.tools.catalog.signing import Key
+    from quoth.tools.catalog.payload import Key
     from quoth.tools.registry.table import ToolTable
 
 
@@ -134,7 +147,7 @@ def _key(options: Options) -> Key:
     """The key that is given; at the default place one is made, if there is none."""
     import os
 
-    from quoth.tools.storage.missing import is_missing
+    from quoth.tools.storage.same_file import is_missing
 
     path = key_path(options.key)
     if options.key or os.environ.get(VARIABLE) or not is_missing(path):

@@ -46,7 +46,7 @@ def opened(
     """The memory of the agent, for a person, and the store of the workspace. Where that has none, one that
     only looks gets an empty one. Raises UsageError."""
     from quoth.tools.memory.checks import checked_label
-    from quoth.tools.memory.opening import open_memory
+    from quoth.tools.memory.sqlite import open_memory
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 

@@ -172,7 +172,7 @@ def forget(options: ForgetOptions) -> int:
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.broker import Broker
-    from quoth.tools.memory.traces import names, traces
+    from quoth.tools.memory.transfer import names, traces
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.visible import visible
 

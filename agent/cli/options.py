@@ -18,7 +18,7 @@ from quoth.agent.cli.parser import AFTER, PLACES, WITHIN, Parser, is_repeated, o
 from quoth.agent.settings import FLAGS, ROWS, CommandSettings, is_given
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import Project, find_project, given_project
-from quoth.tools.storage.missing import is_missing
+from quoth.tools.storage.same_file import is_missing
 
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store

@@ -12,8 +12,8 @@ from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
-from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import real_path, store_path
+from quoth.tools.storage.same_file import is_missing
 
 
 def tell_workspace(options: Options) -> None:

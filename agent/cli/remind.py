@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.memory.task_file import change_tasks, read_tasks
+from quoth.tools.memory.org_tasks import change_tasks, read_tasks
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace

@@ -341,8 +341,7 @@ def _waiting_session(
     options: ResumeOptions, wanted: str | None, store: Store | None
 ) -> tuple[str, str, bool]:
     """The session to go on with, its user, and whether it has runs."""
-    from quoth.agent.session.index import users_of
-    from quoth.agent.session.latest import waiting_sessions
+    from quoth.agent.session.index import users_of, waiting_sessions
     from quoth.tools.history.transcript import Transcript
 
     found = waiting_sessions(store, options.asker) if store is not None and not wanted else []
@@ -359,8 +358,7 @@ def _waiting_session(
 
 def _nothing(options: ResumeOptions, store: Store | None) -> str:
     """Why no session is taken: only a flight, a chat or others' sessions wait, or nothing."""
-    from quoth.agent.session.index import unfinished_sessions
-    from quoth.agent.session.latest import waiting_flight
+    from quoth.agent.session.index import unfinished_sessions, waiting_flight
 
     if store is not None and (plan := waiting_flight(store, options.asker)):
         how = options.typed("fly", plan, *as_user(options.user))

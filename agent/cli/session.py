@@ -103,8 +103,7 @@ def sessions(options: SessionsOptions) -> int:
         from quoth.agent.cli.project import adopt
 
         return adopt(options)
-    from quoth.agent.session.index import summaries
-    from quoth.agent.session.latest import listed
+    from quoth.agent.session.index import listed, summaries
     from quoth.agent.session.render import summary_line
     from quoth.tools.history.outline import Outline
 
@@ -159,7 +158,7 @@ def log(options: LogOptions) -> int:
     every = [event for event in every if event.seq not in unread]
     events = [event for event in events if event.seq not in unread]
     if options.tags:
-        from quoth.agent.session.tag_report import tag_lines
+        from quoth.agent.session.stats import tag_lines
 
         told = [one for one in tag_lines(every) if place is None or one.id == f"{session}.{place}"]
         if options.json:

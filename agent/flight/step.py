@@ -31,7 +31,7 @@ from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.run.surroundings import surroundings_for
-from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from quoth.tools.lisp.forms import CallForm as CallForm
     from quoth.tools.lisp.printer import Code as Code
     from quoth.tools.memory.blocks import BlockMemory as BlockMemory
-    from quoth.tools.memory.versions import Delta as Delta
+    from quoth.tools.memory.stored import Delta as Delta
     from quoth.tools.policy.spending import DailyBudget as DailyBudget
     from quoth.tools.registry.define import cognitive_tool as cognitive_tool
     from quoth.tools.registry.define import define_tool as define_tool
@@ -117,7 +117,7 @@ _HOMES = {
     "tools.lisp.forms": "CallForm",
     "tools.lisp.printer": "Code",
     "tools.memory.blocks": "BlockMemory",
-    "tools.memory.versions": "Delta",
+    "tools.memory.stored": "Delta",
     "tools.policy.spending": "DailyBudget",
     "tools.registry.define": "cognitive_tool define_tool registering_in",
     "tools.registry.strict_model": "StrictModel",

@@ -162,8 +162,7 @@ def session(repl: Interpreter, rest: str) -> None:
 
 
 def sessions(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.session.index import summaries
-    from quoth.agent.session.latest import listed
+    from quoth.agent.session.index import listed, summaries
     from quoth.agent.session.render import summary_line
 
     rows, count, taken_by = listed(repl.agent.store, repl.agent.user, LATEST, every=False, others=True)

@@ -24,8 +24,8 @@ from quoth.tools.policy.files import at_home, read_bytes, trusted_bytes
 from quoth.tools.policy.places import STARTUP_NAME, WORKSPACE_FOLDER
 from quoth.tools.policy.trust import Trust, digest_of
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import config_dir
+from quoth.tools.storage.same_file import is_missing
 
 LONGEST_CALL = 86400.0  # seconds; a call that took longer is not looked for
 SLACK = 0.1  # seconds by which the clock of files may differ

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.run.undo import undo_of
 from quoth.agent.session.session import alone
-from quoth.agent.session.undo_page import changed_lines, left_lines, uncovered_lines
+from quoth.agent.session.undo import changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import may_draw
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.in_use import not_in_use
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from quoth.agent.client import AsyncAgent
     from quoth.agent.repl.interpreter import Interpreter
-    from quoth.agent.session.undo import Undo
-    from quoth.agent.session.undo_plan import UndoPlan
+    from quoth.agent.session.undo import Undo, UndoPlan
 
 WAYS = ("", "files", "message")
 

@@ -21,7 +21,7 @@ from quoth.agent.terminal.forms import in_quotes, shortened, show_value
 from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.hy_loader import plist_read
 from quoth.tools.lisp.reader import ReadError, read_all
-from quoth.tools.registry.places import is_local
+from quoth.tools.registry.code_version import is_local
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import number_of, printable, short
 

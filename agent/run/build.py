@@ -13,7 +13,7 @@ from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunParts, RunState
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.past import Past
-from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.tools.call.call import Call
 

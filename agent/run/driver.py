@@ -21,8 +21,7 @@ from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.drift import changes_of
 from quoth.agent.session.past import Differs, Past
-from quoth.agent.session.run_log import RunLog
-from quoth.agent.session.session import read_messages
+from quoth.agent.session.session import RunLog, read_messages
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import Route, new_call

@@ -188,7 +188,7 @@ class SessionHost:
     def _open_memory(self) -> Any:
         """The memory of this agent: in the workspace's store, or where the host said."""
         from quoth.neuro.embed.select import embedder_named  # here: most calls use none
-        from quoth.tools.memory.opening import open_memory
+        from quoth.tools.memory.sqlite import open_memory
 
         return open_memory(
             self.parts.services.memory_url,

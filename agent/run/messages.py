@@ -12,7 +12,7 @@ from quoth.agent.reply import CallRecord, FollowUp, Reply
 from quoth.agent.run.coach import is_informative
 from quoth.agent.run.run import CALLING, Run, Turn
 from quoth.agent.session.past import Sent
-from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import show_value
 from quoth.tools.call.context import running_context
 from quoth.tools.call.services import USER, Router

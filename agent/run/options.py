@@ -111,7 +111,7 @@ class ToolOptions:
         if self.remote is None:
             return {}
         from quoth.agent.run.remote_tools import place_of
-        from quoth.tools.catalog.signing import kept_key
+        from quoth.tools.catalog.payload import kept_key
 
         local = {"local": list(self.local)} if self.local else {}
         return {**place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
@@ -267,7 +267,7 @@ class PolicyOptions:
         if self.shared is None:
             return {}
         from quoth.tools.catalog.connection import redis_url
-        from quoth.tools.catalog.signing import kept_key
+        from quoth.tools.catalog.payload import kept_key
         from quoth.tools.shared.server import VARIABLE
 
         url = redis_url(self.shared, VARIABLE, typed=False) if isinstance(self.shared, str) else self.shared
@@ -369,7 +369,7 @@ def _project_root() -> Path:
 def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
     """The files that tell how to get to other machines, and that no tool may read: keys and URLs, also those
     of models."""
-    from quoth.tools.catalog.signing import key_path
+    from quoth.tools.catalog.payload import key_path
 
     files = {keys_path(), user_config(), *(key_path(key) for key in (None, tools.key, policies.key))}
     files |= {models.key_file} if models.key_file is not None else set()

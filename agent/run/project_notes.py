@@ -15,7 +15,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge.skill_folders import has_folders
 from quoth.tools.policy.trust import Trust, digest_of
-from quoth.tools.storage.missing import is_missing
+from quoth.tools.storage.same_file import is_missing
 
 NOTES = "AGENTS.md"
 MOST_NOTES = 6_000  # characters of all of them

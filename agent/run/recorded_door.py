@@ -17,7 +17,7 @@ from quoth.agent.run.budget import Budget
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunStoppedError
 from quoth.agent.session.past import Past, PastCall
-from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext

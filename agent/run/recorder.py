@@ -20,7 +20,7 @@ from quoth.agent.run.purse import BudgetError, Purse
 from quoth.agent.run.run import Run, RunParts
 from quoth.agent.run.spec import FACTS, facts_of
 from quoth.agent.session.past import Past, completion_of, reply_data
-from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.base import (
     NO_OPTIONS,
     Backend,

@@ -126,8 +126,8 @@ def open_catalog(
     """Read the catalogue at ``remote`` now. What is not believed of what comes from there is recorded in
     ``audit``; ``tell`` is told of the progress of calls. Raises UsageError and StoreError."""
     from quoth.tools.catalog.connection import checked_prefix
+    from quoth.tools.catalog.payload import key_path, read_key
     from quoth.tools.catalog.remote_table import LiveCatalog
-    from quoth.tools.catalog.signing import key_path, read_key
     from quoth.tools.remote.sender import Sender
 
     if isinstance(remote, LiveCatalog):

@@ -17,7 +17,7 @@ from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
 from quoth.agent.run.spec import RunSpec
-from quoth.agent.session.quotation import quoted, stands
+from quoth.agent.session.origins import quoted, stands
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Image, Messages
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.output import Output
     from quoth.agent.run.plan_mode import PlanMode
     from quoth.agent.session.past import Differs, Past, Sent
-    from quoth.agent.session.run_log import RunLog
+    from quoth.agent.session.session import RunLog
     from quoth.agent.trace.tracer import Tracer
     from quoth.tools.call.services import MemoryStore, Services
     from quoth.tools.door.door import Door

@@ -25,8 +25,7 @@ from quoth.agent.run.run import Run, RunDoor, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.surroundings import surroundings_for
 from quoth.agent.session.past import Past
-from quoth.agent.session.run_log import RunLog
-from quoth.agent.session.session import Session, read_messages
+from quoth.agent.session.session import RunLog, Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages

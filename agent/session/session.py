@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from quoth.agent.reply import Reply
 from quoth.agent.session.origins import HostOrigins, LiveOrigins
 from quoth.agent.session.past import Past, Talk, _native, remember
 from quoth.neuro.backends.messages import Image, Message, Messages
 from quoth.neuro.prompt.dialects import sound_calls
 from quoth.tools.errors import UsageError
-from quoth.tools.history.event import GOING_ON, Event, read_form
+from quoth.tools.history.event import GOING_ON, Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.quotations import ReadText
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.file_lock import hold, is_held
-from quoth.tools.storage.in_use import Kind, in_use
+from quoth.tools.storage.in_use import Use, in_use
 
 TALK_RUNS = 50
 FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # who calls one knows what is in the file
@@ -76,13 +78,13 @@ class Session:
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
     @contextlib.contextmanager
-    def driven(self, kind: Kind = "run") -> Iterator[None]:
+    def driven(self, kind: Use = "run") -> Iterator[None]:
         """Within this context only this process drives the session, and nobody removes it. Raises
         BusyError."""
         with alone(self._store, self.id), self.used(kind):
             yield
 
-    def used(self, kind: Kind) -> contextlib.AbstractContextManager[None]:
+    def used(self, kind: Use) -> contextlib.AbstractContextManager[None]:
         """Within this context nobody removes or rewrites the session; its events are written in one. Raises
         BusyError."""
         return in_use(self.transcript.outline.store_path, self.id, kind)  # opened first
@@ -396,3 +398,68 @@ def read_messages(kept: list[Message], image: Callable[[Mapping[str, Any]], Imag
     for one in kept:
         messages.add({**one, "images": [*map(image, one["images"])]} if "images" in one else one)
     return messages
+
+
+# Writes the events of one run into the transcript of its session.
+#
+# Knows a session and its events; it must not know what the events mean to a loop.
+
+
+SPECIAL: Final[tuple[Kind, ...]] = ("tools", "sent", "plan")
+
+
+@dataclass(eq=False)
+class RunLog:
+    """Writes the events of one run, if it is ``live``. ``reply`` is the place of the model's latest reply;
+    ``recalled`` says that it came from an earlier process, which may have begun its calls."""
+
+    session: Session
+    run: str
+    reply: int = 0
+    recalled: bool = False
+    broken: str = ""  # why what has happened could not be written down
+    numbers: dict[int, int] = field(default_factory=dict)  # of the run's conversations, by identity
+    live: bool = True
+    plain: bool = True  # nothing was written from which only its events bring a run back
+
+    def add(
+        self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
+    ) -> int:
+        if not self.live:
+            return 0
+        if kind in SPECIAL or (kind == "reply" and "raised" in data):
+            self.plain = False
+        return self.session.transcript.add(
+            self.session.id, kind, data, run=self.run, parent=parent, key=key, status=status
+        )
+
+    async def on_disk(self) -> None:
+        """Wait until all that was written by now is on disk. Raises StoreError."""
+        if self.live:
+            await self.session.transcript.on_disk(self.session.id)
+
+    def number(self, messages: Messages) -> int:
+        """The number of a conversation within the run, from 1; compaction begins a new one."""
+        return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
+
+    def ended(self, reply: Reply, messages: Messages, after_tags: str = "") -> None:
+        """Write the end of the run, on disk after ``on_disk``, with the messages that are not recorded yet,
+        and with what came ``after_tags`` if it is given, because the run was begun otherwise."""
+        if not self.live:
+            return
+        talk = self.session.talk_of(messages)
+        start, rest = talk.new()
+        data: dict[str, Any] = {"status": reply.status, "text": reply.said, "steps": reply.steps}
+        if reply.bounded:
+            data |= {"spent": dict(reply.spent), "left": dict(reply.left)}
+        if (number := self.number(messages)) != 1:
+            data["talk"] = number
+        if after_tags:
+            data["after-tags"] = after_tags
+        if rest:
+            data |= {"from": start, "messages": rest}
+            talk.count, talk.reply = len(messages), None
+        with self.session.transcript.together(synced=False):
+            self.add("end", data, parent=self.reply, status=reply.status)
+        if reply.status == "done":
+            self.session.forget_secrets(self.run)

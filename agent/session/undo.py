@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from quoth.agent.session.render import call_text
-from quoth.agent.session.undo_plan import Done, Left, PutBack, Uncovered, UndoPlan, difference
+from quoth.agent.terminal.question import Difference, differences, drawn
 from quoth.tools.call.keeping import MAX_FILE, kept_by
+from quoth.tools.call.preview import Change, Changes
+from quoth.tools.call.redaction import redact
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.event import Event
@@ -26,6 +29,158 @@ from quoth.tools.history.versions import KEPT_BYTES, StoreVersions, Written
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.text import file_name, number_of, short
 from quoth.tools.visible import visible
+
+# What an undo would do, and what a session has changed, as lines for a person.
+#
+# Knows plans as data; it must not know how they are made. Contents of files stand behind a margin.
+
+
+MOST = 10  # calls that are not covered, shown one by one
+
+
+def file_lines(one: Difference, note: str, *, color: bool) -> list[str]:
+    """One file: what becomes of it, and the lines that differ."""
+    width = max(shutil.get_terminal_size().columns, 40)
+    return [one.head + (f" ({note})" if note else ""), *drawn(one.lines, width, color=color)]
+
+
+def plan_lines(plan: UndoPlan, *, color: bool) -> Iterator[str]:
+    """What an act would do, what it leaves as it is, and what it does not cover."""
+    yield from changed_lines(plan.files, plan.left, color=color)
+    yield from uncovered_lines(plan)
+
+
+def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
+    for one in left:
+        yield f"left as it is: {visible(one.path)}; {visible(one.why)}"
+        if one.difference is not None and one.difference.lines:
+            yield "  to put it back would change:"
+            yield from file_lines(one.difference, "", color=color)[1:]
+
+
+def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
+    yield from (f"not covered: {one}" for one in plan.uncovered[:MOST])
+    if len(plan.uncovered) > MOST:
+        yield f"not covered: {number_of(len(plan.uncovered) - MOST, 'more call')} (all: --json)"
+
+
+def changed_lines(found: Iterable[PutBack], left: Iterable[Left], *, color: bool) -> Iterator[str]:
+    """What a session has changed, and of which files that is not known."""
+    for one in found:
+        yield from file_lines(one.difference, one.note, color=color)
+    yield from left_lines(left, color=color)
+
+
+def done_text(plan: UndoPlan, done: Done, redo: str) -> str:
+    """What was done, and how that is taken back."""
+    files = number_of(len(done.files), "file")
+    if plan.redo:
+        return f"Took the undo of {files} back."
+    return f"Put back {files}. To take that back: {redo}"
+
+
+# What an undo would do, and has done, as data.
+#
+# Knows contents of files, not where they are kept or how they are put back.
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """A file to put back: what it holds ``now`` and held ``then``, None for no file. ``back`` is the oldest
+    write that is taken back; ``note`` says what stays."""
+
+    path: str
+    now: bytes | None
+    then: bytes | None
+    back: Written
+    note: str = ""
+
+    @property
+    def difference(self) -> Difference:
+        return difference(self.path, self.now, self.then)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.difference.to_json(), "note": self.note}
+
+
+@dataclass(frozen=True)
+class Left:
+    """A file that is left as it is, why, and what putting it back would change, where that is known."""
+
+    path: str
+    why: str
+    difference: Difference | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        diff = {} if self.difference is None else {"diff": self.difference.to_json()["diff"]}
+        return {"path": visible(self.path), "why": self.why, **diff}
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """A call that may have changed what was not kept."""
+
+    id: str
+    form: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.form}: {self.why}"
+
+
+@dataclass(frozen=True)
+class UndoPlan:
+    """What an act would do. Of a ``redo`` all words are the same, the other way round."""
+
+    session: str
+    files: tuple[PutBack, ...]
+    left: tuple[Left, ...] = ()
+    uncovered: tuple[Uncovered, ...] = ()
+    redo: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.files and not self.left
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "redo": self.redo,
+            "files": [one.to_json() for one in self.files],
+            "left": [one.to_json() for one in self.left],
+            "not_covered": [vars(one) for one in self.uncovered],
+        }
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of an act: its name, the files that were put back, those that could not be, and what else
+    is to be said of them."""
+
+    act: str
+    files: tuple[str, ...]
+    failed: tuple[Left, ...]
+    said: tuple[str, ...]
+
+
+def difference(path: str, old: bytes | None, new: bytes | None) -> Difference:
+    """What lies between two contents of a file, without what looks like a secret."""
+    before, after = _text(old), _text(new)
+    if (before is None) != (old is None) or (after is None) != (new is None):
+        sizes = [number_of(len(data), "byte") if data is not None else "no file" for data in (old, new)]
+        return Difference(visible(path), f"{visible(path)}, which is no text: {' to '.join(sizes)}", ())
+    (found,) = differences(Changes((Change(path, before, after),)))
+    if after is not None and "-----BEGIN " in after:
+        return replace(found, head=f"{found.head}, with a key in it that is not shown", lines=())
+    return replace(found, lines=tuple(replace(line, text=redact(line.text)) for line in found.lines))
+
+
+def _text(data: bytes | None) -> str | None:
+    try:
+        return None if data is None or b"\0" in data else data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
 
 NOT_KEPT = (
     f"what it held is not kept (no file of more than {MAX_FILE // 1_000_000} MB is, and"

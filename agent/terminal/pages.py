@@ -15,7 +15,7 @@ from quoth.neuro.reading.tag_lines import tag_line
 from quoth.tools.lisp.forms import canonical
 from quoth.tools.lisp.printer import pretty, show
 from quoth.tools.policy.model import CAREFUL
-from quoth.tools.registry.free_text import free_text_words
+from quoth.tools.registry.returns import free_text_words
 from quoth.tools.registry.roles import always_asks, destinations
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import number_of, short

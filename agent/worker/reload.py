@@ -17,8 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from quoth.tools.registry.code_version import local_files
-from quoth.tools.registry.places import is_local
+from quoth.tools.registry.code_version import is_local, local_files
 
 Made = TypeVar("Made")
 Seen = tuple[int, int, int]  # when a file was changed, its size, which file it is

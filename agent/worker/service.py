@@ -20,8 +20,7 @@ from quoth.agent.worker.assembly import Offer
 from quoth.agent.worker.reload import Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
-from quoth.tools.catalog.payload import CatalogError, ForeignCatalog
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import CatalogError, ForeignCatalog, Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief

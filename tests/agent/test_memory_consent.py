@@ -13,7 +13,7 @@ from words import agent, files, quoth, tool
 from quoth import Agent
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
-from quoth.tools.memory.opening import open_memory
+from quoth.tools.memory.sqlite import open_memory
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 

@@ -17,7 +17,7 @@ from quoth.tools.call.call import ALLOW
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.service_types import BlockKind, BlockPermission
 from quoth.tools.errors import ToolFailure
-from quoth.tools.memory.opening import open_memory
+from quoth.tools.memory.sqlite import open_memory
 
 # As the seed has it, for a block of one's own, and for another agent's with that bound.
 SEED: dict[str, tuple[str, str, str]] = {

@@ -18,7 +18,7 @@ from quoth.agent.run import options as groups
 from quoth.agent.run.host_services import HostServices
 from quoth.agent.run.run import RunLimits
 from quoth.agent.settings import FLAGS, HOLDERS, ROWS, CommandSettings
-from quoth.tools.catalog.signing import new_key
+from quoth.tools.catalog.payload import new_key
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 

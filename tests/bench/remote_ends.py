@@ -93,7 +93,7 @@ from remote_ends import bounce_table
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.catalog.connection import redis_url
-from quoth.tools.catalog.signing import read_key
+from quoth.tools.catalog.payload import read_key
 from quoth.tools.door.door import Door
 from quoth.tools.remote.worker import Worker
 
@@ -153,7 +153,7 @@ class Place:
 
     def __init__(self, folder: Path, fast: Path, server: Any) -> None:
         from quoth.tools.catalog.connection import redis_url
-        from quoth.tools.catalog.signing import new_key
+        from quoth.tools.catalog.payload import new_key
 
         self.folder, self.fast, self.server = folder, fast, server
         self.url = redis_url(server.url, typed=False)

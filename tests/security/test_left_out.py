@@ -9,8 +9,8 @@ import pytest
 from commands import quoth
 from powerless import Powerless, powerless
 
-from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import real_path
+from quoth.tools.storage.same_file import is_missing
 
 WRITE = '(write-file :path "a.txt" :content "x")'
 TOOL = """(require quoth [def-cognitive-tool])

@@ -13,7 +13,7 @@ from words import files, form, lines, quoth, scripted, tool
 
 from quoth import ModelOptions
 from quoth.agent.client import AsyncAgent
-from quoth.agent.session.quotation import close, words
+from quoth.agent.session.origins import close, words
 from quoth.neuro.prompt.dialects import DIALECTS, without_tools
 from quoth.tools.call.call import deny
 from quoth.tools.consent.requests import Decision, SayYes

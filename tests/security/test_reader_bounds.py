@@ -14,7 +14,7 @@ from importlib import import_module
 import pytest
 from words import gateway, tool
 
-from quoth.agent.session.quotation import close, words
+from quoth.agent.session.origins import close, words
 from quoth.neuro.reading.reply import read_reply
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import HARD_KEYS

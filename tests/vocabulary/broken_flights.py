@@ -47,7 +47,7 @@ PROCESSES.set_forkserver_preload(
         "quoth.neuro.embed.select",
         "quoth.tools.builtin",
         "quoth.tools.builtin.eval_body",
-        "quoth.tools.memory.opening",
+        "quoth.tools.memory.sqlite",
         "quoth.tools.registry.code_version",
     ]
 )

@@ -18,7 +18,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.catalog.connection import RedisUrl, redis_url
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import to_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable

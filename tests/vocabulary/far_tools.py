@@ -16,8 +16,8 @@ from quoth.tools.call.call import Call, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog import publish_catalog
 from quoth.tools.catalog.connection import RedisUrl, connected, redis_url, sync_client
+from quoth.tools.catalog.payload import Key, key_path, new_key, read_key
 from quoth.tools.catalog.remote_table import LiveCatalog
-from quoth.tools.catalog.signing import Key, key_path, new_key, read_key
 from quoth.tools.door.door import Door
 from quoth.tools.errors import CatalogStale, ToolFailure
 from quoth.tools.registry.table import CognitiveTool, ToolTable

@@ -17,7 +17,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.catalog.connection import async_client, cancelled, redis_url
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one

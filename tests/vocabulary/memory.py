@@ -21,7 +21,7 @@ from quoth.tools.errors import QuothError, ToolFailure
 from quoth.tools.memory.blocks import BlockMemory, Blocks
 from quoth.tools.memory.postgres import PostgresMemory
 from quoth.tools.memory.sqlite import SqliteMemory
-from quoth.tools.memory.versions import Delta
+from quoth.tools.memory.stored import Delta
 from quoth.tools.storage.database import Store
 
 T = TypeVar("T")

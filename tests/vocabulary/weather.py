@@ -25,7 +25,7 @@ from words import tool
 from quoth import AsyncAgent, ToolOptions
 from quoth.tools.call.call import ToolResult
 from quoth.tools.catalog.connection import redis_url, sync_client
-from quoth.tools.catalog.signing import new_key
+from quoth.tools.catalog.payload import new_key
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.remote import names

@@ -43,7 +43,7 @@ from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.catalog.signing import KEY_BYTES, Key
+from quoth.tools.catalog.payload import KEY_BYTES, Key
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.consent.rows import RequestRows

@@ -30,7 +30,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   (By (now) ctx.user ctx.session (or call.key call.id)))
 
 (defn changed [ctx file change]
-  (import quoth.tools.memory.task-file [change-tasks])
+  (import quoth.tools.memory.org-tasks [change-tasks])
   (setv result (change-tasks ctx.workspace change file ctx.say))
   (.effect ctx f"wrote:{file}")
   result)
@@ -57,7 +57,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
    "id" id})
 
 (defn listed [file ctx]
-  (import quoth.tools.memory.task-file [read-tasks]
+  (import quoth.tools.memory.org-tasks [read-tasks]
           quoth.tools.memory.org-tasks [summary])
   (setv tasks (read-tasks ctx.workspace file)
         at (now))

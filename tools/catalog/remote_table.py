@@ -16,8 +16,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, cancelled, connected
-from quoth.tools.catalog.payload import CatalogError, garbage_left
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import CatalogError, Key, garbage_left
 from quoth.tools.catalog.store import followed, load_catalog
 from quoth.tools.errors import (
     CatalogStale,

@@ -42,7 +42,6 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.decisions import Decisions
-from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import (
     QUESTION,
     Decision,
@@ -52,7 +51,7 @@ from quoth.tools.consent.requests import (
     _verdict,
     _who,
 )
-from quoth.tools.consent.rows import RequestRows, Row, Rows
+from quoth.tools.consent.rows import PENDING_SECONDS, RequestRows, Row, Rows
 from quoth.tools.consent.shown import Files, fits, look, of_text, replaced, to_text
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, QuothError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model

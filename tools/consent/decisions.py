@@ -18,7 +18,6 @@ from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans
-from quoth.tools.consent.request_store import PENDING_SECONDS, RequestStore
 from quoth.tools.consent.requests import (
     Decision,
     Kind,
@@ -28,7 +27,7 @@ from quoth.tools.consent.requests import (
     decision_row,
     request_digest,
 )
-from quoth.tools.consent.rows import Row, Rows
+from quoth.tools.consent.rows import PENDING_SECONDS, RequestStore, Row, Rows
 from quoth.tools.consent.shown import Files, fits, look, of_text, replaced, to_text
 from quoth.tools.door.changes import changes_of
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError

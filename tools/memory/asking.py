@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from quoth.tools.call.service_types import Block
 from quoth.tools.memory import acl
-from quoth.tools.memory.versions import common
+from quoth.tools.memory.stored import common
 from quoth.tools.text import excerpt, number_of
 
 SHOWN: Final = 200  # characters of a text that a person is shown

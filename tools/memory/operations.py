@@ -15,8 +15,7 @@ from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, Bl
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import acl, checks
 from quoth.tools.memory.asking import NeedsConsent, approval, is_about, shown
-from quoth.tools.memory.stored import Blocks
-from quoth.tools.memory.versions import delta, unrolled
+from quoth.tools.memory.stored import Blocks, delta, unrolled
 
 KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the first are the most in view
 

@@ -7,10 +7,12 @@ after it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import TypeVar
 
+from quoth.tools.call.workspace import Workspace, change_file, read_whole
 from quoth.tools.errors import ToolError, did_you_mean
 from quoth.tools.memory.due_times import (
     When,
@@ -23,7 +25,7 @@ from quoth.tools.memory.due_times import (
     zone_name,
     zone_named,
 )
-from quoth.tools.org.document import Entry, Org, load
+from quoth.tools.org.document import Entry, Org, dump, load
 from quoth.tools.org.edit import add_lines, add_to_drawer, set_todo
 from quoth.tools.org.sections import OrgParts
 from quoth.tools.text import excerpt, number_of, short
@@ -342,3 +344,33 @@ def summary(file: TaskFile, tasks: Iterable[Task], now: datetime) -> str:
     late = sum(file.is_due(task, now) for task in some)
     overdue = f", {late} of them due" if late else ""
     return f"{number_of(len(some), 'task')} open{overdue}. Next: {file.words_of(some[0], now)}."
+
+
+# Reads and changes the file of tasks in a workspace, while Emacs and other processes change it too.
+#
+# Knows where the file is; it must not know what a change does.
+
+
+T = TypeVar("T")
+
+
+def read_tasks(workspace: Workspace, path: str = FILE) -> TaskFile:
+    """The tasks of a file; none where there is no file. Raises ToolError."""
+    return TaskFile(read_whole(workspace, path), workspace.spelling(workspace.resolve(path)))
+
+
+def change_tasks(
+    workspace: Workspace,
+    change: Callable[[TaskFile], tuple[Org, T]],
+    path: str = FILE,
+    say: Callable[[str], None] = lambda text: None,
+) -> T:
+    """Apply ``change`` to the file as it is now, and return its second result. It is applied again when an
+    editor has written meanwhile. Raises ToolError."""
+    name = workspace.spelling(workspace.resolve(path))
+
+    def changed(data: bytes) -> tuple[bytes, T]:
+        org, result = change(TaskFile(data, name))
+        return dump(org), result
+
+    return change_file(workspace, path, changed, say)

@@ -17,8 +17,7 @@ from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
 from quoth.tools.memory.passages import LONGEST, split
 from quoth.tools.memory.postgres_server import STATEMENT_SECONDS, Postgres
-from quoth.tools.memory.stored import Blocks
-from quoth.tools.memory.versions import Delta
+from quoth.tools.memory.stored import Blocks, Delta
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, Protocol, TypeVar
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import ToolError
-from quoth.tools.memory.query import words_of
-from quoth.tools.memory.search import NO_MEANING, POOL, added_up
+from quoth.tools.memory.search import NO_MEANING, POOL, added_up, words_of
 from quoth.tools.memory.vectors import BATCH, SECONDS, vectors_of
 from quoth.tools.storage.database import Store
 

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from quoth.tools.call.service_types import Block, BlockKind, SearchHit, SearchOptions, SearchScope
 from quoth.tools.call.services import Embedder
+from quoth.tools.errors import UsageError
 from quoth.tools.memory.blocks import BlockMemory
-from quoth.tools.memory.stored import Blocks
-from quoth.tools.memory.versions import Delta
+from quoth.tools.memory.stored import Blocks, Delta
 from quoth.tools.storage.database import Statement, Store
+from quoth.tools.text import excerpt
 
 T = TypeVar("T")
 
@@ -196,3 +197,37 @@ class SqliteBlocks:
 def _block(row: Iterable[Any], owner: str = "") -> Block:
     label, text, kind, permission, description, limit, version, created, updated, by = row
     return Block(label, text, kind, permission, description, owner, limit, version, created, updated, by)
+
+
+# Opens the memory that the host or a person chose: SQLite, or PostgreSQL for a URL.
+#
+# It knows the stores there are; it must not know what they do.
+
+
+POSTGRES = ("postgresql", "postgres")
+
+
+def open_memory(
+    url: str | None,
+    store: Callable[[], Store],
+    agent_id: str,
+    *,
+    user: str = "",
+    embedder: Embedder | None = None,
+    older: Callable[[str], Embedder | None] = lambda name: None,
+    person: bool = False,
+) -> Any:
+    """The memory of an agent, which is MemoryStore, Search and SharedBlocks: in the store of the workspace,
+    or in the database that ``url`` names. Conversations are searched in ``store`` either way. ``older`` gives
+    the embedder of vectors that another one than ``embedder`` made."""
+    if not url:
+        return SqliteMemory(store, agent_id, user=user, embedder=embedder, older=older, person=person)
+    scheme, colon, _ = url.partition("://")
+    if not colon or scheme not in POSTGRES:
+        shown = f"{excerpt(scheme)}://" if colon else "a text without ://"
+        raise UsageError(
+            "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or,"
+            f" when no URL is given, in the workspace; {shown} is neither."
+        )
+    postgres = import_module("quoth.tools.memory.postgres")
+    return postgres.PostgresMemory(url, agent_id, store=store, user=user, embedder=embedder, person=person)

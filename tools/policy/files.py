@@ -13,7 +13,7 @@ from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.places import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.trust import Trust, digest_of
-from quoth.tools.storage.missing import is_missing
+from quoth.tools.storage.same_file import is_missing
 
 MAX_BYTES = 1_000_000
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.missing import is_missing
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.storage.private import private_folder
+from quoth.tools.storage.same_file import is_missing
 
 
 def digest_of(data: bytes) -> str:

@@ -14,7 +14,7 @@ from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
 from quoth.tools.registry.param_types import UNIONS, WorkspacePath, fields_at
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.plain_validator import Check
+from quoth.tools.registry.plain_schema import Check
 from quoth.tools.text import count, short
 
 if TYPE_CHECKING:

@@ -9,23 +9,70 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import inspect
+import re
 import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
-from quoth.tools.registry.docstrings import Docstring, read_docstring
+from quoth.tools.registry.code_version import place_of_function
 from quoth.tools.registry.parameters import REQUIRED, Outside, Secret, as_word, make_param, name_hint, role_of
-from quoth.tools.registry.places import place_of_function
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+
+# Reads the docstring of a tool written in Python: what it does, and the words for each parameter.
+#
+# Google's and NumPy's sections and ``:param:`` fields are known. Knows texts; it must not know tools.
+
+
+_SECTION = re.compile(
+    r"^(?:(?:Args|Arguments|Parameters|Params|Returns):[ \t]*$"
+    r"|(?:Parameters|Returns)[ \t]*\n-{3,}[ \t]*$|:param\s)",
+    re.M,
+)
+
+
+@dataclass(frozen=True)
+class Docstring:
+    """What a docstring says: the description for the model, and the words of the parameters and the value."""
+
+    description: str
+    params: dict[str, str] = field(default_factory=dict)
+    returns: str = ""
+
+
+def read_docstring(text: str) -> Docstring:
+    """The parts of a docstring; one without such sections is a description as a whole."""
+    if not _SECTION.search(text):
+        return Docstring(text)
+    from docstring_parser import parse  # here: it takes 20 ms, and most tools need it not
+
+    found = parse(text)
+    said = {
+        name.strip().lstrip("*"): _one_line(param.description)
+        for param in found.params
+        for name in param.arg_name.split(",")
+    }
+    parts = (found.short_description, found.long_description)
+    return Docstring(
+        "\n\n".join(part for part in parts if part),
+        said,
+        _one_line(found.returns.description if found.returns else ""),
+    )
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split()).removesuffix(".")
+
 
 # The options besides :parameters, :guard, :changes and :body, in the order they are documented.
 OPTIONS = (
@@ -80,7 +127,7 @@ def define_tool(
     if returns is not None and not isinstance(returns, Returns):
         returns = declared_returns(name, returns)
     if options.get("free_text", True) is not True:
-        from quoth.tools.registry.free_text import declared_free_text  # here: most declare all of it
+        from quoth.tools.registry.returns import declared_free_text  # here: most declare all of it
 
         options["free_text"] = declared_free_text(name, options["free_text"], returns)
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())

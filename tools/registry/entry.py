@@ -70,7 +70,7 @@ def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience:
 
 
 def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
-    from quoth.tools.registry.free_text import declared_free_text  # here: most tools are of this machine
+    from quoth.tools.registry.returns import declared_free_text  # here: most tools are of this machine
 
     _check_data(entry)
     _check_fields(entry, FIELDS, _NEEDED)

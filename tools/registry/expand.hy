@@ -5,7 +5,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.errors [DefinitionError did-you-mean]
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
-  quoth.tools.registry.free-text [HOW]
+  quoth.tools.registry.returns [HOW]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role name-hint]
   quoth.tools.registry.tag [KEYS :as TAG-KEYS]
   quoth.tools.text [short])

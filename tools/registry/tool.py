@@ -19,8 +19,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, built, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
-from quoth.tools.registry.plain_schema import plain_schema
-from quoth.tools.registry.plain_validator import Check, check_of
+from quoth.tools.registry.plain_schema import Check, check_of, plain_schema
 from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.tag import Tag, tag_of
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import built
-from quoth.tools.registry.define import define_tool, hints_of, source_of
-from quoth.tools.registry.docstrings import read_docstring
+from quoth.tools.registry.define import define_tool, hints_of, read_docstring, source_of
 from quoth.tools.registry.parameters import REQUIRED, role_of
 from quoth.tools.registry.returns import declared_returns
 from quoth.tools.registry.table import CognitiveTool

@@ -21,7 +21,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Consent, Receipts
 from quoth.tools.call.services import Services
 from quoth.tools.call.values import plain
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.state import CallState
 from quoth.tools.errors import PERMISSION, STATUSES, Pending, ToolError

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from quoth.tools.call.call import Call
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import STATUSES, InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.remote import names

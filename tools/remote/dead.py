@@ -22,7 +22,7 @@ from quoth.tools.remote.wire import Asks, Begin, Begins, Delegated, Ended, Stale
 if TYPE_CHECKING:
     import redis
 
-    from quoth.tools.catalog.signing import Key
+    from quoth.tools.catalog.payload import Key
 
 MOST = 1_000  # that are listed
 AT_LEAST_SECONDS = 10.0  # for a worker to make it

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from quoth.tools.call.redaction import SENT
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, cancelled, sentence_of
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import ToolError
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import FROM_WORKER, Asks, Message, Nested, WireError, unpack

@@ -20,7 +20,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import LOST_REQUEST, Audit
 from quoth.tools.call.values import plain
 from quoth.tools.catalog.connection import RedisUrl
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import STATUSES, CatalogStale, QuothError, Status, ToolError, ToolFailure, UsageError
 from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json, to_json

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import QuothError
 
 MAX_MESSAGE = 4 * 1024 * 1024  # bytes of one message; a longer result is an error of its call

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.catalog.connection import RedisUrl, redis_url
-from quoth.tools.catalog.signing import Key, key_path, read_key
+from quoth.tools.catalog.payload import Key, key_path, read_key
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.requests import RedisRequests

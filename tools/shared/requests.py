@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.consent.rows import KEPT_SECONDS, UNBELIEVED, Row, Rows, T
 from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.shared.server import NOW, SharedRedis, digest

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +23,41 @@ from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.damaged import readable_rows, why_undecodable
 from quoth.tools.storage.in_use import lost_lock
 from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
-from quoth.tools.storage.looking import opened_to_look
 from quoth.tools.storage.paths import store_path
 from quoth.tools.storage.private import how_to_write, private_file, private_folder
 from quoth.tools.storage.same_file import GONE, SameFile, require_regular
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
+
+# A read-only connection to the SQLite file of a store that cannot be written.
+#
+# It knows SQLite's files; it must not know what is in them.
+
+
+def opened_to_look(path: Path, busy_ms: int) -> apsw.Connection:
+    """A read-only connection; it does not write even the shared index of a write-ahead log."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    log = path.with_name(f"{path.name}-wal")
+    for how in ("readonly_shm=1", "immutable=1"):
+        if how == "immutable=1" and log.exists() and log.stat().st_size:  # it would not be read
+            return _opened_copy(path, log)
+        with contextlib.suppress(apsw.Error):
+            found = apsw.Connection(f"{path.absolute().as_uri()}?{how}", flags=flags)
+            found.set_busy_timeout(busy_ms)
+            found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            return found
+    raise apsw.CantOpenError("unable to open database file")
+
+
+def _opened_copy(path: Path, log: Path) -> apsw.Connection:
+    """A connection to a temporary copy of the store and its log, where SQLite can build its index."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "copy.sqlite")
+        shutil.copyfile(path, copy)
+        shutil.copyfile(log, copy.with_name("copy.sqlite-wal"))
+        found = apsw.Connection(str(copy))
+        found.execute("PRAGMA query_only = ON")
+        found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        return found
 
 
 class Statement(Protocol):

@@ -25,8 +25,8 @@ from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.file_lock import is_at, lock_path, taken_within
 from quoth.tools.storage.private import private_folder
 
-Kind = Literal["call", "run", "flight", "chat message"]
-KINDS: Final[tuple[Kind, ...]] = ("call", "run", "flight", "chat message")
+Use = Literal["call", "run", "flight", "chat message"]
+USES: Final[tuple[Use, ...]] = ("call", "run", "flight", "chat message")
 BYTES = 16  # of a session in the lock file, one for each kind
 WAIT_SECONDS = 1.0
 _LINUX, _BSD = (
@@ -83,11 +83,11 @@ class _LockFile:
             return False
         return True
 
-    def holder(self, place: tuple[int, int]) -> tuple[int, Kind | None]:
+    def holder(self, place: tuple[int, int]) -> tuple[int, Use | None]:
         """A process that holds a lock there, 0 if that is not known, and for what: None if it does alone."""
         for byte in self.shared:
             if _overlap((byte, 1), place):
-                return os.getpid(), KINDS[byte % BYTES]
+                return os.getpid(), USES[byte % BYTES]
         if any(_overlap(one, place) for one in self.alone):
             return os.getpid(), None
         first, length = place
@@ -97,7 +97,7 @@ class _LockFile:
         else:
             asked = struct.pack(_BSD, first, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
             start, _, process, how, _ = struct.unpack(_BSD, fcntl.fcntl(self.number, fcntl.F_GETLK, asked))
-        return max(process, 0), KINDS[start % BYTES] if how == fcntl.F_RDLCK else None
+        return max(process, 0), USES[start % BYTES] if how == fcntl.F_RDLCK else None
 
 
 _FILES: dict[Path, _LockFile] = {}
@@ -108,10 +108,10 @@ for _known in (_FILES, _OF_STORES):
 
 
 @contextlib.contextmanager
-def in_use(store: Path | str, session: str, kind: Kind = "call") -> Iterator[None]:
+def in_use(store: Path | str, session: str, kind: Use = "call") -> Iterator[None]:
     """Hold the shared lock: no other process can remove or rewrite the session, but it can work in it. Raises
     BusyError when another process still removes or rewrites it after WAIT_SECONDS."""
-    byte = _first_byte(session) + KINDS.index(kind)
+    byte = _first_byte(session) + USES.index(kind)
     path = _taken(Path(store), session, (byte, 1), WAIT_SECONDS, alone=False)
     try:
         yield
@@ -140,7 +140,7 @@ def lost_lock(store: Path | str) -> Path | None:
 
 def _taken(store: Path, session: str, place: tuple[int, int], seconds: float, *, alone: bool) -> Path:
     path = lock_path(f"in use {store}", "use")
-    holder: tuple[int, Kind | None] = 0, None
+    holder: tuple[int, Use | None] = 0, None
 
     def take() -> bool:
         nonlocal holder
@@ -191,7 +191,7 @@ def _close_if_idle(file: _LockFile) -> None:
         os.close(file.number)
 
 
-def _refusal(session: str, process: int, kind: Kind | None) -> str:
+def _refusal(session: str, process: int, kind: Use | None) -> str:
     what = f"Session {session}" if session else "This workspace"
     who = f"process {process}" if process else "another process"
     if kind is None:

@@ -13,8 +13,13 @@ import pytest
 from words import Agent, quoth, scripted
 
 from quoth.agent.session.cleanup import old_sessions, remove_sessions
-from quoth.agent.session.index import find_session, fork_session, summaries, unfinished_sessions
-from quoth.agent.session.latest import latest_session
+from quoth.agent.session.index import (
+    find_session,
+    fork_session,
+    latest_session,
+    summaries,
+    unfinished_sessions,
+)
 from quoth.agent.session.session import alone
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.outline import Outline

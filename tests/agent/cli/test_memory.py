@@ -13,7 +13,7 @@ from words import Said, Terminal, command, complaint, files, quoth
 
 from quoth.agent.terminal.input import edited
 from quoth.tools.errors import UsageError
-from quoth.tools.memory.traces import Traces, traces
+from quoth.tools.memory.transfer import Traces, traces
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 

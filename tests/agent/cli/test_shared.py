@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from words import Said, files, quoth
 
-from quoth.tools.catalog.signing import new_key
+from quoth.tools.catalog.payload import new_key
 from quoth.tools.shared.server import SharedRedis
 
 WRITE = '(write-file :path "a.txt" :content "x")'

@@ -90,7 +90,7 @@ with contextlib.suppress(SystemExit):
 assert "quoth.tools.lisp" not in sys.modules  # it needs Hy, which takes long to come up
 main(["tools"])
 dear = "knowledge.skills call.ignored call.images call.question call.web_url policy.language shell.view"
-dear += " origin.index registry.roles registry.free_text"
+dear += " origin.index registry.roles"
 print([name for name in dear.split() if f"quoth.tools.{name}" in sys.modules])
 """
 

@@ -24,8 +24,7 @@ from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make
 from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.past import Past
-from quoth.agent.session.run_log import RunLog
-from quoth.agent.session.session import Session
+from quoth.agent.session.session import RunLog, Session
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.base import (

@@ -21,8 +21,7 @@ from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.catalog.connection import RedisUrl
-from quoth.tools.catalog.payload import ForeignCatalog
-from quoth.tools.catalog.signing import key_path, new_key
+from quoth.tools.catalog.payload import ForeignCatalog, key_path, new_key
 from quoth.tools.registry.table import CognitiveTool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")

@@ -10,8 +10,7 @@ import pytest
 from words import Said, async_agent, complaint, files, form, lines, quoth
 
 from quoth import Agent
-from quoth.agent.session.index import fork_session
-from quoth.agent.session.latest import NEEDS, Having, latest_session
+from quoth.agent.session.index import NEEDS, Having, fork_session, latest_session
 from quoth.agent.terminal.input import user_name
 from quoth.agent.worker.assembly import Files, door_of
 from quoth.tools.call.call import new_call

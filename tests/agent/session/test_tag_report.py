@@ -8,7 +8,7 @@ from pathlib import Path
 from words import Agent, ModelOptions, files, lines, quoth, scripted, tool
 
 from quoth.agent.session.render import as_org, as_text
-from quoth.agent.session.tag_report import tag_lines
+from quoth.agent.session.stats import tag_lines
 from quoth.tools.call.call import deny
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.event import Event

@@ -19,9 +19,7 @@ from words import agent, complaint, files
 from quoth import Agent
 from quoth.agent.run.undo import undo_of
 from quoth.agent.session.index import fork_session
-from quoth.agent.session.undo import Undo
-from quoth.agent.session.undo_page import plan_lines
-from quoth.agent.session.undo_plan import Done, UndoPlan
+from quoth.agent.session.undo import Done, Undo, UndoPlan, plan_lines
 from quoth.tools.call import workspace as workspace_module
 from quoth.tools.call.keeping import MAX_FILE
 from quoth.tools.errors import UsageError

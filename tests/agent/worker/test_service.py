@@ -14,7 +14,7 @@ from quoth.agent.worker.service import Service
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.catalog.connection import redis_url
-from quoth.tools.catalog.signing import new_key
+from quoth.tools.catalog.payload import new_key
 from quoth.tools.door.door import Door
 
 SHOP = """(require quoth [def-cognitive-tool])

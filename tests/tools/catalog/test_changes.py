@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from words import tool
 
-from quoth.tools.catalog.changes import changes
+from quoth.tools.catalog.store import changes
 from quoth.tools.registry.table import ToolTable
 
 FRUIT = {"fruit": {"type": str, "doc": "Which fruit"}}

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from words import tool
 
 from quoth.tools.catalog import build_catalog_payload, payload, schema_hash
-from quoth.tools.catalog.payload import KIND, MAX_BLOB, CatalogError, seal, unseal
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import KIND, MAX_BLOB, CatalogError, Key, seal, unseal
 from quoth.tools.registry.table import ToolTable
 
 OURS, THEIRS = Key(b"o" * 32), Key(b"t" * 32)

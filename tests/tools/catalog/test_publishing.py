@@ -19,8 +19,7 @@ from words import tool
 
 from quoth.tools.catalog import load_catalog, publish_catalog, store
 from quoth.tools.catalog.connection import async_client, connected, redis_url, told
-from quoth.tools.catalog.payload import MAX_BLOB, CatalogError
-from quoth.tools.catalog.signing import Key, key_path, new_key
+from quoth.tools.catalog.payload import MAX_BLOB, CatalogError, Key, key_path, new_key
 from quoth.tools.catalog.store import followed, kept_versions, load_version, stem
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.registry.table import ToolTable

@@ -13,8 +13,8 @@ from servers import redis_server
 from words import complaint, gateway, table_of, tool
 
 from quoth.tools.catalog.connection import redis_url
+from quoth.tools.catalog.payload import new_key
 from quoth.tools.catalog.remote_table import LiveCatalog, RemoteToolTable, merged
-from quoth.tools.catalog.signing import new_key
 from quoth.tools.errors import DuplicateToolError, ServerError, UsageError
 from quoth.tools.registry.table import ToolTable
 

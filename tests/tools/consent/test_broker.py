@@ -23,9 +23,8 @@ from quoth.tools.consent.decisions import (
     LONGEST_SECONDS,
     SCOPE_SECONDS,
 )
-from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import Decision, SayYes
-from quoth.tools.consent.rows import KEPT_SECONDS, StoreRequests
+from quoth.tools.consent.rows import KEPT_SECONDS, PENDING_SECONDS, StoreRequests
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit

@@ -23,8 +23,8 @@ from words import Desk, PausableClock, SharedStore, Spy, desk, script, tool
 from quoth.tools.call.ports import BEGUN_BEFORE, MemoryAudit
 from quoth.tools.catalog.connection import redis_url
 from quoth.tools.consent.decisions import APPROVAL_SECONDS
-from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import request_digest
+from quoth.tools.consent.rows import PENDING_SECONDS
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
@@ -216,7 +216,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.catalog.connection import redis_url
-from quoth.tools.catalog.signing import KEY_BYTES, Key
+from quoth.tools.catalog.payload import KEY_BYTES, Key
 from quoth.tools.consent.broker import Broker
 from quoth.tools.shared.requests import RedisRequests
 from quoth.tools.shared.server import SharedRedis

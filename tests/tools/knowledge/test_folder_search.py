@@ -12,7 +12,7 @@ from quoth import Agent, HostServices
 from quoth.tools.call.service_types import WebHit
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
-from quoth.tools.knowledge import folder_search
+from quoth.tools.knowledge import web_search
 from quoth.tools.knowledge.base import FileKnowledge
 from quoth.tools.knowledge.web_search import open_web_search
 
@@ -112,7 +112,7 @@ def test_a_file_whose_name_is_no_line_is_left_out(notes: Path) -> None:
 
 @pytest.mark.parametrize("bound", ["MAX_FILES", "SECONDS"])
 def test_too_large_a_folder_is_told(notes: Path, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_search, bound, 0)
+    monkeypatch.setattr(web_search, bound, 0)
     said = complaint(ToolError, lambda: found(notes, "solar"))
     assert said == "There is too much in the folder notes to search it; name a smaller one."
 

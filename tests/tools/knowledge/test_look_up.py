@@ -6,7 +6,7 @@ import pytest
 from shelf import ANN, BEN, Shelf
 
 from quoth.tools.call.services import Services
-from quoth.tools.knowledge import index as index_module
+from quoth.tools.knowledge import base as index_module
 
 
 def test_the_best_is_first_and_a_title_counts_more(shelf: Shelf) -> None:

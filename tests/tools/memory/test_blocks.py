@@ -15,10 +15,8 @@ from words import PausableClock
 from quoth.tools.call.service_types import Block
 from quoth.tools.errors import UsageError
 from quoth.tools.memory import checks
-from quoth.tools.memory.opening import open_memory
-from quoth.tools.memory.sqlite import SqliteMemory
-from quoth.tools.memory.stored import Blocks
-from quoth.tools.memory.versions import Delta
+from quoth.tools.memory.sqlite import SqliteMemory, open_memory
+from quoth.tools.memory.stored import Blocks, Delta
 from quoth.tools.storage.database import Store
 
 LISTED = "The blocks are: archive, plan, preferences, small, tasks."

@@ -22,8 +22,7 @@ from words import complaint, files
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.memory.due_times import exact_text, read_when
-from quoth.tools.memory.org_tasks import By, Task, TaskFile, clean_title, summary
-from quoth.tools.memory.task_file import change_tasks, read_tasks
+from quoth.tools.memory.org_tasks import By, Task, TaskFile, change_tasks, clean_title, read_tasks, summary
 from quoth.tools.org.document import Org, dump
 
 NOON = datetime(2026, 11, 22, 11, 0, tzinfo=UTC)  # 12:00 in Berlin

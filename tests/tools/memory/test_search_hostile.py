@@ -9,7 +9,7 @@ from talk import Concepts, conversation
 
 from quoth.tools.call.service_types import SearchOptions
 from quoth.tools.errors import ToolError
-from quoth.tools.memory.query import MOST_WORDS, fts_query, words_of
+from quoth.tools.memory.search import MOST_WORDS, fts_query, words_of
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.storage.database import Store
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory import dict_memory, done, sqlite_memory
 
 from quoth.tools.call.service_types import BlockVersion
-from quoth.tools.memory.versions import delta, unrolled
+from quoth.tools.memory.stored import delta, unrolled
 from quoth.tools.storage.database import Store
 
 # Texts that often share a beginning, an end, or both with overlaps.

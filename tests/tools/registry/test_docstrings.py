@@ -11,7 +11,7 @@ from words import complaint, gateway
 
 from quoth import StrictModel, belt, cognitive_tool, registering_in
 from quoth.tools.errors import DefinitionError
-from quoth.tools.registry.docstrings import read_docstring
+from quoth.tools.registry.define import read_docstring
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 GOOGLE = """Enrol a person.

@@ -18,8 +18,7 @@ from quoth.tools.loading import load_tools
 from quoth.tools.registry import tool as tools
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param, build_model, json_schema, make_param
-from quoth.tools.registry.plain_schema import plain_schema
-from quoth.tools.registry.plain_validator import check_of
+from quoth.tools.registry.plain_schema import check_of, plain_schema
 
 
 class Colour(enum.Enum):

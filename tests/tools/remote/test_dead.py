@@ -11,7 +11,7 @@ import pytest
 from caller import KEY, Caller, at_work, calling
 from words import Said, quoth, tool
 
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.remote import names
 from quoth.tools.remote.dead import signature
 

@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
-from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import ServerError, ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer

@@ -12,7 +12,7 @@ import pytest
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, tool
 
 from quoth.tools.catalog.connection import redis_url
-from quoth.tools.catalog.signing import KEY_BYTES, Key
+from quoth.tools.catalog.payload import KEY_BYTES, Key
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.registry.table import CognitiveTool

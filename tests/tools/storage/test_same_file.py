@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from words import complaint
 
-from quoth.tools.catalog.signing import read_key
+from quoth.tools.catalog.payload import read_key
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import Store
