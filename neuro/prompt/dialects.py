@@ -146,7 +146,7 @@ class Dialect:
         if call.form.tool not in table:
             return call
         form, repairs = fitted(call.form, table.get(call.form.tool))
-        return replace(call, form=form, repairs=(*call.repairs, *repairs)) if repairs else call
+        return call if form is call.form else replace(call, form=form, repairs=(*call.repairs, *repairs))
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         """The names that make a form a call, and the tool of each response tag."""
@@ -391,7 +391,7 @@ def _fault(call: NativeCall, name: str, error: InvalidCallError, finish: str) ->
 
 def _without_nulls(form: CallForm, tool: CognitiveTool) -> CallForm:
     """Strict schemas make a model write null for what it leaves out."""
-    params = {param.name: param for param in tool.params}
+    params = {name: param for param in tool.params for name in (param.name, kebab(param.shown))}
     args = {
         name: value
         for name, value in form.args.items()

@@ -206,7 +206,9 @@ def _matching(pattern: str) -> str:
 
 
 def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:
-    lead = (spelling.between if begun else spelling.first) + spelling.named(param.name)
+    lead = (spelling.between if begun else spelling.first) + spelling.named(
+        param.shown if spelling.json else param.name
+    )
     return f"{_quoted(lead)} {_value(param, spelling)}"
 
 

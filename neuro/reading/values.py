@@ -7,6 +7,7 @@ printing it gives the same text again; free types, secrets and destinations neve
 
 from __future__ import annotations
 
+import contextlib
 import json
 import typing
 from collections.abc import Mapping
@@ -14,8 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, kebab, too_deep
 from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.registry.arguments import own_names
 from quoth.tools.registry.param_types import TEXTS, UNIONS, is_json
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.roles import destinations
@@ -38,6 +41,9 @@ _KINDS: Final[dict[str, type]] = {
 def fitted(form: CallForm, tool: CognitiveTool) -> tuple[CallForm, tuple[str, ...]]:
     """The call with values of the declared types, and a sentence for each that was written in another."""
     params = {param.name: param for param in tool.params}
+    if any(param.wire for param in tool.params):
+        with contextlib.suppress(InvalidCallError):  # the door says what is wrong with it
+            form = replace(form, args=own_names(tool.name, tool.params, form.args))
     repairs: list[str] = []
 
     def fit(name: str, value: Any) -> Any:

@@ -26,7 +26,7 @@ def bind(
 ) -> dict[str, Any]:
     """Arguments by canonical name; positional ones fill the unnamed parameters in order. Raises
     InvalidCallError for too many or too deeply nested ones."""
-    bound = {kebab(name): value for name, value in args.items()}
+    bound = own_names(tool, params, args)
     for value in (*bound.values(), *positional):
         if too_deep(value):
             raise InvalidCallError(f"{tool}: an argument is nested deeper than {MAX_DEPTH}.")
@@ -37,6 +37,19 @@ def bind(
         raise InvalidCallError(f"{tool} takes {count(len(offered), 'argument')}; {extra} is one too many.")
     bound.update(zip(free, positional, strict=False))
     return bound
+
+
+def own_names(tool: str, params: Sequence[Param], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by canonical name; a call may also use the wire names. Raises InvalidCallError for one that
+    is given by both."""
+    own = {kebab(param.wire): param.name for param in params if param.wire}
+    found: dict[str, Any] = {}
+    for written, value in args.items():
+        name = own.get(kebab(written), kebab(written))
+        if own and name in found:
+            raise InvalidCallError(f"{tool}: :{name} is given twice.")
+        found[name] = value
+    return found
 
 
 def example_of(name: str, params: Sequence[Param], example: Any) -> CallForm:

@@ -21,7 +21,16 @@ from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.code_version import place_of_function
-from quoth.tools.registry.parameters import REQUIRED, Outside, Secret, as_word, make_param, name_hint, role_of
+from quoth.tools.registry.parameters import (
+    REQUIRED,
+    Outside,
+    Secret,
+    Wire,
+    as_word,
+    make_param,
+    name_hint,
+    role_of,
+)
 from quoth.tools.registry.returns import Returns, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -183,8 +192,8 @@ def cognitive_tool(
 
     The docstring describes the tool, and in Google's or NumPy's sections its parameters;
     ``Annotated[str, "what it is"]`` describes one, too, and ``Annotated[str, Secret("what it is")]`` one that
-    is secret; ``Destination`` and ``Content`` say its role, ``Outside`` that a path may
-    lead out of the workspace. The door fills parameters named ``ctx``
+    is secret; ``Destination`` and ``Content`` say its role, ``Wire`` its name in JSON, ``Outside`` that a
+    path may lead out of the workspace. The door fills parameters named ``ctx``
     and ``call``; they are not shown. Options are those of the macro (``effects=["reads"]``, ``timeout=5``,
     ``free_text=["body"]`` …). Returns the CognitiveTool, through which the function cannot be called
     directly."""
@@ -251,10 +260,12 @@ def _parameters_of(
             )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
-        role, outside = "", False
+        role, outside, wire = "", False, ""
         hint, doc = hints[param.name], said.params.get(param.name, "")
         if typing.get_origin(hint) is typing.Annotated:
             hint, *notes = typing.get_args(hint)
+            wire = next((str(note) for note in notes if isinstance(note, Wire)), "")
+            notes = [note for note in notes if not isinstance(note, Wire)]
             said_here = (
                 note if isinstance(note, str) else getattr(note, "description", None) for note in notes
             )
@@ -271,6 +282,7 @@ def _parameters_of(
             "secret": isinstance(doc, Secret),
             "role": role,
             "outside": outside,
+            "wire": wire,
         }
         found[kebab(param.name)] = spec
     return found

@@ -30,7 +30,7 @@ FIELDS: dict[str, Any] = {
 _NEEDED = tuple(key for key in FIELDS if key not in ("users", "returns", "free_text"))
 PARAM_FIELDS: dict[str, Any] = {
     "name": str, "type": (str, dict), "doc": str, "default": object, "choices": [object], "min": float,
-    "max": float, "secret": bool, "hidden": bool, "named": bool, "role": str, "outside": bool,
+    "max": float, "secret": bool, "hidden": bool, "named": bool, "role": str, "outside": bool, "wire": str,
 }  # fmt: skip
 _NAMES: dict[Any, str] = {
     str: "a text", bool: "True or False", float: "a number", int: "a whole number", dict: "a dictionary",
@@ -77,7 +77,7 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     name = entry["name"]
     params = tuple(_param_of(name, data) for data in entry["params"])
     core_of(entry["parameters"])
-    if set(entry["parameters"].get("properties", "?")) != {one.name for one in params if not one.hidden}:
+    if set(entry["parameters"].get("properties", "?")) != {one.shown for one in params if not one.hidden}:
         raise DefinitionError("parameters has other properties than its params.")
     returns = returns_of_data(entry["returns"]) if "returns" in entry else None
     tool = CognitiveTool(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+WIRE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.-]{0,63}\Z")
 RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
 SPEC_KEYS = (
     "type",
@@ -49,6 +50,7 @@ SPEC_KEYS = (
     "named",
     "role",
     "outside",
+    "wire",
 )
 ROLES = ("destination", "content")
 
@@ -77,6 +79,10 @@ class Content(str):
     role = "content"
 
 
+class Wire(str):
+    """The name of a parameter in JSON, where it is not ours: ``Annotated[int, Wire("maxResults")]``."""
+
+
 class Outside(str):
     """The doc of a path that may lead out of the workspace: ``Annotated[WorkspacePath, Outside("File")]``."""
 
@@ -92,9 +98,10 @@ class Param:
     in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow
     rule covers other values of a ``named`` one than its default only where it names it. Its ``role`` says
     whether its values are destinations; where it is empty, roles.py tells by name and type. Its paths stay
-    inside the workspace unless ``outside`` is True; then a call with another one asks. Its ``type`` is
-    one that any machine can check; ``own`` is the class, or the type with a class in it, that the body is
-    given here."""
+    inside the workspace unless ``outside`` is True; then a call with another one asks. Schemas and JSON
+    name it ``wire`` where that is not empty; rules, records and forms use ``name``. Its ``type`` is one
+    that any machine can check; ``own`` is the class, or the type with a class in it, that the body is given
+    here."""
 
     name: str
     type: Any = str
@@ -108,11 +115,17 @@ class Param:
     named: bool = field(default=False, repr=False)  # no part of ``outline``: it is younger
     role: str = field(default="", repr=False)  # as ``named``
     outside: bool = field(default=False, repr=False)  # as ``named``
+    wire: str = field(default="", repr=False)  # as ``named``
     own: Any = field(default=None, repr=False)
 
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+    @property
+    def shown(self) -> str:
+        """Its name in schemas and JSON."""
+        return self.wire or self.name
 
     @property
     def kind(self) -> str:
@@ -197,6 +210,11 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     for flag in ("secret", "hidden", "named", "outside"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
+    wire = spec.get("wire", "")
+    if not isinstance(wire, str) or (wire and not WIRE.match(wire)):
+        raise DefinitionError(
+            f'{where}: :wire is its name in JSON, such as "maxResults"; not {print_value(wire)}.'
+        )
     given = {
         **spec,
         "role": checked_role(where, spec.get("role")),

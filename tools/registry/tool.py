@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.hy_loader import is_ours
-from quoth.tools.lisp.forms import CallForm, canonical
+from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.registry.arguments import bind, built, plain_argument, validate
 from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
@@ -119,6 +119,9 @@ class CognitiveTool:
         names = [param.name for param in self.params]
         for name in names:
             yield names.count(name) == 1, f": the parameter {name} stands twice."
+        wires = [kebab(param.wire) for param in self.params if kebab(param.wire) not in ("", param.name)]
+        for wire in wires:
+            yield [*names, *wires].count(wire) == 1, f": two parameters are named {wire}, one by its :wire."
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
@@ -182,6 +185,11 @@ class CognitiveTool:
         for param in self.params:
             if param.hidden:
                 schema["properties"].pop(param.name, None)
+        if wires := {param.name: param.wire for param in self.params if param.wire}:
+            properties = schema["properties"].items()
+            schema = {**schema, "properties": {wires.get(name, name): node for name, node in properties}}
+            if "required" in schema:
+                schema["required"] = [wires.get(name, name) for name in schema["required"]]
         return schema
 
     def signature(self) -> str:

@@ -67,7 +67,8 @@ def _spec(field: FieldInfo, doc: str) -> dict[str, Any]:
         REQUIRED if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
     )
     role = role_of(field.metadata)
-    return {"type": hint, "doc": field.description or doc, "default": default, "role": role}
+    doc = field.description or doc
+    return {"type": hint, "doc": doc, "default": default, "role": role, "wire": field.alias or ""}
 
 
 def _body(name: str, function: Callable[..., Any], model: type[BaseModel]) -> Callable[..., Any]:

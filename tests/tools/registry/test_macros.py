@@ -212,7 +212,7 @@ OPTIONS = [
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "changes", "body", *OPTIONS])
-SPEC = ":type :doc :default :choices :min :max :secret :hidden :named :role :outside"
+SPEC = ":type :doc :default :choices :min :max :secret :hidden :named :role :outside :wire"
 
 MISUSES: list[tuple[str, str, str]] = [
     # the definition, the text under the caret, the sentence
