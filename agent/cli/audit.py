@@ -222,7 +222,7 @@ def stats(options: StatsOptions) -> int:
 
 def _price() -> Price:
     """Ask the price list; each model that it does not know is told as None."""
-    from quoth.agent.run.prices import cost_of
+    from quoth.agent.run.budget import cost_of
 
     def price(model: str, usage: Usage) -> float | None:
         try:

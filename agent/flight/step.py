@@ -24,9 +24,8 @@ from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.plan.model import Budget as StepBudget
 from quoth.agent.reply import Reply
-from quoth.agent.run.budget import Budget
+from quoth.agent.run.budget import Budget, Purse
 from quoth.agent.run.build import build_run
-from quoth.agent.run.purse import Purse
 from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import Team, chosen, opening, services_for

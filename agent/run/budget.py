@@ -1,9 +1,9 @@
 """The budget of a run: steps, calls, tokens, US dollars and seconds, a share of which can be lent to a
 sub-agent and returned.
 
-Knows only numbers. A share is taken before the sub-agent begins, and what a request may take before it is
-sent, so that several at once never spend more than there is; who finds too little waits while others may give
-some back.
+A share is taken before the sub-agent begins, and what a request may take before it is sent, so that
+several at once never spend more than there is. A purse reserves the cost of a request before it is sent, and
+settles it by the reply, at the prices of the model or those of genai-prices.
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
+from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
+from quoth.neuro.backends.cascade import CascadeRun
+from quoth.neuro.backends.context_window import tokens_in
+from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.tools.call.deadline import PausableClock
+from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.installing import install_extra
+from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
+from quoth.tools.text import money
 
 # Steps with which a sub-agent can do something; for fewer it waits while others may give some back.
 ENOUGH = 4
@@ -176,3 +184,266 @@ class Budget:
 
 def _half(number: int) -> int:
     return (number + 1) // 2
+
+
+LEAST_REPLY = 128  # tokens; a shorter reply is not worth its request, unless no more was asked for
+
+
+class BudgetError(ModelError):
+    """A request was not sent, or not waited for, because the budget has no room for it."""
+
+
+@dataclass
+class Payment:
+    """What was reserved for one request: ``tokens`` and ``cost``, with an input of ``size`` tokens and
+    ``reply_tokens``, the longest reply that can be paid; ``most`` is that with its thoughts, where it has to
+    be lower than usual. ``place`` is where the day counts it. ``took`` is what it took, once that is known,
+    and ``requests`` whether it is one at all."""
+
+    model: str
+    size: int
+    reply_tokens: int
+    most: int | None = None
+    tokens: int = 0
+    cost: float = 0.0
+    requests: int = 1
+    place: int | None = None
+    took: tuple[int, float] | None = None
+    heard: bool = False  # whether a part of the reply has come
+
+    def record(self, wanted: int, told: Usage) -> dict[str, Any]:
+        """What the transcript keeps of it, beside the reply with the usage that was ``told``; ``wanted`` is
+        how long that might have been."""
+        tokens, cost = self.took or (0, 0.0)
+        kept = {
+            "cost": cost or None,
+            "tokens": tokens if tokens != told.tokens else None,
+            "limit": self.reply_tokens if self.reply_tokens < wanted else None,
+        }
+        return {name: value for name, value in kept.items() if value is not None}
+
+    def hearing(self, on_text: Callable[[str], None] | None) -> Callable[[str], None] | None:
+        """``on_text``, remembering that something was heard."""
+        if on_text is None:
+            return None
+
+        def hear(piece: str) -> None:
+            self.heard = True
+            on_text(piece)
+
+        return hear
+
+
+@dataclass(frozen=True)
+class Funds:
+    """What a host lets its users spend on models in a day, and the providers that it has configured, whose
+    prices are known by their kind."""
+
+    daily: Spending = NO_SPENDING
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+
+    def cost(self, model: str, usage: Usage) -> float:
+        """What the usage of a model costs. Raises UsageError when its price is unknown."""
+        return cost_of(model, usage, self.providers)
+
+
+NO_FUNDS = Funds()
+
+
+class Purse(NamedTuple):
+    """The budget of a run, and what its user may spend on models in a day."""
+
+    budget: Budget
+    funds: Funds = NO_FUNDS
+    user: str = ""
+
+    @property
+    def priced(self) -> bool:
+        """Whether costs are bounded, so that prices are needed."""
+        return self.budget.cost is not None or "cost" in self.funds.daily.bounds(self.user)
+
+    def require_price(self, backend: Backend) -> None:
+        """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
+        known."""
+        if self.priced:
+            for one in backend.models if isinstance(backend, CascadeRun) else (backend,):
+                self.funds.cost(one.name, Usage())
+
+    def spent(self) -> dict[str, Any]:
+        """What was taken of the budget."""
+        budget = self.budget
+        cost = {"cost": budget.cost_taken} if self.priced else {}
+        return {"tokens": budget.tokens_taken, **cost, "seconds": round(budget.seconds_taken, 3)}
+
+    def left(self) -> dict[str, Any]:
+        """What is left of all that is bounded, of the day's under ``today``."""
+        left: dict[str, Any] = dict(self.budget.left())
+        with suppress(StoreError):  # then nobody knows
+            if today := self.funds.daily.left(self.user):
+                left["today"] = today
+        return left
+
+    @asynccontextmanager
+    async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
+        """Reserve a request of ``size`` tokens to ``backend`` for the time of the context, with a reply of up
+        to ``wanted``, or of fewer if no more can be paid. The body calls ``settle``; a request that failed
+        before anything came of it took nothing, any other all that was reserved. Raises BudgetError when it
+        cannot be paid, or when the time of the run is over."""
+        payment = await self._reserved(backend, size, wanted)
+        left = self.budget.seconds_left
+        try:
+            async with asyncio.timeout(None if left == math.inf else left) as deadline:
+                if payment.place is not None:
+                    await self._taken(payment)
+                yield payment
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise BudgetError(self._too_late()) from error
+        except ModelError as error:
+            if self.budget.seconds_left <= 0:  # its backend was told of the time, and was quicker
+                raise BudgetError(self._too_late()) from error
+            if not (payment.heard or error.begun):
+                payment.took = (0, 0.0)
+                payment.requests = 0
+            raise
+        finally:
+            tokens, cost = payment.took or (payment.tokens, payment.cost)
+            more = (tokens - payment.tokens, cost - payment.cost)
+            self.budget.settle(*more)
+            if payment.place is not None and payment.took is not None:
+                self.funds.daily.settle(self.user, payment.place, *more, payment.requests - 1)
+
+    def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
+        """The options of a request, with what it may take."""
+        left = self.budget.seconds_left
+        if left != math.inf:
+            options = replace(options, seconds=min(left, options.seconds or left))
+        return options if payment.most is None else replace(options, most_tokens=payment.most)
+
+    def settle(self, payment: Payment, completion: Completion) -> None:
+        """Note what a request took: as its model tells, or about so much of what it does not tell."""
+        used = completion.usage
+        if payment.size and not (used.input_tokens and used.output_tokens):
+            calls = sum(tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in completion.calls)
+            said = used.output_tokens or tokens_in(completion.text) + calls
+            used = replace(used, input_tokens=used.input_tokens or payment.size, output_tokens=said)
+        payment.took = (used.tokens, self.funds.cost(payment.model, used) if self.priced else 0.0)
+
+    def recall(self, model: str, usage: Usage, kept: Mapping[str, Any], *, live: bool) -> None:
+        """Count a request that an earlier process made. Where it did not bound the cost and this one does,
+        that is worked out now."""
+        if (cost := kept.get("cost")) is None:
+            cost = self.funds.cost(model, usage) if live and self.budget.cost is not None else 0.0
+        self.budget.take(kept.get("tokens", usage.tokens), cost, usage.seconds)
+
+    async def _reserved(self, backend: Backend, size: Callable[[], int], wanted: int) -> Payment:
+        budget, bounds, model = self.budget, self.funds.daily.bounds(self.user), backend.name
+        if not (budget.bounded or bounds):
+            budget.reserve(0, 0.0)
+            return Payment(model, 0, wanted)
+        if budget.seconds_left <= 0:
+            raise BudgetError(self._too_late())
+        asked, before, least = size(), -1, min(wanted, LEAST_REPLY)
+        whole = wanted + getattr(backend, "thinking_tokens", 0)
+        while True:
+            today = self.funds.daily.left(self.user)
+            most = self._payable(model, asked, whole, today)
+            if most < whole and await budget.returned():
+                continue  # a request that was on its way has given something back
+            if most < least:
+                raise BudgetError(self._too_little(model, asked, least, today))
+            limit = most if most < whole else None
+            tokens, cost = asked + most, self._price(model, asked, most)
+            payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
+            try:
+                if bounds:
+                    payment.place = self.funds.daily.reserve(self.user, tokens, cost)
+            except NoRoomError as error:
+                if most == before:
+                    raise BudgetError(str(error)) from None
+                before = most  # another process may have been quicker
+                continue
+            budget.reserve(tokens, cost)
+            return payment
+
+    async def _taken(self, payment: Payment) -> None:
+        """Wait until what was reserved is on disk. A request for which that fails is not sent."""
+        try:
+            await self.funds.daily.on_disk()
+        except BaseException:
+            payment.took, payment.requests = (0, 0.0), 0
+            raise
+
+    def _payable(self, model: str, size: int, wanted: int, today: Mapping[str, float]) -> int:
+        """The longest reply, up to ``wanted`` tokens, that can be paid; below 0 if not even the input can."""
+        tokens = min(self.budget.tokens_left, today.get("tokens", math.inf))
+        cost = min(self.budget.cost_left, today.get("cost", math.inf)) + NOTHING
+        most = int(min(wanted, tokens - size))
+        if (whole := self._price(model, size, wanted)) > cost:
+            start = self._price(model, size, 0)
+            a_token = (whole - start) / wanted
+            most = min(most, math.floor((cost - start) / a_token) if a_token else -1)
+        return most
+
+    def _price(self, model: str, input_tokens: int, output_tokens: int) -> float:
+        """What a request costs at most: as if all of its input had to be written to the provider's cache."""
+        if not self.priced:
+            return 0.0
+        try:
+            return self.funds.cost(model, Usage(input_tokens, output_tokens, written_tokens=input_tokens))
+        except UsageError as error:
+            raise BudgetError(str(error)) from None
+
+    def _too_late(self) -> str:
+        return f"The run was stopped: its time of {self.budget.seconds:g} s is over."
+
+    def _too_little(self, model: str, size: int, reply: int, today: Mapping[str, float]) -> str:
+        """Why a request with a reply of so many tokens cannot be paid."""
+        budget, tokens = self.budget, size + reply
+        cost = self._price(model, size, reply)
+        rest_of_day = f"what {self.user or 'this user'} may use today"
+        bounds = [
+            (tokens, budget.tokens_left, budget.tokens, " tokens", "{:,.0f}".format),
+            (cost, budget.cost_left, budget.cost, "", money),
+            (tokens, today.get("tokens", math.inf), None, " tokens", "{:,.0f}".format),
+            (cost, today.get("cost", math.inf), None, "", money),
+        ]
+        known = [bound for bound in bounds if bound[1] != math.inf]
+        needed, left, whole, noun, told = next((one for one in known if one[0] > one[1]), known[-1])
+        of = rest_of_day if whole is None else told(whole)
+        return (
+            f"The run was stopped before a request that may take {told(needed)}{noun}:"
+            f" {told(max(0, left))} of {of} are left."
+        )
+
+
+def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE) -> float:
+    """The price in US dollars; ``configured`` are providers beside those of the table. Raises UsageError when
+    it is unknown."""
+    kind, _, name = model.partition(":")
+    provider = find_provider(kind, configured)
+    if provider is not None and provider.free:
+        return 0.0
+    unknown = f"The cost of {model} cannot be bounded: its price is not known; bound its tokens instead."
+    if provider is None or provider.price is None or not name:
+        raise UsageError(unknown)
+    try:
+        from genai_prices import Usage as Tokens
+        from genai_prices import calc_price
+    except ImportError:
+        raise UsageError(
+            f"The cost of {model} cannot be bounded without the package genai-prices:"
+            f" {install_extra('prices')}"
+        ) from None
+    cached = min(usage.cached_tokens, usage.input_tokens)  # some servers count otherwise
+    tokens = Tokens(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=cached,
+        cache_write_tokens=min(usage.written_tokens, usage.input_tokens - cached),
+    )
+    try:
+        return float(calc_price(tokens, model_ref=name, provider_id=provider.price).total_price)
+    except LookupError:
+        raise UsageError(unknown) from None

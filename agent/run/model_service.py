@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from quoth.agent.run.budget import BudgetError, Purse
 from quoth.agent.run.observation import refused
-from quoth.agent.run.purse import BudgetError, Purse
 from quoth.neuro.backends.base import Backend, Completion, MovedError, Usage
 from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.context_window import message_tokens

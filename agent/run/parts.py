@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import RunEvent
+from quoth.agent.run.budget import Funds
 from quoth.agent.run.event_stream import Events
 from quoth.agent.run.host_services import HostServices
 from quoth.agent.run.models import Models
 from quoth.agent.run.offers import Offers
 from quoth.agent.run.options import Settings, run_limits, workspace_of
 from quoth.agent.run.own import OwnSandbox
-from quoth.agent.run.purse import Funds
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer

@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from quoth.agent.run.budget import BudgetError, Purse
 from quoth.agent.run.compaction import gauge_of
-from quoth.agent.run.purse import BudgetError, Purse
 from quoth.agent.run.run import Run, RunParts
 from quoth.agent.run.spec import FACTS, facts_of
 from quoth.agent.session.past import Past, completion_of, reply_data

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
 from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
-from quoth.agent.run.budget import Budget
-from quoth.agent.run.purse import NO_FUNDS, Funds, Purse
+from quoth.agent.run.budget import NO_FUNDS, Budget, Funds, Purse
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.origins import quoted, stands
 from quoth.neuro.backends.base import Backend, Usage

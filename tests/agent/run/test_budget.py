@@ -19,9 +19,7 @@ from words import TalkingFunction, complaint, tool
 from quoth import Agent, DailyBudget, ModelOptions, PolicyOptions, RunLimits, UsageError
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.budget import Budget
-from quoth.agent.run.prices import cost_of
-from quoth.agent.run.purse import LEAST_REPLY, BudgetError, Funds, Purse
+from quoth.agent.run.budget import LEAST_REPLY, Budget, BudgetError, Funds, Purse, cost_of
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, MovedError, Usage
 from quoth.neuro.backends.cascade import Cascade, CascadeRun

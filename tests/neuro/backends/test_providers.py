@@ -13,7 +13,7 @@ from loopback import loopback, said, sse, status
 from pages import page
 from words import complaint
 
-from quoth.agent.run.prices import cost_of
+from quoth.agent.run.budget import cost_of
 from quoth.neuro.backends import providers
 from quoth.neuro.backends.base import NoKeyError, Usage
 from quoth.neuro.backends.context_window import Window, window_of
