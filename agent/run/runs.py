@@ -5,8 +5,9 @@ Knows a host and its session; it must not know flights, replays, commands or the
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +137,8 @@ class Runs:
                 else None
             )
             if told is not None and (chat := told.data.get("chat")):
-                return await self._in_chat(chat).follow(text)
+                async with self._in_chat(chat) as runs:
+                    return await runs.follow(text)
             return await self._follow(text)
 
     async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply:
@@ -340,7 +342,8 @@ class Runs:
         """Resume a run of this session: the transcript answers what has happened in it."""
         past, place = self.host.record.latest_past(name)
         if (chat := _chat_of(past)) and not self.host.chat:
-            return await self._in_chat(chat)._again(name)
+            async with self._in_chat(chat) as runs:
+                return await runs._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._driver.opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
@@ -358,11 +361,15 @@ class Runs:
         or in ``session``; with a conversation and memory of its own."""
         return Runs(self.host.for_chat(chat, session))
 
-    def _in_chat(self, chat: str) -> Runs:
-        """The runs of the chat that this session is of."""
+    @contextlib.asynccontextmanager
+    async def _in_chat(self, chat: str) -> AsyncIterator[Runs]:
+        """The runs of the chat that this session is of; the chat's memory is closed at the end."""
         made = self.for_chat(chat, self.host.session)
         made.host.events.on_event = self.host.events.on_event
-        return made
+        try:
+            yield made
+        finally:
+            await made.host.own.memory.aclose()
 
     async def _as_it_was(self, name: str, past: Past) -> Reply:
         """The Reply of a run that has ended."""

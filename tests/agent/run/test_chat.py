@@ -16,6 +16,7 @@ from words import complaint, grouped, scripted, tool
 from quoth.agent.client import AsyncAgent
 from quoth.agent.events import RunEvent
 from quoth.agent.reply import Reply
+from quoth.agent.run.host import SessionHost
 from quoth.agent.session.index import session_of_chat
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
@@ -567,6 +568,37 @@ def test_whoever_goes_on_with_its_session_speaks_in_the_chat(tmp_path: Path) -> 
     last = bot.audit.rows()[-1]
     assert (last["tool"], last["user"], last["route"]) == ("look", "bot", "chat")
     assert [bot.asked()[0], bot.asked()[-1]] == ["a", "c"]
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+def test_the_memory_of_the_chat_is_closed_after_its_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resumes: bool
+) -> None:
+    bot = Bot(tmp_path)
+    bot.hears(("ann", "a"), decides(), says=["POST: blue"])
+    bot.options["session"], bot.model = "chat-7", scripted("Well.")
+    closed: list[str] = []
+    for_chat = SessionHost.for_chat
+
+    def watched(self: SessionHost, chat: str, session: str = "") -> SessionHost:
+        host = for_chat(self, chat, session)
+        aclose = host.own.memory.aclose
+
+        async def close() -> None:
+            closed.append(chat)
+            await aclose()
+
+        monkeypatch.setattr(host.own.memory, "aclose", close)
+        return host
+
+    monkeypatch.setattr(SessionHost, "for_chat", watched)
+
+    async def said() -> None:
+        async with bot.agent() as it:
+            await (it.resume() if resumes else it.follow("b"))
+            assert closed == ["7"]
+
+    asyncio.run(said())
 
 
 def test_what_another_process_has_said_in_the_chat_is_part_of_it(tmp_path: Path) -> None:
