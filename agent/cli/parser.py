@@ -70,8 +70,6 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = list(action.choices or ())
         if action.dest in ("command", "action") and value not in known:
-            from quoth.agent.cli.parser import no_command, no_option  # here: most commands are there
-
             what = str(action.dest)
             before = self.words[: self.words.index(value)] if value in self.words else ()
             options = (word.partition("=")[0] for word in before if word.startswith("--"))
