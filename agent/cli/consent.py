@@ -187,7 +187,7 @@ def _no_step(id: str, step: str | None) -> None:
 
 def decide_request(options: Options, id: str, decision: Decision, *, resumes: bool = False) -> int:
     """Record a decision and print it. With ``resumes`` stdout is for the results of going on at once."""
-    from quoth.agent.flight.log import flown_in
+    from quoth.agent.flight.plan_file import flown_in
     from quoth.agent.session.index import read_leniently
     from quoth.agent.terminal.ask import CHANGED, confirmed
     from quoth.agent.terminal.requests import changes_data, pending_text

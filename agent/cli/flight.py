@@ -212,7 +212,7 @@ def _show(
 def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> OptionsT:
     """Where a flight of this plan has not ended, the options with those it was begun with, as ``quoth
     resume`` has those of a session."""
-    from quoth.agent.flight.log import flights, read_flight
+    from quoth.agent.flight.plan_file import flights, read_flight
     from quoth.agent.session.session import Session
     from quoth.tools.history.transcript import Transcript
 
@@ -280,7 +280,7 @@ def _how_many(options: FlyOptions, file: PlanFile) -> str:
     """How many steps are asked for by name. Raises UsageError for a name that is not there."""
     if not (options.start or options.only or options.until):
         return ""
-    from quoth.agent.flight.selection import chosen_steps
+    from quoth.agent.flight.report import chosen_steps
 
     number = len(chosen_steps(file.plan, _wanted(options)))
     return f"; {number} of them would be flown"
@@ -324,8 +324,7 @@ def decide_plan(
     """Record a decision about all steps of a plan as they are now, or about those of the part ``named``.
     Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny". Where
     it is flown on at once, ``resumes``, what it covers is printed beside the results."""
-    from quoth.agent.flight.approval import coverage, record
-    from quoth.agent.flight.approval_view import coverage_data, page
+    from quoth.agent.flight.approval import coverage, coverage_data, page, record
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
     from quoth.agent.plan.check import check as faults_of
     from quoth.tools.call.workspace import flight_lock
@@ -394,7 +393,7 @@ def _line(word: str, by: str, why: str) -> str:
 
 
 def _said(file: PlanFile, step: Part, decision: str, by: str, why: str) -> dict[str, Any]:
-    from quoth.agent.flight.approval_view import as_data
+    from quoth.agent.flight.approval import as_data
 
     return {
         "id": step.id,

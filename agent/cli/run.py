@@ -325,7 +325,7 @@ class _Continuation:
 
     def _refuse(self, agent: AsyncAgent) -> None:
         """Raise UsageError with what can be done instead, if anything is known."""
-        from quoth.agent.flight.log import flown_in
+        from quoth.agent.flight.plan_file import flown_in
 
         if plan := flown_in(agent.transcript, self.session):
             how = self.options.typed("fly", plan, *as_user(self.options.user))

@@ -350,7 +350,7 @@ class GcOptions(Options):
 
 def gc(options: GcOptions) -> int:
     """Say the policy and what it would remove; remove that if a person agrees."""
-    from quoth.agent.session.cleanup import POLICY, old_sessions, remove_sessions
+    from quoth.agent.session.index import POLICY, old_sessions, remove_sessions
     from quoth.agent.session.render import minute
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.storage.file_lock import sweep

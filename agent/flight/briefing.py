@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quoth.agent.flight.log import StepStatus
-from quoth.agent.flight.results import StepAttempt, result_of
+from quoth.agent.flight.plan_file import StepStatus
+from quoth.agent.flight.status import StepAttempt, result_of
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.terminal.forms import Aside, shortened, show_value
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.flight.approval import approval_of, approves
 from quoth.agent.flight.plan_file import PlanFile
-from quoth.agent.flight.report import Wanted
-from quoth.agent.flight.selection import chosen_steps
-from quoth.agent.plan.blocks import called, known_program, knows_all, unknown_refs, variables
+from quoth.agent.flight.report import Wanted, chosen_steps
 from quoth.agent.plan.check import check
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
+from quoth.agent.plan.reading import called, known_program, knows_all, unknown_refs, variables
 from quoth.agent.run.calls import Calls
 from quoth.agent.run.subagents import chosen
 from quoth.neuro.prompt.dialects import CALL_FORM

@@ -20,12 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.events import EventKind, RunEvent
 from quoth.agent.flight.approval import approves
-from quoth.agent.flight.log import FlightLog, StepStatus, begin_flight, flights, read_flight
-from quoth.agent.flight.plan_file import FileEdit, PlanFile
-from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted
-from quoth.agent.flight.results import StepAttempt, result_of, results_of
-from quoth.agent.flight.selection import chosen_steps
-from quoth.agent.flight.status import FlightState
+from quoth.agent.flight.plan_file import (
+    FileEdit,
+    FlightLog,
+    PlanFile,
+    StepStatus,
+    begin_flight,
+    flights,
+    read_flight,
+)
+from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted, chosen_steps
+from quoth.agent.flight.status import FlightState, StepAttempt, result_of, results_of
 from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import Part, Plan

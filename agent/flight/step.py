@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.agent.events import RunEvent, SubAgent
 from quoth.agent.flight.approval import Approval, approval_of, approved_words, approves, cover, note_left
 from quoth.agent.flight.briefing import briefing, task_of
-from quoth.agent.flight.log import FlightLog
-from quoth.agent.flight.results import StepAttempt, _key, result_of
-from quoth.agent.plan.blocks import called, knows_all, variables
+from quoth.agent.flight.plan_file import FlightLog
+from quoth.agent.flight.status import StepAttempt, _key, result_of
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.plan.model import Budget as StepBudget
+from quoth.agent.plan.reading import called, knows_all, variables
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, Purse
 from quoth.agent.run.build import build_run

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from quoth.agent.flight.log import is_flown
+from quoth.agent.flight.plan_file import is_flown
 from quoth.agent.replay.again import Make, opening_before, tools_since
 from quoth.agent.reply import Reply
 from quoth.agent.run.calls import Calls

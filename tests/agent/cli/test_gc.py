@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from words import Agent, quoth, scripted
 
-from quoth.agent.session.cleanup import old_sessions, remove_sessions
 from quoth.agent.session.index import (
     find_session,
     fork_session,
     latest_session,
+    old_sessions,
+    remove_sessions,
     summaries,
     unfinished_sessions,
 )

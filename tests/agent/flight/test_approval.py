@@ -12,8 +12,7 @@ from field import Field, approve, block, denied, statuses, step
 from words import complaint, files, tool
 
 from quoth import AsyncAgent
-from quoth.agent.flight.approval import Coverage, coverage, record
-from quoth.agent.flight.approval_view import as_data, coverage_data, page
+from quoth.agent.flight.approval import Coverage, as_data, coverage, coverage_data, page, record
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
@@ -178,8 +177,8 @@ def policy(field: Field, rules: str) -> Path:
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 81 columns."""
-    monkeypatch.setattr("quoth.agent.flight.approval_view.is_terminal", lambda out: True)
-    monkeypatch.setattr("quoth.agent.flight.approval_view.columns_of", lambda out: 81)
+    monkeypatch.setattr("quoth.agent.flight.approval.is_terminal", lambda out: True)
+    monkeypatch.setattr("quoth.agent.flight.approval.columns_of", lambda out: 81)
 
 
 def test_every_call_that_is_covered_is_shown_with_the_data_it_comes_of(field: Field) -> None:
@@ -232,7 +231,7 @@ def test_a_long_call_is_shown_whole_over_lines_that_are_marked(field: Field) -> 
 
 
 def test_in_a_pipe_it_stays_on_its_line(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quoth.agent.flight.approval_view.is_terminal", lambda out: False)
+    monkeypatch.setattr("quoth.agent.flight.approval.is_terminal", lambda out: False)
     text = "日本 word " * 40
     field.plan(step("one", block(f'(note "{text}")')))
     assert Sight(field).under("covers, in each attempt") == [f'(note :text "{text}")']

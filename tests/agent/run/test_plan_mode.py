@@ -11,7 +11,7 @@ import pytest
 from words import Said, Spy, agent, files, form, native, quoth, tool
 
 from quoth import Agent, PolicyOptions
-from quoth.agent.flight.approval_view import page
+from quoth.agent.flight.approval import page
 from quoth.agent.plan.drafting import DraftStep, draft
 from quoth.agent.plan.org_reader import read_plan
 from quoth.agent.reply import Reply, WrittenPlan
