@@ -26,12 +26,11 @@ from quoth.agent.terminal.pages import explanation_lines, layer_contents, past_c
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
 from quoth.tools.knowledge.skills import skills_to_trust
-from quoth.tools.policy.files import layers_to_check, own_policy, read_layer
+from quoth.tools.policy.files import Trust, digest_of, layers_to_check, own_policy, read_layer
 from quoth.tools.policy.lint import check as findings_of
 from quoth.tools.policy.lint import unconfined, unseen_paths
-from quoth.tools.policy.places import OWN_NAME as POLICY
-from quoth.tools.policy.places import workspace_policy
-from quoth.tools.policy.trust import Trust, digest_of
+from quoth.tools.policy.model import OWN_NAME as POLICY
+from quoth.tools.policy.model import workspace_policy
 from quoth.tools.storage.paths import real_path
 from quoth.tools.visible import visible
 

@@ -21,6 +21,7 @@ from quoth.tools.call.call import Route, new_call
 from quoth.tools.call.ignored import SKIPPED, Ignored
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.files import Trust, digest_of
 from quoth.tools.policy.project import below
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools

@@ -43,8 +43,7 @@ def by_a_person(work: Path, calls: int) -> None:
 
 def sizes(store: Any) -> tuple[int, int]:
     """The bytes of the events of the store's calls, and those of the words that tell the row."""
-    from quoth.tools.history.event import content_of
-    from quoth.tools.history.references import WORDS
+    from quoth.tools.history.event import WORDS, content_of
     from quoth.tools.lisp.printer import print_value
 
     names = {"ms", "began", *WORDS.values()} - {"effects", "stage"}
@@ -69,7 +68,7 @@ def verified(store: Any) -> float:
 def words(calls: int) -> float:
     """Microseconds of CPU to say what a row tells in an event."""
     from quoth.tools.history.audit import row_of_host
-    from quoth.tools.history.references import usual_row, words_of
+    from quoth.tools.history.event import usual_row, words_of
     from quoth.tools.lisp.forms import CallForm
 
     form = CallForm("echo", {"text": "This is line 1."})
@@ -107,7 +106,7 @@ def main() -> None:
                 took[0].append(verified(store) / rows * 1e6)
                 with patch("quoth.tools.history.audit.differences", lambda *_: []):
                     took[1].append(verified(store) / rows * 1e6)
-                with patch("quoth.tools.history.references._says", lambda *_: False):
+                with patch("quoth.tools.history.event._says", lambda *_: False):
                     took[2].append(verified(store) / rows * 1e6)
             all_bytes, told = sizes(store)
             store.close()

@@ -102,8 +102,7 @@ def copied(
     """Copy a session with the name and time of this number. In place of its last call it has these, each
     with its number and time; gives their rows of the audit."""
     from quoth.tools.history.audit import STORED
-    from quoth.tools.history.event import digest_of, with_marks
-    from quoth.tools.history.references import digest_of_texts
+    from quoth.tools.history.event import digest_of, digest_of_texts, with_marks
 
     insert = f"INSERT INTO events ({COPIED}) VALUES ({', '.join('?' * len(COPIED.split(', ')))})"
     digests = [""]

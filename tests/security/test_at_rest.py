@@ -26,7 +26,7 @@ from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
-from quoth.tools.policy.trust import Trust
+from quoth.tools.policy.files import Trust
 from quoth.tools.sandbox.snapshots import _secret
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.file_lock import hold

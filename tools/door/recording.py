@@ -33,7 +33,7 @@ from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
 from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import Status, StoreError
-from quoth.tools.history.references import digest_of_texts
+from quoth.tools.history.event import digest_of_texts
 from quoth.tools.policy.effects import only_reads
 
 

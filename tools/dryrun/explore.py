@@ -27,8 +27,7 @@ from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
-from quoth.tools.dryrun.helpers import CHOOSE, NOTE
-from quoth.tools.dryrun.instrument import NotFollowedError, for_dry_run
+from quoth.tools.dryrun.instrument import CHOOSE, NOTE, NotFollowedError, for_dry_run
 from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab

@@ -1,6 +1,6 @@
 """The core of a dry run's helpers in the sandbox: functions that create and test unknown values.
 
-This file is read as source (tools/dryrun/helpers.py) and runs in the sandbox, with a prefix on each of its
+This file is read as source (tools/dryrun/instrument.py) and runs in the sandbox, with a prefix on each of its
 names; it must not know the host but for the two functions at the end, which the host answers. An unknown is a
 text with a mark in it. So it can leave the sandbox, be an item of any list, and stay part of a text that it
 is joined to. The mark holds a word that only this run knows, so that no data can imitate it. The result of an

@@ -4,7 +4,7 @@ It knows the store and nothing of tools, models or loops; the rows it receives n
 
 The row of a session's call is an index over its transcript: it names the event that holds the result, with
 its digest, and the texts are read from there; all of it can be made from the call's two events, and must be
-the same (tools/history/references.py). Each row holds the hash of the row before it and its own, SHA-256 over
+the same (tools/history/event.py). Each row holds the hash of the row before it and its own, SHA-256 over
 its other columns; the head, stored beside the rows, identifies the last row. So ``verify`` finds a row that
 was changed, removed, moved or inserted, a trail that was truncated, and the same of a transcript. The chain
 has no key: whoever can write the file can replace it by a new consistent trail. Only a head that was noted
@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
+from quoth.tools.history.event import EVENTS, TOLD, differences, digest_of_texts, row_texts
 from quoth.tools.history.outline import Outline
-from quoth.tools.history.references import EVENTS, TOLD, differences, digest_of_texts, row_texts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Statement, Store
 

@@ -12,8 +12,7 @@ from typing import Any
 from quoth.tools.call.call import PROGRAMS, Call, Decided, EditedCall, ToolResult, verdict_text
 from quoth.tools.call.ports import Logged
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.history.event import written_form
-from quoth.tools.history.references import usual_row, words_of
+from quoth.tools.history.event import usual_row, words_of, written_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import HARMLESS, CognitiveTool

@@ -39,13 +39,13 @@ from quoth.tools.history.event import (
     TranscriptError,
     digest_of,
     event_form,
+    keep_texts,
     read_event,
     with_marks,
     written_data,
     written_form,
 )
 from quoth.tools.history.outline import MARKED, Outline
-from quoth.tools.history.references import keep_texts
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one

@@ -31,7 +31,7 @@ def has_skills(root: Path) -> bool:
         return True
     if not has_folders(root):
         return False
-    from quoth.tools.policy.trust import Trust  # here: few workspaces have skills
+    from quoth.tools.policy.files import Trust  # here: few workspaces have skills
 
     return Trust(kind=KIND).trusted(root) is not None
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from quoth.tools.call.keeping import beginning_of
 from quoth.tools.errors import UsageError
 from quoth.tools.knowledge.skill_folders import KIND, WORKSPACE_FOLDERS, folders_in, user_skills
-from quoth.tools.policy.files import at_home
-from quoth.tools.policy.trust import Trust
+from quoth.tools.policy.files import Trust, at_home
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 

@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, utc_time
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.history.references import EVENTS, row_texts
+from quoth.tools.history.event import EVENTS, row_texts
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.memory import acl, checks
 from quoth.tools.memory.stored import Blocks, delta

@@ -14,10 +14,10 @@ from quoth.agent.cli.main import main
 from quoth.agent.client import Agent
 from quoth.agent.run.judgement import judged
 from quoth.tools.errors import UsageError
+from quoth.tools.policy.files import digest_of
 from quoth.tools.policy.language import UNITS, read_orders
+from quoth.tools.policy.limits import BYS
 from quoth.tools.policy.model import PERS
-from quoth.tools.policy.quotas import BYS
-from quoth.tools.policy.trust import digest_of
 
 RULES = """; what this project allows
 (deny (write-file :path (not (under "src"))) :why "only src")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from words import tool
 
 from quoth.tools.dryrun import explore, instrument
-from quoth.tools.dryrun.helpers import helpers
+from quoth.tools.dryrun.instrument import helpers
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError, compile_program
 
 NOT_ALL = "; This is not all: the program could not be followed everywhere."

@@ -18,8 +18,16 @@ from quoth.tools.call.call import VOICES, ask, deny
 from quoth.tools.errors import ToolError
 from quoth.tools.history.audit import COLUMNS, StoreAudit, row_of_host
 from quoth.tools.history.call_log import StoreCallLog
-from quoth.tools.history.event import event_form, written_form
-from quoth.tools.history.references import TOLD, differences, digest_of_texts, row_of, usual_row, words_of
+from quoth.tools.history.event import (
+    TOLD,
+    differences,
+    digest_of_texts,
+    event_form,
+    row_of,
+    usual_row,
+    words_of,
+    written_form,
+)
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
