@@ -11,6 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    EXPECTED_ONE_FORM_FOUND_A,
+    HAS_NO_VALUE,
+    IS_NEVER_CLOSED,
+    IS_NOT_A_FOLDER,
+    IT_WRITES_FILES,
+    THE_TASK_IS_EMPTY,
+    THERE_IS_ALREADY_A_TOOL,
+    THERE_IS_NO_FILE,
+)
 from words import (
     TalkingFunction,
     agent,
@@ -206,20 +216,18 @@ def test_the_same_tool_given_twice_is_once_and_another_of_its_name_is_refused(tm
     mine: CognitiveTool = tool("mine")
     agent(tmp_path, tools=[mine, mine]).close()
     said = complaint(DuplicateToolError, lambda: agent(tmp_path, tools=[mine, tool("mine")]))
-    assert said.startswith(
-        f"There is already a tool named mine, defined at {mine.place}; write replace=True "
-    )
+    assert said.startswith(f"{THERE_IS_ALREADY_A_TOOL} mine, defined at {mine.place}; write replace=True ")
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"workspace": "/no/such/folder"}, "The workspace /no/such/folder is not a folder."),
+        ({"workspace": "/no/such/folder"}, f"The workspace /no/such/folder {IS_NOT_A_FOLDER}."),
         ({"limits": 5}, "limits are RunLimits(steps=10, …), not 5."),
         ({"model": 5}, "model is a spec, a Backend or ModelOptions(…), not 5."),
         ({"tools": 5}, "tools are files of tools, CognitiveTools or a ToolTable, not 5."),
         ({"tools": ["x.txt"]}, "x.txt is no tool file; tools are written in files that end in .hy or .py."),
-        ({"tools": ["none.hy"]}, "There is no file none.hy."),
+        ({"tools": ["none.hy"]}, f"{THERE_IS_NO_FILE} none.hy."),
         ({"tools": [42]}, "42 is no tool; tools are .hy and .py files, or tools made in Python."),
         ({"consent": "no"}, "consent is \"yes\", None or an object with a method request, not 'no'."),
         ({"user": "b\ud83d"}, r"The user b\ud83d is no text: half of a character is in it."),
@@ -234,7 +242,7 @@ def test_what_cannot_be_used_is_told_in_a_sentence(options: dict[str, Any], sent
 def test_a_workspace_that_is_a_file_is_no_workspace(tmp_path: Path) -> None:
     files(tmp_path, {"a": "x"})
     assert complaint(UsageError, lambda: Agent(workspace=tmp_path / "a")) == (
-        f"The workspace {tmp_path / 'a'} is not a folder."
+        f"The workspace {tmp_path / 'a'} {IS_NOT_A_FOLDER}."
     )
 
 
@@ -253,7 +261,7 @@ def test_without_any_model_the_three_ways_are_named_at_the_first_run(
 @pytest.mark.parametrize("task", ["", "  \n"])
 def test_an_empty_task_is_refused_before_the_model_is_asked(tmp_path: Path, task: str) -> None:
     with agent(tmp_path) as it:
-        assert complaint(UsageError, lambda: it.run(task)) == "The task is empty."
+        assert complaint(UsageError, lambda: it.run(task)) == f"{THE_TASK_IS_EMPTY}."
 
 
 @pytest.mark.parametrize(
@@ -262,12 +270,12 @@ def test_an_empty_task_is_refused_before_the_model_is_asked(tmp_path: Path, task
         ("", "line 1, column 1: there is no form here; write one, like (name :key value)\n\n^"),
         (
             '(echo :text "a") (echo)',
-            "line 1, column 18: expected one form, found a second; give one at a time\n"
+            f"line 1, column 18: {EXPECTED_ONE_FORM_FOUND_A}; give one at a time\n"
             '(echo :text "a") (echo)\n                 ^',
         ),
-        ("(echo", "line 1, column 1: this ( is never closed; add ) at the end\n(echo\n^"),
+        ("(echo", f"line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end\n(echo\n^"),
         ("[1 2]", 'A call is a form such as (echo :text "hi"); this is [1 2].'),
-        ("(echo :text)", "In (echo …) the argument :text has no value."),
+        ("(echo :text)", f"In (echo …) the argument :text {HAS_NO_VALUE}."),
     ],
 )
 def test_a_form_that_is_no_call_is_an_invalid_result(tmp_path: Path, form: str, message: str) -> None:
@@ -315,7 +323,7 @@ def test_a_person_is_shown_the_whole_form_and_the_reason(tmp_path: Path) -> None
     with agent(tmp_path, consent=person) as it:
         it.call('(read-file :path "a")')
         it.call(WRITE)
-    assert person.asked == [f"{WRITE} because it writes files"]
+    assert person.asked == [f"{WRITE} because {IT_WRITES_FILES}"]
 
 
 # Conversations

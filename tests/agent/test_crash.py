@@ -18,6 +18,12 @@ import disks
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    COULD_NOT_BE_WRITTEN,
+    IS_BEING_DRIVEN_BY_ANOTHER,
+    THE_CALL_WAS_DONE_BUT,
+    THE_DISK_IS_FULL,
+)
 from words import (
     CTRL_C,
     Agent,
@@ -45,7 +51,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
-FULL = "the disk is full."
+FULL = f"{THE_DISK_IS_FULL}."
 
 
 Crashes = Callable[..., dict[str, Any]]
@@ -194,7 +200,7 @@ def test_a_second_process_is_told_that_the_session_is_driven_and_the_lock_ends_w
         wait_until((tmp_path / "asked").exists)
         for words in (run, ("resume", "s")):
             said = quoth(*words, cwd=tmp_path)
-            assert (said.code, said.err) == (2, "quoth: Session s is being driven by another process.\n")
+            assert (said.code, said.err) == (2, f"quoth: Session s {IS_BEING_DRIVEN_BY_ANOTHER}.\n")
         first.process.kill()
         first.process.wait()
     (tmp_path / "go").touch()
@@ -255,9 +261,9 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
 @pytest.mark.parametrize(
     ("when", "said"),
     [
-        ("while the model answers", f"The transcript could not be written: {FULL}"),
-        ("in a body", f"The call was done, but its receipt could not be written: {FULL}"),
-        ("after a result", f"The transcript could not be written: {FULL}"),
+        ("while the model answers", f"The transcript {COULD_NOT_BE_WRITTEN}: {FULL}"),
+        ("in a body", f"{THE_CALL_WAS_DONE_BUT} receipt {COULD_NOT_BE_WRITTEN}: {FULL}"),
+        ("after a result", f"The transcript {COULD_NOT_BE_WRITTEN}: {FULL}"),
     ],
 )
 def test_a_run_on_a_full_disk_ends_with_a_sentence_and_goes_on_when_there_is_room(
@@ -279,7 +285,7 @@ def test_a_run_on_a_full_disk_ends_with_a_sentence_and_goes_on_when_there_is_roo
 
 def test_a_run_that_could_not_begin_says_why(tmp_path: Path, disk: disks.FullDisk) -> None:
     said = complaint(StoreError, lambda: story(tmp_path, disk, "before the run"))
-    assert said == f"The transcript could not be written: {FULL}"
+    assert said == f"The transcript {COULD_NOT_BE_WRITTEN}: {FULL}"
 
 
 def test_a_call_that_cannot_be_written_down_is_not_made(tmp_path: Path, disk: disks.FullDisk) -> None:
@@ -306,11 +312,11 @@ def test_the_command_says_it_in_a_line(
 
     monkeypatch.setattr(common, "agent_of", agent)
     assert cli.main(["run", "Go."]) == 1
-    assert capsys.readouterr().err == f"quoth: The transcript could not be written: {FULL}\n"
+    assert capsys.readouterr().err == f"quoth: The transcript {COULD_NOT_BE_WRITTEN}: {FULL}\n"
     assert cli.main(["run", "Go.", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {
         "status": "error",
-        "message": f"The transcript could not be written: {FULL}",
+        "message": f"The transcript {COULD_NOT_BE_WRITTEN}: {FULL}",
     }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from damage import Damage, Shelf, damages
+from sentences import WAS_CHANGED_AFTER_IT_WAS
 
 CASES = 5
 
@@ -31,7 +32,7 @@ def test_verify_names_the_row_and_goes_on(shelf: Shelf) -> None:
     assert said.code == 1
     (row,) = said.out.splitlines()
     assert row.startswith("Event s.")
-    assert row.endswith(" was changed after it was written.")
+    assert row.endswith(f" {WAS_CHANGED_AFTER_IT_WAS}.")
     place = row.split()[1]
     told = f"quoth: The store has a damaged text, which is not UTF-8: events.form of {place}."
     assert said.err.splitlines()[0] == told

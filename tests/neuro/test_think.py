@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import CALL_FORMS_IN_TEXT, IT_IS_ASKED_FOR, TAKES_NO_NATIVE_TOOLS
 from words import Story, scripted, story, table_of, tool
 
 from quoth.neuro.backends.base import Completion, ModelError, ToolsRefusedError
@@ -189,7 +190,7 @@ async def test_what_a_model_must_do_is_a_choice_of_tools(must: dict[str, bool], 
 
 @pytest.mark.parametrize(
     ("tool_view", "reason", "asked"),
-    [("openai", "It takes no tools (400).", 2), ("", "picky takes no native tools.", 1)],
+    [("openai", "It takes no tools (400).", 2), ("", f"picky {TAKES_NO_NATIVE_TOOLS}.", 1)],
 )
 async def test_a_server_that_takes_no_tools_is_asked_in_text_and_that_is_told(
     tool_view: str, reason: str, asked: int
@@ -200,7 +201,7 @@ async def test_a_server_that_takes_no_tools_is_asked_in_text_and_that_is_told(
     thought = await THINK.think(messages, model, table, dialect=NATIVE)
     assert [str(found.form) for found in thought.reading.calls] == ['(look :path "a")']
     assert thought.dialect is CALL_FORM
-    assert thought.note == f"{reason} It is asked for call forms in text."
+    assert thought.note == f"{reason} {IT_IS_ASKED_FOR} {CALL_FORMS_IN_TEXT}."
     assert len(model.asked) == asked
     first, last = model.asked[0], model.asked[-1]
     assert last[1] is None

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from sentences import ALLOW_THAT_IN_THIS_SESSION, IT_WRITES_FILES
 from words import complaint, desk, files, form, load, shipped, tool
 
 from quoth.agent.terminal.requests import question_of
@@ -299,7 +300,7 @@ def test_a_rule_of_ones_own_says_what_it_leaves_open_too(rule: str, leaves: str)
     assert left_open(rule) == leaves
     decision = Decision("scope", rule=rule, seconds=7200)
     assert question_of(decision) == "\n".join(
-        filter(None, [rule, leaves, "Allow that in this session for 2 hours?"])
+        filter(None, [rule, leaves, f"{ALLOW_THAT_IN_THIS_SESSION} 2 hours?"])
     )
 
 
@@ -422,7 +423,7 @@ def test_a_call_that_was_approved_does_not_run_another_helper(
     path.write_text(path.read_text().replace("1", "2") + "\n")
     now = desk(store, loaded(tmp_path, file))
     assert now.pass_through("(act)").status == "pending"
-    assert now.waiting[0].reason == "it writes files; the tool has changed since it was approved"
+    assert now.waiting[0].reason == f"{IT_WRITES_FILES}; the tool has changed since it was approved"
 
 
 def test_the_same_code_elsewhere_has_the_same_version(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import THE_CHAIN_IS_WHOLE
 from words import Later, files, scripted, tool
 
 from quoth import Agent, ModelOptions
@@ -367,7 +368,7 @@ def test_commands_that_only_look_need_no_room_and_no_right(
     assert "write-file" in done.stdout.partition("## pending")[2].partition("##")[0]
     assert "first words" in done.stdout
     assert ("late words" in done.stdout) == (before[0] in (killed, moved))
-    assert "the chain is whole" in done.stdout
+    assert THE_CHAIN_IS_WHOLE in done.stdout
 
 
 def test_what_must_be_written_says_why_it_cannot(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from examples import examples
 from hy.compiler import hy_compile
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import CANNOT_BE_USED_IN_A, NOTHING_RUNS_WHILE_A_PROGRAM
 from words import agent, files, quoth
 
 from quoth.tools.program import compiler as program
@@ -292,7 +293,7 @@ def test_whatever_is_compiled_expanded_allowed_macros_only(text: str, checked: b
 
 # What a person types, and what a model says
 
-SENTENCE = "do-mac cannot be used in a program; nothing runs while a program is compiled"
+SENTENCE = f"do-mac {CANNOT_BE_USED_IN_A}; {NOTHING_RUNS_WHILE_A_PROGRAM}"
 TYPED = '((. do-mac) (do (import os) (os.system "touch PWNED") 1))'
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from commands import command, started, wait_until
+from sentences import A_PROGRAM_THAT_A_TOOL
 from words import files, quoth
 
 WRITE = '(write-file :path "a.txt" :content "x")'
-NO = "A program that a tool runs cannot decide what tools may do."
+NO = f"{A_PROGRAM_THAT_A_TOOL}."
 TOOLS = """
 (require quoth [def-shell-tool])
 (def-shell-tool sneak "Run a script."

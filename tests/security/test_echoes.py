@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 import pytest
 from far_tools import set_password
 from loopback import Answer, Handler, loopback, sse
+from sentences import CANNOT_BE_REACHED
 from server_speech import OPENAI
 from servers import redis_server
 from words import files, quoth, started
@@ -229,7 +230,7 @@ def test_a_token_in_the_path_of_an_address_is_in_no_effect_and_no_error(tmp_path
     said = quoth(
         "call", "--yes", "--json", "(bot)", "--tools", "bot.hy", cwd=tmp_path, env={"BOT_TOKEN": KEY}
     )
-    assert "/bot[secret]/me cannot be reached" in said.out
+    assert f"/bot[secret]/me {CANNOT_BE_REACHED}" in said.out
     assert [trace for trace in TRACES if trace in said.out + quoth("audit", "--json", cwd=tmp_path).out] == []
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_IS_NOT_AS_IT, READ_IT_AGAIN_THEN_CHANGE
 from words import Spy, agent, complaint, files, lines, shipped
 
 from quoth import Agent
@@ -108,7 +109,7 @@ def test_who_waits_too_long_for_a_turn_is_told_so(home: Path, monkeypatch: pytes
 
 # Changed meanwhile
 
-CHANGED = "notes.txt was changed meanwhile: it is not as it was read. Read it again, then change it."
+CHANGED = f"notes.txt was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from commands import quoth
 from powerless import Powerless, powerless
+from sentences import CANNOT_BE_READ, IS_NOT_TRUSTED, THERE_IS_NO_POLICY_FILE
 
 from quoth.tools.storage.paths import real_path
 from quoth.tools.storage.same_file import is_missing
@@ -39,7 +40,7 @@ def test_a_folder_of_settings_that_cannot_be_searched_stops_the_command(
     with user.closed(user.config):
         said = user.quoth(*words)
     assert (said.code, said.out) == (2, "")
-    assert said.err == f"quoth: {user.config}/{first} cannot be read: Permission denied.\n"
+    assert said.err == f"quoth: {user.config}/{first} {CANNOT_BE_READ}: Permission denied.\n"
     assert not (user.workspace / "a.txt").exists()
 
 
@@ -49,7 +50,7 @@ def test_a_folder_of_rules_of_a_workspace_that_cannot_be_searched_is_told(user: 
     (own / "policy.hy").write_text(DENY)
     with user.closed(own):
         said = user.quoth("call", "(list-files)")
-    assert f"{own}/policy.hy is not trusted" in said.err
+    assert f"{own}/policy.hy {IS_NOT_TRUSTED}" in said.err
 
 
 def test_settings_and_startup_files_that_cannot_be_reached_are_told(user: Powerless) -> None:
@@ -62,7 +63,7 @@ def test_settings_and_startup_files_that_cannot_be_reached_are_told(user: Powerl
         said = user.quoth("call", "(list-files)")
     assert (said.code, said.err) == (
         2,
-        f"quoth: {user.config}/config.hy cannot be read: Permission denied.\n",
+        f"quoth: {user.config}/config.hy {CANNOT_BE_READ}: Permission denied.\n",
     )
 
 
@@ -74,10 +75,10 @@ def test_a_policy_that_links_to_itself_is_a_sentence(tmp_path: Path, state: Path
     words = ["--policy", "rules/policy.hy"] if chosen == "given" else []
     said = quoth("call", "(list-files)", *words, cwd=tmp_path)
     if chosen == "workspace":
-        assert "is not trusted" in said.err
+        assert IS_NOT_TRUSTED in said.err
         said = quoth("trust", cwd=tmp_path)
     assert said.code == 2
-    assert said.err.endswith("policy.hy cannot be read: Too many levels of symbolic links.\n")
+    assert said.err.endswith(f"policy.hy {CANNOT_BE_READ}: Too many levels of symbolic links.\n")
     assert "Traceback" not in said.err
 
 
@@ -110,7 +111,7 @@ def test_rules_of_a_session_that_have_gone_stop_its_undo(tmp_path: Path, words: 
     before = {path.name for path in tmp_path.iterdir()}
     gone = quoth(words[0], "s", *words[1:], cwd=tmp_path)
     assert (gone.code, gone.out) == (2, "")
-    assert gone.err.startswith("quoth: There is no policy file ")
+    assert gone.err.startswith(f"quoth: {THERE_IS_NO_POLICY_FILE} ")
     assert {path.name for path in tmp_path.iterdir()} == before
     (tmp_path / "others.hy").write_text("(allow (write-file))")
     assert quoth(words[0], "s", *words[1:], "--policy", "others.hy", cwd=tmp_path).code == 0

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 from far_tools import FarTools
+from sentences import IS_OUTSIDE_THE_WORKSPACE, IS_TRUE_OR_FALSE_NOT, ITS_GUARD_REFUSED_THESE_ARGUMENTS
 from words import Spy, files, gateway, load, quoth, tool
 
 from quoth.tools.call.call import ALLOW
@@ -69,7 +70,7 @@ def test_no_value_of_a_path_parameter_leads_out(home: Path, kind: str, guard: st
         result = here.pass_through(f"(probe :where {form.format(written)})")
         assert (result.status, result.message) == (
             "denied",
-            f"probe was denied: {written} is outside the workspace {home}.",
+            f"probe was denied: {written} {IS_OUTSIDE_THE_WORKSPACE} {home}.",
         )
     assert body.calls == 0
     for path in ("a.txt", "sub/b.txt", "new/c.txt", f"{home}/a.txt"):
@@ -90,7 +91,7 @@ def test_a_default_that_leads_out_is_refused_too(home: Path, default: str, hidde
 def test_the_own_guard_still_decides(home: Path) -> None:
     no = tool("no", guard=lambda: False, params={"where": {"type": PATH}})
     said = gateway(no, policy=ALL, workspace=home).pass_through('(no :where "a.txt")')
-    assert said.message == "no was denied: its guard refused these arguments."
+    assert said.message == f"no was denied: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}."
 
 
 def test_a_secret_path_is_not_told(home: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_parameter_that_may_lead_outside_asks(home: Path) -> None:
     here = gateway(probe, policy=ALL, workspace=home)
     said = here.pass_through('(probe :where "../out.txt")')
     assert said.status == "pending"
-    assert "../out.txt is outside the workspace" in said.message
+    assert f"../out.txt {IS_OUTSIDE_THE_WORKSPACE}" in said.message
     assert here.pass_through('(probe :where "a.txt")').ok
 
 
@@ -134,7 +135,7 @@ def test_python_says_so_by_an_annotation(home: Path) -> None:
 def test_outside_is_for_paths_and_is_true_or_false() -> None:
     for spec, said in (
         ({"type": str, "outside": True}, ":outside is for a parameter of paths, and this is str."),
-        ({"type": PATH, "outside": 1}, ":outside is True or False, not 1."),
+        ({"type": PATH, "outside": 1}, f":outside {IS_TRUE_OR_FALSE_NOT} 1."),
     ):
         with pytest.raises(DefinitionError) as error:
             tool("probe", params={"where": spec})
@@ -152,8 +153,8 @@ def test_what_a_dry_run_says_of_it(home: Path) -> None:
     (home / "t.hy").write_text(OUT.replace("  :outside True", ""))
     program = '(do (probe :where "a.txt") (probe :where "../out.txt"))'
     said = quoth("eval", program, "--dry-run", "--tools", "t.hy", cwd=home)
-    assert f"../out.txt is outside the workspace {home}" in said.out
-    assert f"a.txt is outside the workspace {home}" not in said.out
+    assert f"../out.txt {IS_OUTSIDE_THE_WORKSPACE} {home}" in said.out
+    assert f"a.txt {IS_OUTSIDE_THE_WORKSPACE} {home}" not in said.out
 
 
 def test_paths_of_a_remote_tool_are_checked_where_the_worker_is(redis: str, home: Path) -> None:
@@ -164,7 +165,7 @@ def test_paths_of_a_remote_tool_are_checked_where_the_worker_is(redis: str, home
     said = gateway(far.table.get("probe"), policy=ALL, workspace=home).pass_through(
         '(probe :where "/srv/x.txt")'
     )
-    assert said.message == f"probe was denied: /srv/x.txt is outside the workspace {home}."
+    assert said.message == f"probe was denied: /srv/x.txt {IS_OUTSIDE_THE_WORKSPACE} {home}."
 
 
 # What cannot be seen

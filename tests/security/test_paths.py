@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sentences import A_PATH_CANNOT_CONTAIN_A, IS_OUTSIDE_THE_WORKSPACE
 from words import Gateway, agent, complaint, desk, files, form, lines, load, shipped, tool
 
 from quoth.agent.cli.main import main
@@ -202,11 +203,11 @@ def test_a_hard_link_to_what_a_rule_names_cannot_be_decided(home: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/etc/passwd", "{call} was denied: /etc/passwd is outside the workspace {home}."),
-        ("../x", "{call} was denied: ../x is outside the workspace {home}."),
+        ("/etc/passwd", f"{{call}} was denied: /etc/passwd {IS_OUTSIDE_THE_WORKSPACE} {{home}}."),
+        ("../x", f"{{call}} was denied: ../x {IS_OUTSIDE_THE_WORKSPACE} {{home}}."),
         ("round", "{call}: :path: round cannot be resolved: symlink loop"),
         ("x" * 300, "{call}: :path: " + "x" * 300 + " cannot be resolved: file name too long."),
-        ("a\\0b", "{call}: :path: A path cannot contain a NUL character."),
+        ("a\\0b", f"{{call}}: :path: {A_PATH_CANNOT_CONTAIN_A}."),
     ],
 )
 def test_what_is_no_path_of_the_workspace_is_told_as_it_was_written(home: Path, path: str, said: str) -> None:

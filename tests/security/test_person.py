@@ -15,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    BELONGS_TO_QUOTH_ITSELF_AND,
+    HAS_CHANGED_SINCE_IT_WAS,
+    IS_NOT_TRUSTED_SO,
+    READ_IT_THEN_RUN,
+)
 from words import files, native, scripted
 
 from quoth.agent.client import AsyncAgent
@@ -265,12 +271,12 @@ async def test_a_startup_file_of_the_workspace_counts_only_as_it_was_trusted(
     init = files(world.here, {".quoth/init.hy": world.program}) / ".quoth" / "init.hy"
     async with world.repl() as repl:
         await repl._begin()
-        assert "init.hy is not trusted, so it is not evaluated; read it, then run: quoth trust" in (
+        assert f"init.hy {IS_NOT_TRUSTED_SO} it is not evaluated; {READ_IT_THEN_RUN}: quoth trust" in (
             capsys.readouterr().err
         )
         TRUST.trust(world.here, b"(setv welcome 1)")
         await repl._begin()
-        assert "has changed since it was trusted" in capsys.readouterr().err
+        assert HAS_CHANGED_SINCE_IT_WAS in capsys.readouterr().err
         assert not world.reached
         TRUST.trust(world.here, init.read_bytes())
         await repl._begin()
@@ -285,4 +291,4 @@ async def test_no_tool_can_write_a_startup_file(
     async with world.repl(f'(write-file :path "{path}" :content "(mine)")', "Done.") as repl:
         await repl.one("Go on.")
     assert not (world.here / path).exists()
-    assert f"{path} belongs to quoth itself and cannot be written by a tool." in capsys.readouterr().err
+    assert f"{path} {BELONGS_TO_QUOTH_ITSELF_AND}." in capsys.readouterr().err

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from commands import command, quoth, script
 from powerless import Powerless, powerless
+from sentences import CANNOT_BE_USED, CANNOT_BE_WRITTEN, IS_OUTSIDE_THE_WORKSPACE
 from words import files, lines
 
 from quoth.tools.storage.paths import store_path
@@ -119,14 +120,14 @@ def test_a_named_workspace_narrows(repo: Path) -> None:
     said = quoth("call", '(read-file :path "here.txt")', "--workspace", ".", cwd=sub)
     assert (said.out, said.err) == ("here\n", "")
     said = quoth("call", '(read-file :path "../.git/HEAD")', "--workspace", ".", cwd=sub)
-    assert said.err == f"quoth: read-file was denied: ../.git/HEAD is outside the workspace {sub}.\n"
+    assert said.err == f"quoth: read-file was denied: ../.git/HEAD {IS_OUTSIDE_THE_WORKSPACE} {sub}.\n"
     assert quoth("call", FREE, "--yes", "--workspace", str(repo), cwd=sub).err.startswith(first_line(repo))
 
 
 def test_no_tool_makes_a_subfolder_a_project_without_these_rules(repo: Path) -> None:
     for name in ("sub/.quoth/policy.hy", "sub/.Quoth/x", "sub/.git/HEAD", "new/.quoth"):
         said = quoth("call", f'(write-file :path "{name}" :content "x")', "--yes", cwd=repo)
-        assert said.err.endswith(" itself and cannot be written by a tool.\n")
+        assert said.err.endswith(f" itself and {CANNOT_BE_WRITTEN} by a tool.\n")
     assert [*repo.rglob("sub/.*"), *repo.rglob("new")] == []
 
 
@@ -137,7 +138,7 @@ def test_a_folder_that_was_removed_is_a_sentence_and_a_named_workspace_works_the
     words = ["sh", "-c", text, *command()]
     said = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.startswith("quoth: The current folder cannot be used: No such file or directory.")
+    assert said.stderr.startswith(f"quoth: The current folder {CANNOT_BE_USED}: No such file or directory.")
     words = ["sh", "-c", f"{text} --workspace {repo}", *command()]
     gone.mkdir()
     said = subprocess.run(words, capture_output=True, text=True, timeout=120)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 import pytest
+from sentences import CANNOT_BE_READ, IT_IS_CALLED_AS
 from words import gateway, tool
 
 from quoth.agent.session.origins import close, words
@@ -41,7 +42,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "JSON in a form": within("(echo :text {", pairs('"k{}": 1', ", "), "})"),
     "keyword arguments": within("echo(", pairs("k{}=1", ", "), ")"),
     "dictionaries": within("(echo :text [", pairs('{{"k{}": 1}}'), "])"),
-    "dictionaries that cannot be read": within("(echo :text [", pairs('{{"k{}": x}}'), "])"),
+    f"dictionaries that {CANNOT_BE_READ}": within("(echo :text [", pairs('{{"k{}": x}}'), "])"),
     "a deep dictionary": within("(echo :text " + '{"a" ' * 90, pairs('"k{}" 1'), "}" * 90 + ")"),
     "deep lists": within("(echo :text " + "(list " * 45, pairs("x{}"), ")" * 45 + ")"),
     "dotted names": within("(echo ", pairs("a.b{}"), ")"),
@@ -176,4 +177,4 @@ def test_of_thousands_of_faults_twenty_are_told() -> None:
         result = door.pass_through(call)
         assert result.status == "invalid"
         assert result.message.count("; ") == 20
-        assert "; and more. It is called as" in result.message
+        assert f"; and more. {IT_IS_CALLED_AS}" in result.message

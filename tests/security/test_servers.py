@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from loopback import KEY, Answer, Handler, Server, Sleeps, failure, loopback, said, status
+from sentences import ANSWERED_WITH_MORE_THAN, WHICH_IT_WAS_NOT_ASKED
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import ModelError
@@ -79,7 +80,7 @@ def many_calls(_: Any) -> Answer:
     return status(200, reply)
 
 
-TOO_MUCH = "{url} answered with more than 8,000,000 bytes; it was stopped there. Is it {kind}?"
+TOO_MUCH = f"{{url}} {ANSWERED_WITH_MORE_THAN} 8,000,000 bytes; it was stopped there. Is it {{kind}}?"
 REFUSED_WITH_TOO_MUCH = (
     "{url} answered with status {code} and more than 8,000,000 bytes; it was stopped there. Is it {kind}?"
 )
@@ -103,7 +104,7 @@ ROWS: dict[str, tuple[Callable[[Any], Answer], str]] = {
     "a bomb with another end": (lambda event: bomb(200, "application/json", "x-gzip"), TOO_MUCH),
     "what is compressed in another way": (
         lambda event: bomb(200, "application/json", "br"),
-        "{url} answered with a reply compressed as br, which it was not asked for. Is it {kind}?",
+        f"{{url}} answered with a reply compressed as br, {WHICH_IT_WAS_NOT_ASKED}. Is it {{kind}}?",
     ),
     "what is compressed twice": (
         lambda event: bomb(200, "application/json", "gzip, gzip"),

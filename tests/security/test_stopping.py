@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from sentences import IT_WRITES_FILES
 from words import CTRL_C, CTRL_D, Terminal, command, files, started, wait_until
 
 from quoth.agent.cli.main import main
@@ -56,7 +57,7 @@ def test_ctrl_c_at_a_question_inside_a_program_leaves_the_call_waiting(
     with Terminal(*words, "--session", "s", cwd=here) as terminal:
         terminal.see(QUESTION)
         terminal.type(CTRL_C)
-        terminal.see("write-file waits for a person's approval: it writes files (request ")
+        terminal.see(f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ")
         assert terminal.ended() == 130
     assert terminal.shown.count("asked because") == 1, "one Ctrl-C is enough for all that would be asked"
     assert "sandbox" not in terminal.shown
@@ -77,7 +78,7 @@ def test_ctrl_c_at_a_question_of_the_repl_is_for_one_line(
             terminal.enter(f'(write-file :path "{path}" :content "b")')
             terminal.see(QUESTION)
             terminal.type(CTRL_C)
-            terminal.see("write-file waits for a person's approval: it writes files (request ")
+            terminal.see(f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ")
         terminal.prompted()
         terminal.type(CTRL_D)
         assert terminal.ended() == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import CANNOT_BE_READ
 from words import PausableClock, desk, scripted, tool
 
 from quoth import Agent
@@ -214,8 +215,8 @@ def test_a_session_of_which_an_event_cannot_be_read_is_listed_all_the_same(
         assert cli.main(["sessions", "--all"]) == 0
         said = capsys.readouterr()
         assert [line.split()[0] for line in said.out.splitlines()] == ["s1", "s2"]
-        assert "Event s1.2 cannot be read" in said.err
+        assert f"Event s1.2 {CANNOT_BE_READ}" in said.err
         assert "It is left out." in said.err
     assert cli.main(["log", f"s1.{seq}"]) == 0
     assert cli.main(["log", "s1.2"]) == 2
-    assert "Event s1.2 cannot be read" in capsys.readouterr().err
+    assert f"Event s1.2 {CANNOT_BE_READ}" in capsys.readouterr().err

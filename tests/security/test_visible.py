@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import ALLOW_THAT_IN_THIS_SESSION
 from words import Desk, desk, tool
 
 from quoth.agent.cli.audit import _line
@@ -162,5 +163,5 @@ def test_a_scope_is_asked_about_in_words_that_can_be_seen() -> None:
     rule = '(allow (act :text "аpple \u3164" :only))'
     assert question_of(Decision("scope", rule=rule, seconds=7200)) == (
         '(allow (act :text "\\u0430pple \\u3164" :only))\n\\u0430pple mixes Cyrillic and Latin letters.\n'
-        "Allow that in this session for 2 hours?"
+        f"{ALLOW_THAT_IN_THIS_SESSION} 2 hours?"
     )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from sentences import HAS_NO_VALUE, NESTED_TOO_DEEPLY
 from words import agent, complaint
 
 from quoth import Agent
@@ -41,7 +42,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 # Compiling: (program, what is said of it or nothing)
 
-DEEP = "The program is nested too deeply, or one operator has too many operands."
+DEEP = f"The program is {NESTED_TOO_DEEPLY}, or one operator has too many operands."
 NESTED = [(f"({head} ", ")") for head in ("unless 0", "if 1", "when 1", "let [x 1]")]
 NESTED += [("(.m ", ")"), ("(cond True ", ")"), ("(cond 1 1 2 2 3 3 True ", ")"), ("(doto ", " f)")]
 
@@ -94,8 +95,8 @@ def test_one_operator_with_very_many_operands_ends_in_a_sentence(operator: str) 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('f"{(defn f [] 1)}"', "line 1, column 3: this form has no value that a text could hold"),
-        ('f"{1 :{(setv x 1)}}"', "line 1, column 7: this form has no value that a text could hold"),
+        ('f"{(defn f [] 1)}"', f"line 1, column 3: this form {HAS_NO_VALUE} that a text could hold"),
+        ('f"{1 :{(setv x 1)}}"', f"line 1, column 7: this form {HAS_NO_VALUE} that a text could hold"),
         ("(math.hypot #* [3 4])", ""),
         ("(map (.) [1])", "line 1, column 7: got unexpected end of macro call, expected: form"),
     ],

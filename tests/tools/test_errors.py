@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 import pytest
+from sentences import NO_TOOLS_ARE_REGISTERED
 from words import python_nodes, sources
 
 from quoth.tools import errors
@@ -36,7 +37,7 @@ def test_a_word_much_longer_than_all_names_is_near_to_none() -> None:
 def test_an_unknown_tool_names_the_nearest_or_all() -> None:
     assert UnknownToolError("raed", iter(["read"])).nearest == "read"
     assert "Available tools: copy, read." in str(UnknownToolError("zebra", iter(["read", "copy"])))
-    assert "No tools are registered." in str(UnknownToolError("zebra", []))
+    assert f"{NO_TOOLS_ARE_REGISTERED}." in str(UnknownToolError("zebra", []))
 
 
 def tree_of(texts: Iterable[str], roots: Sequence[str]) -> list[str]:

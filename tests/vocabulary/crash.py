@@ -46,6 +46,7 @@ os.environ["QUOTH_INSIDE"] = ""
 
 import disks  # noqa: E402
 from forkserver import import_all  # noqa: E402
+from sentences import COULD_NOT_BE_WRITTEN, IT_WRITES_FILES, NOTHING_WAITS_IN_SESSION  # noqa: E402
 from words import grouped  # noqa: E402
 
 from quoth.agent.cli import common  # noqa: E402
@@ -610,7 +611,7 @@ def _forgotten(place: Place, events: list[Any], talks: dict[str, list[Any]]) -> 
     for told in place.heard("result"):
         kept = receipts.get(told["result"])
         # A full disk: what could not be written down is told as an error, and is no receipt.
-        if kept is None and "could not be written" not in json.dumps(told) and not _unwritten(told):
+        if kept is None and COULD_NOT_BE_WRITTEN not in json.dumps(told) and not _unwritten(told):
             lost.append(f"the result {told['result']} was told and is not there")
         elif kept is not None and (kept["status"], kept.get("value")) != (told["status"], told["value"]):
             lost.append(f"the result {told['result']} was told otherwise")
@@ -645,7 +646,7 @@ def differences(place: Place, model_ending: Ending, how: str) -> list[str]:
     denied = {told["of"] for told in asked.values() if told["said"] == "deny"}
     again = Counter[str]()
     for told in asked.values():
-        needed = told["reason"].startswith("it writes files")
+        needed = told["reason"].startswith(IT_WRITES_FILES)
         if not needed and not told["begun"]:
             wrong.append(f"asked about {told['of']}, which was not begun: {told['reason']}")
         again[told["of"]] += told["said"] == "once" and NEEDED in told["reason"]
@@ -871,7 +872,7 @@ class Harness:
         if self.how != "full" and self._done(place):
             return True
         refused = place.heard("refused")  # it had ended, and only its word was lost
-        return bool(refused) and refused[-1]["refused"] == f"Nothing waits in session {place.session}."
+        return bool(refused) and refused[-1]["refused"] == f"{NOTHING_WAITS_IN_SESSION} {place.session}."
 
 
 def warm_up() -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sentences import THE_PERSON_SAID_NO
+
 from quoth.tools.call.context import ToolContext, enter_context
 from quoth.tools.call.service_types import Block, BlockKind
 from quoth.tools.call.workspace import Workspace
@@ -157,7 +159,7 @@ class Approver:
         self.asked.append((what, reason))
         self.first()
         if not self.answer:
-            raise ToolFailure("denied", "the person said no")
+            raise ToolFailure("denied", THE_PERSON_SAID_NO)
 
 
 def in_a_call(work: Callable[[], Coroutine[Any, Any, T]], person: Any, **given: Any) -> T:

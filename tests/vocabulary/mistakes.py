@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sentences import (
+    CANNOT_BE_USED_IN_A,
+    DOES_NOT_CLOSE_THE,
+    DOES_NOT_FIT_HERE,
+    HAS_NO_VALUE,
+    IS_NEVER_CLOSED,
+    IS_NOT_KNOWN_HERE,
+    THE_PROGRAM_USES,
+    WHICH_IS_NOT_DEFINED,
+)
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -25,7 +36,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "else as a word",
         "(if (> 2 1) 1 else 2)",
-        "if does not fit here; write (if (> x 1) x 1)",
+        f"if {DOES_NOT_FIT_HERE}; write (if (> x 1) x 1)",
         "(if (> x 1) x 1)",
     ),
     Mistake(
@@ -78,35 +89,35 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "Clojure's loop",
         "(loop [i 0] (recur (+ i 1)))",
-        "loop is not known here; write (for [i (range 3)] (print i))",
+        f"loop {IS_NOT_KNOWN_HERE}; write (for [i (range 3)] (print i))",
         "(for [i (range 3)] (print i))",
     ),
     Mistake(
         "a macro definition",
         "(defmacro twice [x] (* 2 x))",
-        "defmacro cannot be used in a program; write a function, (defn double [x] (* x 2))",
+        f"defmacro {CANNOT_BE_USED_IN_A}; write a function, (defn double [x] (* x 2))",
         "(defn double [x] (* x 2))",
     ),
     Mistake(
         "Clojure's short function",
         "(map #(+ % 1) [1 2])",
-        "The program uses +, which is not defined. An operator is the first of its form: (+ 1 2).",
+        f"{THE_PROGRAM_USES} +, {WHICH_IS_NOT_DEFINED}. An operator is the first of its form: (+ 1 2).",
         "(+ 1 2)",
     ),
     Mistake("Clojure's deref", "(+ @total 1)", "a variable is its name alone; write total", "total"),
     Mistake(
-        "Clojure's swap!", "(swap! total inc)", "swap! is not known here; write (setv x 1)", "(setv x 1)"
+        "Clojure's swap!", "(swap! total inc)", f"swap! {IS_NOT_KNOWN_HERE}; write (setv x 1)", "(setv x 1)"
     ),
     Mistake(
         "Clojure's case",
         '(case x 1 "a" "b")',
-        'case is not known here; write (match x 1 "a"  _ "b")',
+        f'case {IS_NOT_KNOWN_HERE}; write (match x 1 "a"  _ "b")',
         '(match x 1 "a"  _ "b")',
     ),
     Mistake(
         "Clojure's catch",
         "(try (/ 1 0) (catch Exception e 0))",
-        "catch is not known here; write (try (/ 1 0) (except [e Exception] 0))",
+        f"catch {IS_NOT_KNOWN_HERE}; write (try (/ 1 0) (except [e Exception] 0))",
         "(try (/ 1 0) (except [e Exception] 0))",
     ),
     Mistake(
@@ -115,29 +126,29 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "getf with a default",
         "(setv x {}) (getf x :k 3)",
-        'getf is not known here; write (.get x "k" 3)',
+        f'getf {IS_NOT_KNOWN_HERE}; write (.get x "k" 3)',
         '(.get x "k" 3)',
     ),
-    Mistake("car", "(car [1 2])", "car is not known here; write (first xs)", "(first xs)"),
-    Mistake("setf", "(setf x 1)", "setf is not known here; write (setv x 1)", "(setv x 1)"),
-    Mistake("format", '(format t "~a" 1)', 'format is not known here; write f"{x} {y}"', 'f"{x} {y}"'),
-    Mistake("incf", "(incf x)", "incf is not known here; write (+= x 1)", "(+= x 1)"),
+    Mistake("car", "(car [1 2])", f"car {IS_NOT_KNOWN_HERE}; write (first xs)", "(first xs)"),
+    Mistake("setf", "(setf x 1)", f"setf {IS_NOT_KNOWN_HERE}; write (setv x 1)", "(setv x 1)"),
+    Mistake("format", '(format t "~a" 1)', f'format {IS_NOT_KNOWN_HERE}; write f"{{x}} {{y}}"', 'f"{x} {y}"'),
+    Mistake("incf", "(incf x)", f"incf {IS_NOT_KNOWN_HERE}; write (+= x 1)", "(+= x 1)"),
     Mistake(
         "throw",
         '(throw "bad")',
-        'throw is not known here; write (raise (ValueError "no"))',
+        f'throw {IS_NOT_KNOWN_HERE}; write (raise (ValueError "no"))',
         '(raise (ValueError "no"))',
     ),
     Mistake(
         "an idiom that does not fit",
         "(first [1 2] 0)",
-        "first does not fit here; write (first [4 5])",
+        f"first {DOES_NOT_FIT_HERE}; write (first [4 5])",
         "(first [4 5])",
     ),
     Mistake(
         "a missing closing bracket",
         "(+ 1 (* 2 3)",
-        "this ( is never closed; add ) at the end; write (+ 1 (* 2 3))",
+        f"this ( {IS_NEVER_CLOSED}; add ) at the end; write (+ 1 (* 2 3))",
         "(+ 1 (* 2 3))",
     ),
     Mistake("a closing bracket too many", "(+ 1 2))", "there is one ) too many; write (+ 1 2)", "(+ 1 2)"),
@@ -150,7 +161,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a wrong closing bracket",
         "(let [x 1) x)",
-        "this ) does not close the [ at line 1, column 6; write (let [x 1] x)",
+        f"this ) {DOES_NOT_CLOSE_THE} [ at line 1, column 6; write (let [x 1] x)",
         "(let [x 1] x)",
     ),
     Mistake(
@@ -207,19 +218,19 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a name without a value in let",
         "(let [x] x)",
-        "let does not fit here; write (let [x 1  y 2] (+ x y))",
+        f"let {DOES_NOT_FIT_HERE}; write (let [x 1  y 2] (+ x y))",
         "(let [x 1  y 2] (+ x y))",
     ),
     Mistake(
         "an equals sign in let",
         "(let [x = 5] x)",
-        "let does not fit here; write (let [x 1  y 2] (+ x y))",
+        f"let {DOES_NOT_FIT_HERE}; write (let [x 1  y 2] (+ x y))",
         "(let [x 1  y 2] (+ x y))",
     ),
     Mistake(
         "let without a list",
         "(let x 5 (+ x 1))",
-        "let does not fit here; write (let [x 1  y 2] (+ x y))",
+        f"let {DOES_NOT_FIT_HERE}; write (let [x 1  y 2] (+ x y))",
         "(let [x 1  y 2] (+ x y))",
     ),
     Mistake(
@@ -261,7 +272,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an argument without a value",
         "(read-file :path)",
-        "the argument :path has no value; write (read-file :path None)",
+        f"the argument :path {HAS_NO_VALUE}; write (read-file :path None)",
         "(read-file :path None)",
     ),
     Mistake(
@@ -298,7 +309,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "await",
         '(await (read-file "a.txt"))',
-        'await cannot be used in a program; calls wait by themselves; write (read-file "a.txt")',
+        f'await {CANNOT_BE_USED_IN_A}; calls wait by themselves; write (read-file "a.txt")',
         '(read-file "a.txt")',
     ),
     Mistake(
@@ -307,68 +318,68 @@ MISTAKES: tuple[Mistake, ...] = (
         "a program's value is that of its last form; write 5",
         "5",
     ),
-    Mistake("setv without a value", "(setv x)", "setv does not fit here; write (setv x 1)", "(setv x 1)"),
+    Mistake("setv without a value", "(setv x)", f"setv {DOES_NOT_FIT_HERE}; write (setv x 1)", "(setv x 1)"),
     Mistake(
         "setv with an equals sign", "(setv x = 5)", "setv does not fit here; write (setv x 1)", "(setv x 1)"
     ),
     Mistake(
         "defn without brackets",
         "(defn f x (* x 2))",
-        "defn does not fit here; write (defn double [x] (* x 2))",
+        f"defn {DOES_NOT_FIT_HERE}; write (defn double [x] (* x 2))",
         "(defn double [x] (* x 2))",
     ),
     Mistake(
         "fn without brackets",
         "(fn x (* x 2))",
-        "fn does not fit here; write (fn [x] (* x 2))",
+        f"fn {DOES_NOT_FIT_HERE}; write (fn [x] (* x 2))",
         "(fn [x] (* x 2))",
     ),
     Mistake(
         "for without brackets",
         "(for x in [1 2] (print x))",
-        "for does not fit here; write (for [x [1 2]] (print x))",
+        f"for {DOES_NOT_FIT_HERE}; write (for [x [1 2]] (print x))",
         "(for [x [1 2]] (print x))",
     ),
     Mistake(
         "in in a for",
         "(for [x in [1 2]] (print x))",
-        "for does not fit here; write (for [x [1 2]] (print x))",
+        f"for {DOES_NOT_FIT_HERE}; write (for [x [1 2]] (print x))",
         "(for [x [1 2]] (print x))",
     ),
     Mistake(
         "brackets in lfor",
         "(lfor [x [1 2]] (* x x))",
-        "lfor does not fit here; write (lfor x [1 2] (* x x))",
+        f"lfor {DOES_NOT_FIT_HERE}; write (lfor x [1 2] (* x x))",
         "(lfor x [1 2] (* x x))",
     ),
     Mistake(
         "an odd cond",
         '(cond (= 1 2) "a" "b")',
-        'cond does not fit here; write (cond (= x 1) "a"  True "b")',
+        f'cond {DOES_NOT_FIT_HERE}; write (cond (= x 1) "a"  True "b")',
         '(cond (= x 1) "a"  True "b")',
     ),
     Mistake(
         "get without a key",
         '(get {"a" 1})',
-        'get does not fit here; write (get {"a" 1} "a")',
+        f'get {DOES_NOT_FIT_HERE}; write (get {{"a" 1}} "a")',
         '(get {"a" 1} "a")',
     ),
     Mistake(
         "a method as a function",
         '(split "a b" " ")',
-        "split is not known here; write (.split x)",
+        f"split {IS_NOT_KNOWN_HERE}; write (.split x)",
         "(.split x)",
     ),
     Mistake(
         "an empty while",
         "(while)",
-        "while does not fit here; write (while (< n 3) (+= n 1))",
+        f"while {DOES_NOT_FIT_HERE}; write (while (< n 3) (+= n 1))",
         "(while (< n 3) (+= n 1))",
     ),
     Mistake(
         "a bad match",
         "(match)",
-        'match does not fit here; write (match x 1 "a"  _ "b")',
+        f'match {DOES_NOT_FIT_HERE}; write (match x 1 "a"  _ "b")',
         '(match x 1 "a"  _ "b")',
     ),
     Mistake(
@@ -377,13 +388,13 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a test without brackets",
         "(if x > 3 1 2)",
-        "if does not fit here; write (if (> x 1) x 1)",
+        f"if {DOES_NOT_FIT_HERE}; write (if (> x 1) x 1)",
         "(if (> x 1) x 1)",
     ),
     Mistake(
         "an except without a list",
         "(try (/ 1 0) (except Exception 0))",
-        "except does not fit here; write (try (/ 1 0) (except [e Exception] (str e)))",
+        f"except {DOES_NOT_FIT_HERE}; write (try (/ 1 0) (except [e Exception] (str e)))",
         "(try (/ 1 0) (except [e Exception] (str e)))",
     ),
     Mistake(
@@ -398,13 +409,13 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an infix operator in lfor",
         "(lfor i (range 3) i * 2)",
-        "The program uses *, which is not defined. An operator is the first of its form: (+ 1 2).",
+        f"{THE_PROGRAM_USES} *, {WHICH_IS_NOT_DEFINED}. An operator is the first of its form: (+ 1 2).",
         "(+ 1 2)",
     ),
     Mistake(
         "an unknown function",
         '(ehco "a")',
-        'The program uses ehco, which is not defined. Did you mean echo? Write (echo "a").',
+        f'{THE_PROGRAM_USES} ehco, {WHICH_IS_NOT_DEFINED}. Did you mean echo? Write (echo "a").',
         '(echo "a")',
     ),
     Mistake(

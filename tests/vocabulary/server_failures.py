@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from loopback import KEY, Answer, Handler, cut_off, failure, hang_up, sse, status
+from sentences import ANSWERED_WITH_MORE_THAN, REFUSED_THE_KEY, WHICH_IT_WAS_NOT_ASKED
 from server_speech import Event, Speech
 
 PASSWORD, QUERY, SECOND = "pa55word", "query-key-5678", "second-key-9012"
@@ -115,14 +116,14 @@ STATUSES = [
     Row(
         "401",
         always(failure(401, REPEATED)),
-        "{url} refused the key (401); check {variable}. It said: you sent ***, ***, *** and ***",
+        f"{{url}} {REFUSED_THE_KEY} (401); check {{variable}}. It said: you sent ***, ***, *** and ***",
     ),
     Row(
         "402",
         always(failure(402, "Insufficient Balance")),
         "{url} wants to be paid (402): " + UNPAID + " It said: Insufficient Balance",
     ),
-    Row("403", always(status(403, b"<html>")), "{url} refused the key (403); check {variable}."),
+    Row("403", always(status(403, b"<html>")), f"{{url}} {REFUSED_THE_KEY} (403); check {{variable}}."),
     Row(
         "404",
         always(failure(404, "no model-x")),
@@ -274,7 +275,7 @@ WHOLE = [
     Row(
         "no way to read it",
         always(status(200, b"x", content_encoding="br")),
-        "{url} answered with a reply compressed as br, which it was not asked for. Is it {kind}?",
+        f"{{url}} answered with a reply compressed as br, {WHICH_IT_WAS_NOT_ASKED}. Is it {{kind}}?",
     ),
     Row(
         "a broken gzip",
@@ -284,7 +285,7 @@ WHOLE = [
     Row(
         "10 MB",
         lambda speech: [speech.reply("x" * 10_000_000)],
-        "{url} answered with more than 8,000,000 bytes; it was stopped there. Is it {kind}?",
+        f"{{url}} {ANSWERED_WITH_MORE_THAN} 8,000,000 bytes; it was stopped there. Is it {{kind}}?",
     ),
     Row("the middle of it", always(cut_off), TRIED + CUT, 3),
     Row("no reply at all", always(hang_up), TRIED + "{url} closed the connection without an answer.", 3),

@@ -29,6 +29,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 os.environ.setdefault("QUOTH_EMBEDDER", "none")
 
 from forkserver import import_all  # noqa: E402
+from sentences import IS_BEING_DRIVEN_BY_ANOTHER, THERE_IS_NO_SESSION  # noqa: E402
 from servers import redis_server  # noqa: E402
 
 from quoth import Agent  # noqa: E402
@@ -270,8 +271,8 @@ def session_case(home: Home, act: str, route: str, wanted: int) -> int:
     if wanted and code not in (0, 1, 2):
         check(f"{act} ended with {code}: {said[-200:]}")
     if wanted and code == 2:
-        driven = "is being driven by another process" in said
-        if f"in use by process {pid} (" not in said and not driven and "There is no session" not in said:
+        driven = IS_BEING_DRIVEN_BY_ANOTHER in said
+        if f"in use by process {pid} (" not in said and not driven and THERE_IS_NO_SESSION not in said:
             check(f"{act} was refused: {said[-200:]}")
         elif act_on(home, act, session)[0] not in (0, 2 if "no session" in said else 0):
             check(f"{act} is told to try again, and is refused: {home.heard()[-200:]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from sentences import IT_DID_NOT_ANSWER_WITHIN
 from words import files, quoth
 
 GATE = """
@@ -38,7 +39,7 @@ MODEL = """
   (setv [tool what] (.split (get (.splitlines (get (get messages -1) "content")) 0)))
   f"So be it.\\n{(.upper tool)}: {what}")
 """
-LATE = "it did not answer within 2 s"
+LATE = f"{IT_DID_NOT_ANSWER_WITHIN} 2 s"
 GARBAGE = 'it answered \'garbage\', and a gate answers GateDecision, (allow), (ask "why") or (deny "why")'
 FAILURES = {"raises": "KeyError: 'x'", "slow": LATE, "late": LATE, "garbage": GARBAGE}
 

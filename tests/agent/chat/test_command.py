@@ -11,6 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    IS_A_QUESTION_AND_IS,
+    IT_WRITES_FILES,
+    THE_LINE_HAS_NO_TEXT,
+    THERE_IS_A_FILE,
+    THERE_IS_NO_COMMAND,
+    THERE_IS_NO_SCRIPT_FILE,
+    WANTS_A_YES_OR_A,
+)
 from words import CTRL_D, Running, Terminal, files, quoth, started, wait_until
 
 # A model that says a tag for each command, and tools that write each use down. A use waits while there is a
@@ -131,7 +140,7 @@ def test_lines_in_and_lines_out(here: Path) -> None:
         "id": 4,
         "chat": None,
         "kind": "error",
-        "text": "The line has no text.",
+        "text": f"{THE_LINE_HAS_NO_TEXT}.",
         "calls": [],
     }
     calls = [line["calls"] for line in found if line["kind"] == "reply" and line["id"] == 1]
@@ -168,7 +177,7 @@ def test_an_approver_decides_and_nobody_else(here: Path) -> None:
             "form": '(sign :text "the deed")',
             "user": "ben",
             "origins": [{"argument": "text", "origin": "task", "words": "in your task", "known": True}],
-            "reason": "it writes files",
+            "reason": IT_WRITES_FILES,
         }
         approve = {"chat": "7", "approve": request["id"]}
         gateway.send(
@@ -219,10 +228,9 @@ def test_whoever_is_asked_answers_and_an_answer_decides_nothing(here: Path) -> N
             {"chat": "7", "user": "ann", "approve": request["id"]},
         )
         assert {text for _, _, text in gateway.hears(4)} == {
-            f"Request {deed['request']['id']} wants a yes or a no, no answer in words: quoth approve "
+            f"Request {deed['request']['id']} {WANTS_A_YES_OR_A}: quoth approve "
             f"{deed['request']['id']}, or: quoth deny {deed['request']['id']} --why TEXT",
-            f"Request {request['id']} is a question, and is answered in words, not approved: quoth answer "
-            f"{request['id']} TEXT",
+            f"Request {request['id']} {IS_A_QUESTION_AND_IS}: quoth answer {request['id']} TEXT",
             f"Request {request['id']} is not of chat 8.",
             "dora may not decide requests here; those of --approvers may: ann, cleo.",
         }
@@ -350,7 +358,7 @@ def test_lines_that_nobody_reads_are_told_at_the_next_start(here: Path) -> None:
             "Argument --gateway: invalid choice: 'irc' (choose from 'stdio'). See: quoth chat --help",
         ),
         ("--listen tcp:80", "--listen takes unix:PATH, such as unix:chat.sock, not tcp:80."),
-        ("--listen unix:bot.hy", "There is a file bot.hy already, and it is no socket."),
+        ("--listen unix:bot.hy", f"{THERE_IS_A_FILE} bot.hy already, and it is no socket."),
         (
             "--gateway stdio --approvers ,",
             "--approvers takes names with commas between them, such as ann,ben.",
@@ -358,7 +366,7 @@ def test_lines_that_nobody_reads_are_told_at_the_next_start(here: Path) -> None:
         ("--gateway stdio --session s", "A gateway has a session for each chat; leave --session out."),
         ("--approvers ann", "--approvers goes with --gateway or --listen."),
         ("--waiting 3", "--waiting goes with --gateway or --listen."),
-        ("--gateway stdio --model scripted:none.txt", "There is no script file none.txt."),
+        ("--gateway stdio --model scripted:none.txt", f"{THERE_IS_NO_SCRIPT_FILE} none.txt."),
     ],
 )
 def test_a_mistake_at_the_start_is_a_sentence(here: Path, given: str, sentence: str) -> None:
@@ -381,7 +389,7 @@ def test_there_is_one_gateway_at_a_time(here: Path) -> None:
 def test_a_chat_reads_lines_where_there_is_no_terminal(here: Path) -> None:
     ended = quoth(*WORDS, "--session", "monday", cwd=here, stdin="press one\n(echo 1)\n,helb\nsign it\n")
     assert ended.out == "So be it.\nDone: one\nYou say (echo 1).\nI ask.\n"
-    assert "There is no command ,helb; ,help lists them. Did you mean help?" in ended.err
+    assert f"{THERE_IS_NO_COMMAND} ,helb; ,help lists them. Did you mean help?" in ended.err
     assert ended.err.endswith(",pending shows what waits; ,approve or ,deny it, then ,resume.\n")
     request = json.loads(quoth("pending", "--json", cwd=here).out)[0]
     assert (request["session"], request["route"]) == ("chat-monday", "chat")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from chats import Host, echo
+from sentences import IS_LONGER_THAN, THE_LINE_HAS_NO_TEXT, THERE_IS_A_FILE
 from words import complaint
 
 from quoth.agent.chat.gateway import BROKEN_OFF, ENDED, Gateway
@@ -107,8 +108,8 @@ def test_a_mistake_is_told_to_its_client_and_the_gateway_goes_on(path: Path, sto
             ann.send("fine", 1)
             assert [await ann.hears() for _ in range(4)] == [
                 (None, "The line is not JSON: expecting ',' delimiter, at character 24."),
-                (None, "The line is longer than 1,000,000 bytes."),
-                (9, "The line has no text."),
+                (None, f"The line {IS_LONGER_THAN} 1,000,000 bytes."),
+                (9, f"{THE_LINE_HAS_NO_TEXT}."),
                 (1, "fine!"),
             ]
 
@@ -207,7 +208,7 @@ def test_a_place_that_is_taken_is_left_alone(path: Path, store: Store) -> None:
     assert path.exists()
     text = path.with_name("notes.txt")
     text.write_text("mine")
-    assert refused(text) == f"There is a file {text} already, and it is no socket."
+    assert refused(text) == f"{THERE_IS_A_FILE} {text} already, and it is no socket."
     assert text.read_text() == "mine"
     missing = path.with_name("none") / "c.sock"
     assert refused(missing) == f"quoth cannot listen at {missing}: No such file or directory."

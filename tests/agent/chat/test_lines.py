@@ -6,6 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from sentences import (
+    IS_A_TEXT_NOT,
+    IS_LONGER_THAN,
+    IS_NOT_UTF_8_TEXT,
+    NESTED_TOO_DEEPLY,
+    THE_LINE_HAS_NO_TEXT,
+)
 from words import complaint
 
 from quoth.agent.chat.lines import LONGEST, Choice, LineError, Message, Outgoing, Splitter, read_line
@@ -49,13 +56,13 @@ MISTAKES = [
     (b'{"id": NaN}', "The line is not JSON: NaN is no number there."),
     (b"[1]", f"A line is an object, {json.dumps(SAID | {'text': '…'}, ensure_ascii=False)}, not a list."),
     (b'"hello"', f"A line is an object, {json.dumps(SAID | {'text': '…'}, ensure_ascii=False)}, not a text."),
-    (b"[" * 100_000, "The line is not readable: it is nested too deeply."),
-    (b'{"id": "\xff"}', "The line is not UTF-8 text (byte 9)."),
+    (b"[" * 100_000, f"The line is not readable: it is {NESTED_TOO_DEEPLY}."),
+    (b'{"id": "\xff"}', f"The line {IS_NOT_UTF_8_TEXT} (byte 9)."),
     (b'{"user": "ann", "user": "ben"}', "The key user stands twice in one object."),
     (line(txt="x"), "There is no key txt. Did you mean text?"),
     (line(approved=True), "There is no key approved. Did you mean approve?"),
     (line(zzz=1), "There is no key zzz. The keys are id, user, chat, text, approve, deny, why, answer."),
-    (line(text=None), "The line has no text."),
+    (line(text=None), f"{THE_LINE_HAS_NO_TEXT}."),
     (line(user=None), "The line has no user."),
     (line(chat=None), "The line has no chat."),
     (line(id=None), "The line has no id, by which a message that comes twice is known."),
@@ -64,13 +71,13 @@ MISTAKES = [
     (line(approve="k3x9m"), "A line does one thing, and this one has text and approve."),
     (decision(approve="k3x9m", deny="k3x9m"), "A line does one thing, and this one has approve and deny."),
     (line(why="x"), "Only a deny has a why."),
-    (line(text=7), "text is a text, not a number."),
-    (line(text=["x"]), "text is a text, not a list."),
-    (line(user={"name": "ann"}), "user is a text, not an object."),
+    (line(text=7), f"text {IS_A_TEXT_NOT} a number."),
+    (line(text=["x"]), f"text {IS_A_TEXT_NOT} a list."),
+    (line(user={"name": "ann"}), f"user {IS_A_TEXT_NOT} an object."),
     (line(chat=7), 'chat is a text, "7", not a number.'),
-    (line(chat=True), "chat is a text, not true or false."),
-    (decision(approve=False), "approve is a text, not true or false."),
-    (decision(deny="k3x9m", why=1), "why is a text, not a number."),
+    (line(chat=True), f"chat {IS_A_TEXT_NOT} true or false."),
+    (decision(approve=False), f"approve {IS_A_TEXT_NOT} true or false."),
+    (decision(deny="k3x9m", why=1), f"why {IS_A_TEXT_NOT} a number."),
     (line(id=1.5), "id is a whole number or a short text, not 1.5."),
     (line(id=""), "id is a whole number or a short text, not an empty one."),
     (line(id=[1]), "id is a whole number or a short text, not a list."),
@@ -89,7 +96,7 @@ MISTAKES = [
         b'{"id": ' + b"9" * 5000 + b"}",
         "The line is not readable: it holds a number with too many digits.",
     ),
-    (line(text="x" * LONGEST), "The line is longer than 1,000,000 bytes."),
+    (line(text="x" * LONGEST), f"The line {IS_LONGER_THAN} 1,000,000 bytes."),
 ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import NO_TOOL_HAS_THE_TAG
 from words import files, quoth, started
 
 BOT = """
@@ -247,5 +248,5 @@ def test_twenty_turns_in_two_chats(shop: Path) -> None:
         "r11, line 2: > RESEARCH: pigs",
         "  passed: it is quoted",
         "r11, line 3: FOO: bar",
-        "  passed: no tool has the tag FOO",
+        f"  passed: {NO_TOOL_HAS_THE_TAG} FOO",
     ]

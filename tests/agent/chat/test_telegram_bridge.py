@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from loopback import Handler, Server
+from sentences import A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT
 from words import files, rooms, wait_until
 
 BRIDGE = rooms()[0].parent / "plans" / "bridges" / "telegram.py"
@@ -189,7 +190,7 @@ def test_the_gateway_of_an_environment_that_is_not_activated_is_found(
 ) -> None:
     with bridged(telegram, tmp_path, "--waiting", "0", fake=False, path="/usr/bin") as bridge:
         assert bridge.wait(30) == 2
-    assert "--waiting: a whole number from 1 is needed, not 0" in (tmp_path / "stderr").read_text()
+    assert f"--waiting: {A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} 0" in (tmp_path / "stderr").read_text()
 
 
 def test_an_update_that_comes_to_the_next_bridge_again_is_not_answered_again(

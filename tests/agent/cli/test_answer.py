@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_PROGRAM_THAT_A_TOOL,
+    IS_A_QUESTION_AND_IS,
+    IS_NONE_OF_THE_ANSWERS,
+    THE_ANSWER_IS_EMPTY,
+    THEN_GO_ON_WITH,
+    WANTS_A_YES_OR_A,
+)
 from words import Terminal, files, lines, quoth
 
 ASKS = '(ask-person :question "Which colour?" :choices ["red" "blue"])'
@@ -58,7 +66,7 @@ def test_a_run_waits_for_an_answer_and_goes_on_with_it(here: Path) -> None:
     id = asked["id"]
     assert (began.code, began.out) == (3, "")
     assert began.err.endswith(
-        f"quoth: To answer: quoth answer {id} TEXT\nquoth: Then go on with: quoth resume s1\n"
+        f"quoth: To answer: quoth answer {id} TEXT\nquoth: {THEN_GO_ON_WITH}: quoth resume s1\n"
     )
     assert [asked[name] for name in ("kind", "question", "choices")] == [
         *("question", "Which colour?"),
@@ -68,11 +76,9 @@ def test_a_run_waits_for_an_answer_and_goes_on_with_it(here: Path) -> None:
     assert listed.startswith(
         f"{id}  ask-person asks a question:\n       │ Which colour?\n       │ 1  red\n       │ 2  blue\n"
     )
-    assert refused(here, "approve", id) == (
-        f"Request {id} is a question, and is answered in words, not approved: quoth answer {id} TEXT"
-    )
+    assert refused(here, "approve", id) == (f"Request {id} {IS_A_QUESTION_AND_IS}: quoth answer {id} TEXT")
     assert refused(here, "answer", id) == f"The answer is missing: quoth answer {id} TEXT"
-    assert refused(here, "answer", id, " ") == "The answer is empty."
+    assert refused(here, "answer", id, " ") == f"{THE_ANSWER_IS_EMPTY}."
     assert quoth("resume", "s1", cwd=here).code == 3
     said = quoth("answer", id, "dark", "green", "--resume", "--user", "ann", cwd=here)
     assert said.code == 0
@@ -108,7 +114,7 @@ def test_a_plan_waits_for_an_answer_that_is_one_of_its_choices(here: Path) -> No
     id = waiting(here)["id"]
     assert flown.code == 3
     assert f"quoth: To answer: quoth answer {id} TEXT\n" in flown.err
-    assert refused(here, "answer", id, "green") == "green is none of the answers: 1 red, 2 blue."
+    assert refused(here, "answer", id, "green") == f"green {IS_NONE_OF_THE_ANSWERS}: 1 red, 2 blue."
     by_model = quoth("answer", id, "blue", "--resume", "--model", "scripted:ask.hy", cwd=here)
     assert by_model.code == 3
     assert "DONE    choose: 4\n" in by_model.out
@@ -122,12 +128,12 @@ def test_a_plan_waits_for_an_answer_that_is_one_of_its_choices(here: Path) -> No
 def test_an_approval_is_not_answered(here: Path) -> None:
     assert quoth("call", '(write-file :path "a.txt" :content "x")', cwd=here).code == 3
     id = waiting(here)["id"]
-    wants = f"Request {id} wants a yes or a no, no answer in words: quoth approve {id}, or: quoth deny {id}"
+    wants = f"Request {id} {WANTS_A_YES_OR_A}: quoth approve {id}, or: quoth deny {id}"
     assert refused(here, "answer", id, "yes") == f"{wants} --why TEXT"
     assert refused(here, "answer", id) == f"{wants} --why TEXT"
     assert not (here / "a.txt").exists()
     inside = quoth("answer", id, "yes", cwd=here, env={"QUOTH_INSIDE": "1"})
-    assert inside.err == "quoth: A program that a tool runs cannot decide what tools may do.\n"
+    assert inside.err == f"quoth: {A_PROGRAM_THAT_A_TOOL}.\n"
 
 
 def test_at_a_terminal_it_is_asked_at_once_and_after_kill_9_it_still_waits(here: Path) -> None:

@@ -9,6 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_WHOLE_NUMBER_FROM_1,
+    CANNOT_BE_OPENED,
+    IS_NOT_A_FOLDER,
+    IT_WRITES_FILES,
+    THE_CHAIN_IS_WHOLE,
+    THERE_IS_NO_TOOL_NAMED,
+    WAS_CHANGED_AFTER_IT_WAS,
+)
 from words import Said, command, quoth
 
 from quoth.tools.history.audit import StoreAudit
@@ -55,13 +64,13 @@ def test_a_person_reads_what_was_called_and_what_became_of_it(here: Path) -> Non
     assert second.split()[3] == "pending"
     told = [re.sub(r"request \w{5}", "request ID", note.strip()) for note in notes if note[:7].isspace()]
     assert told == [
-        "policy: ask: it writes files",
+        f"policy: ask: {IT_WRITES_FILES}",
         "consent: pending",
-        "write-file waits for a person's approval: it writes files (request ID).",
-        "policy: ask: it writes files",
+        f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ID).",
+        f"policy: ask: {IT_WRITES_FILES}",
         "consent: allow: everything was allowed beforehand",
         "did created:a",
-        "There is no tool named eco. Did you mean echo?",
+        f"{THERE_IS_NO_TOOL_NAMED} eco. Did you mean echo?",
     ]
 
 
@@ -100,7 +109,7 @@ def test_rows_are_filtered(here: Path) -> None:
 def test_a_trail_nobody_touched_is_whole(here: Path) -> None:
     said = quoth("audit", "verify", cwd=here)
     head = listed(here)[-1]["hash"]
-    assert said == Said(0, f"4 rows, the chain is whole. Head: {head}\n", "")
+    assert said == Said(0, f"4 rows, {THE_CHAIN_IS_WHOLE}. Head: {head}\n", "")
     assert json.loads(quoth("audit", "verify", "--json", cwd=here).out) == {
         "ok": True,
         "rows": 4,
@@ -117,7 +126,7 @@ def test_a_changed_row_is_named(here: Path) -> None:
     said = quoth("audit", "verify", cwd=here)
     assert said == Said(
         1,
-        f"Row 2 (call {name}) was changed after it was written.\n",
+        f"Row 2 (call {name}) {WAS_CHANGED_AFTER_IT_WAS}.\n",
         "quoth: The audit trail is not as it was written: 1 fault in 4 rows.\n",
     )
     found = json.loads(quoth("audit", "verify", "--json", cwd=here).out)
@@ -141,7 +150,7 @@ def test_a_trail_that_was_made_anew_lacks_the_head_that_was_noted(here: Path) ->
 
 def test_where_nothing_was_called_there_is_nothing_and_nothing_is_made(tmp_path: Path, state: Path) -> None:
     assert quoth("audit", cwd=tmp_path) == Said(0, "", "")
-    assert quoth("audit", "verify", cwd=tmp_path) == Said(0, "0 rows, the chain is whole.\n", "")
+    assert quoth("audit", "verify", cwd=tmp_path) == Said(0, f"0 rows, {THE_CHAIN_IS_WHOLE}.\n", "")
     assert quoth("audit", "verify", "--head", "deadbeef", cwd=tmp_path).code == 1
     assert list(state.rglob("*.sqlite")) == []
 
@@ -166,12 +175,12 @@ def test_rows_from_before_the_chain_are_counted(here: Path) -> None:
     said = quoth("audit", "verify", cwd=here)
     assert said == Said(
         0,
-        "4 rows, the chain is whole.\n",
+        f"4 rows, {THE_CHAIN_IS_WHOLE}.\n",
         "quoth: 4 of them are older than the chain; the next call chains them.\n",
     )
     assert "call  (echo …)\n" in quoth("audit", cwd=here).out
     quoth("call", '(echo :text "a")', cwd=here)
-    assert quoth("audit", "verify", cwd=here).out.startswith("5 rows, the chain is whole. Head: ")
+    assert quoth("audit", "verify", cwd=here).out.startswith(f"5 rows, {THE_CHAIN_IS_WHOLE}. Head: ")
 
 
 def test_what_was_written_cannot_steer_a_terminal(here: Path) -> None:
@@ -183,9 +192,9 @@ MISTAKES = [
     (["verfy"], "quoth audit does not know verfy. Did you mean verify?"),
     (["everything"], "quoth audit does not know everything. There is only: quoth audit verify."),
     (["--status", "okay"], "There is no status okay. Did you mean ok?"),
-    (["--last", "0"], "--last takes a whole number from 1, not 0."),
+    (["--last", "0"], f"--last takes {A_WHOLE_NUMBER_FROM_1}, not 0."),
     (["--last", "-1"], None),
-    (["--last", "x"], "--last takes a whole number from 1, not x."),
+    (["--last", "x"], f"--last takes {A_WHOLE_NUMBER_FROM_1}, not x."),
     (
         ["--since", "yesterday"],
         "--since takes a time such as 2026-03-10 or 2026-03-10T14:05 (UTC), or 30m, 2h, 7d; not yesterday.",
@@ -197,7 +206,7 @@ MISTAKES = [
         "--head takes a hash as quoth audit verify prints it, or at least its first 8 digits.",
     ),
     (["verify", "--tool", "echo"], "quoth audit verify looks at every row; it takes no --tool."),
-    (["--workspace", "nowhere"], "The workspace nowhere is not a folder."),
+    (["--workspace", "nowhere"], f"The workspace nowhere {IS_NOT_A_FOLDER}."),
 ]
 
 
@@ -209,7 +218,7 @@ def test_a_mistake_is_told_in_one_sentence(tmp_path: Path, words: list[str], sai
 
 def test_a_store_that_cannot_be_read_is_told(here: Path) -> None:
     store_path(here).write_text("a letter" * 1000)
-    assert " cannot be opened: " in sentence(quoth("audit", cwd=here))
+    assert f" {CANNOT_BE_OPENED}: " in sentence(quoth("audit", cwd=here))
 
 
 def test_what_python_reads_is_what_the_command_prints(here: Path) -> None:

@@ -8,6 +8,17 @@ import re
 from pathlib import Path
 
 import pytest
+from sentences import (
+    A_PASSWORD_ON_THE_COMMAND,
+    AND_THE_KEY_HERE_IS,
+    CANNOT_BE_USED,
+    IT_IS_SIGNED_WITH_THE,
+    NO_SERVER_ANSWERS_THERE,
+    THE_REDIS_AT,
+    THERE_IS_NO_FILE,
+    THERE_IS_NO_KEY_AT,
+    THERE_IS_NO_TOOL_NAMED,
+)
 from servers import pretended_redis
 from words import Said, files, quoth, started
 
@@ -61,7 +72,7 @@ def test_it_is_published_and_shown(shop: Shop, redis: str) -> None:
         "(count-fruit :fruit str)\nCount a fruit. All of it.\n"
     )
     assert shop.catalog("show", "count-frut").err == (
-        "quoth: There is no tool named count-frut. Did you mean count-fruit?\n"
+        f"quoth: {THERE_IS_NO_TOOL_NAMED} count-frut. Did you mean count-fruit?\n"
     )
     told = json.loads(shop.catalog("show", "--json").out)
     assert (told["version"], told["prefix"], told["kept"], told["permissions"]) == (1, shop.prefix, [1], {})
@@ -134,22 +145,22 @@ def test_whoever_has_another_key_is_not_believed(shop: Shop) -> None:
     refused = shop.catalog("show", "--key", "other.key")
     assert refused.code == 1
     assert re.fullmatch(
-        rf"quoth: The catalogue v1 of {shop.prefix} in Redis is refused: it is signed with the key"
-        r" [0-9a-f]{8}, and the key here is [0-9a-f]{8}\.\n",
+        rf"quoth: The catalogue v1 of {shop.prefix} in Redis is refused: {IT_IS_SIGNED_WITH_THE}"
+        rf" [0-9a-f]{{8}}, {AND_THE_KEY_HERE_IS} [0-9a-f]{{8}}\.\n",
         refused.err,
     )
 
 
 WRONG = {
     ("publish",): "There is nothing to publish; name a file of tools with --tools FILE.",
-    ("publish", "--tools", "none.hy"): "There is no file none.hy.",
+    ("publish", "--tools", "none.hy"): f"{THERE_IS_NO_FILE} none.hy.",
     ("show", "--prefix", "a b"): "The prefix a b cannot be used; it is 1 to 64 letters, digits and . _ : - .",
     ("show", "--redis", "redis://h?x=1"): (
         "The URL of the Redis server has an option x; the options are ssl_ca_certs, ssl_certfile,"
         " ssl_keyfile for rediss://, and db for unix://."
     ),
     ("show", "--redis", "redis://:hush@h"): (
-        "A password on the command line can be seen by everybody on this machine; set QUOTH_REDIS to the"
+        f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the"
         " whole URL, or write @FILE for a file that holds it and only you may read."
     ),
     ("show", "--redis-ca", "ca.pem"): (
@@ -168,10 +179,10 @@ def test_a_mistake_is_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None
 
 def test_no_server_and_no_key(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "redis://127.0.0.1:1", key=False)
-    assert shop.catalog("show").err.startswith("quoth: There is no key at ")
+    assert shop.catalog("show").err.startswith(f"quoth: {THERE_IS_NO_KEY_AT} ")
     quoth("catalog", "key", "new", cwd=tmp_path)
     gone = shop.catalog("show", "--json")
-    message = "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there."
+    message = f"{THE_REDIS_AT} redis://127.0.0.1:1 {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}."
     assert (gone.code, json.loads(gone.out)) == (1, {"status": "error", "message": message})
 
 
@@ -181,4 +192,4 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
     with pretended_redis({"INFO": "-ERR hush-hush is not known"}) as url:
         env = {"QUOTH_REDIS": url.replace("://", "://ann:hush-hush@")}
         said = quoth("catalog", "show", cwd=tmp_path, env=env)
-    assert (said.code, said.err) == (1, f"quoth: The Redis at {url} cannot be used: it refuses.\n")
+    assert (said.code, said.err) == (1, f"quoth: {THE_REDIS_AT} {url} {CANNOT_BE_USED}: it refuses.\n")

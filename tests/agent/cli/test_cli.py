@@ -16,6 +16,36 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
+from sentences import (
+    A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT,
+    CANNOT_BE_OPENED,
+    CANNOT_BE_REACHED,
+    CANNOT_BE_READ,
+    CANNOT_BE_USED_IN_A,
+    CANNOT_BE_WRITTEN,
+    DID_YOU_MEAN,
+    DOES_NOT_CLOSE_THE,
+    EXPECTED_ONE_FORM_FOUND_A,
+    IS_NEVER_CLOSED,
+    IS_NOT_A_FOLDER,
+    IS_NOT_UTF_8_TEXT,
+    IS_ONE_TOO_MANY,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_IS_CALLED_AS,
+    IT_WRITES_FILES,
+    NESTED_DEEPER_THAN,
+    NOTHING_RUNS_WHILE_A_PROGRAM,
+    REFUSED_THE_KEY,
+    THE_RUN_WAS_STOPPED,
+    THE_TASK_IS_EMPTY,
+    THEN_GO_ON_WITH,
+    THERE_IS_NO_COMMAND,
+    THERE_IS_NO_FILE,
+    THERE_IS_NO_MODEL_FILE,
+    THERE_IS_NO_SCRIPT_FILE,
+    THERE_IS_NO_TOOL_NAMED,
+    TO_GO_ON_WITH,
+)
 from words import Said, command, files, quoth, started, wait_until
 
 from quoth.agent.cli.main import COMMANDS
@@ -274,7 +304,7 @@ def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> Non
 # Mistakes: one sentence and exit code 2, nothing on stdout
 
 MISTAKES: list[tuple[list[str], str]] = [
-    (["runn"], "There is no command runn. Did you mean run?"),
+    (["runn"], f"{THERE_IS_NO_COMMAND} runn. Did you mean run?"),
     (
         ["xyz"],
         "There is no command xyz. The commands are run, chat, fly, resume, models, call, eval, read, "
@@ -282,10 +312,10 @@ MISTAKES: list[tuple[list[str], str]] = [
         "undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, remind, worker, "
         "catalog, help, doctor, new, completion.",
     ),
-    (["ls"], "There is no command ls. Did you mean sessions?"),
-    (["ask", "What is this?"], "There is no command ask. Did you mean run?"),
-    (["repl"], "There is no command repl. Did you mean quoth, without a command?"),
-    (["test", "t.hy"], "There is no command test. Did you mean quoth tools test?"),
+    (["ls"], f"{THERE_IS_NO_COMMAND} ls. Did you mean sessions?"),
+    (["ask", "What is this?"], f"{THERE_IS_NO_COMMAND} ask. Did you mean run?"),
+    (["repl"], f"{THERE_IS_NO_COMMAND} repl. Did you mean quoth, without a command?"),
+    (["test", "t.hy"], f"{THERE_IS_NO_COMMAND} test. Did you mean quoth tools test?"),
     (["--modl", "x", "run"], "quoth has no option --modl. Did you mean --model?"),
     (["tools", "test"], "Name the file whose examples are to be tested: quoth tools test FILE"),
     (["tools", "tst", "t.hy"], "quoth tools shows one tool; to test a file: quoth tools test t.hy"),
@@ -311,56 +341,56 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (
         ["run", "x", "--max-steps", "0"],
-        "Argument --max-steps: a whole number from 1 is needed, not 0. See: quoth run --help",
+        f"Argument --max-steps: {A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} 0. See: quoth run --help",
     ),
     (
         ["run", "x", "--max-steps", "many"],
-        "Argument --max-steps: a whole number from 1 is needed, not many. See: quoth run --help",
+        f"Argument --max-steps: {A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} many. See: quoth run --help",
     ),
-    (["tools", "ecko"], "There is no tool named ecko. Did you mean echo?"),
+    (["tools", "ecko"], f"{THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?"),
     (
         ["belt", "--view", "lips"],
         "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, responses, "
         "anthropic, mcp. Did you mean lisp?",
     ),
-    (["call", "(ecko)"], "unknown: There is no tool named ecko. Did you mean echo?"),
-    (["call", "(echo)"], "invalid: echo: :text is missing. It is called as (echo :text str)."),
+    (["call", "(ecko)"], f"unknown: {THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?"),
+    (["call", "(echo)"], f"invalid: echo: :text is missing. {IT_IS_CALLED_AS} (echo :text str)."),
     (
         ["call", "(echo :text 5)"],
-        "invalid: echo: :text should be str, not 5. It is called as (echo :text str).",
+        f"invalid: echo: :text should be str, not 5. {IT_IS_CALLED_AS} (echo :text str).",
     ),
     (
         ["call", '(echo :txt "a")'],
-        "invalid: echo: :text is missing; :txt is unknown (did you mean :text?). "
-        "It is called as (echo :text str).",
+        f"invalid: echo: :text is missing; :txt is unknown ({DID_YOU_MEAN} :text?). "
+        f"{IT_IS_CALLED_AS} (echo :text str).",
     ),
     (
         ["call", '(echo "a" "b")'],
-        'invalid: echo takes 1 argument; "b" is one too many. It is called as (echo :text str).',
+        f'invalid: echo takes 1 argument; "b" {IS_ONE_TOO_MANY}. {IT_IS_CALLED_AS} (echo :text str).',
     ),
     (
         ["call", '(echo :text "a" :approved t)'],
-        "invalid: echo: :approved is unknown (it takes :text). It is called as (echo :text str).",
+        f"invalid: echo: :approved is unknown (it takes :text). {IT_IS_CALLED_AS} (echo :text str).",
     ),
     (["call", "hello"], 'invalid: A call is a form such as (echo :text "hi"); this is hello.'),
     (["eval", ""], "invalid: The program is empty."),
-    (["call", "(echo 1)", "--workspace", "none"], "The workspace none is not a folder."),
-    (["read", "none.txt"], "There is no file none.txt."),
-    (["read", "."], ". cannot be read: Is a directory."),
-    (["tools", "--tools", "none.hy"], "There is no file none.hy."),
+    (["call", "(echo 1)", "--workspace", "none"], f"The workspace none {IS_NOT_A_FOLDER}."),
+    (["read", "none.txt"], f"{THERE_IS_NO_FILE} none.txt."),
+    (["read", "."], f". {CANNOT_BE_READ}: Is a directory."),
+    (["tools", "--tools", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
     (
         ["tools", "--tools", "notes.txt"],
         "notes.txt is no tool file; tools are written in files that end in .hy or .py.",
     ),
-    (["run", " ", "--model", "scripted:replies.txt"], "The task is empty."),
-    (["run", "x", "--model", "scripted:none.txt"], "There is no script file none.txt."),
+    (["run", " ", "--model", "scripted:replies.txt"], f"{THE_TASK_IS_EMPTY}."),
+    (["run", "x", "--model", "scripted:none.txt"], f"{THERE_IS_NO_SCRIPT_FILE} none.txt."),
     (
         ["run", "x", "--max-calls", "0"],
-        "Argument --max-calls: a whole number from 1 is needed, not 0. See: quoth run --help",
+        f"Argument --max-calls: {A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} 0. See: quoth run --help",
     ),
     (
         ["run", "x", "--max-repeats", "few"],
-        "Argument --max-repeats: a whole number from 1 is needed, not few. See: quoth run --help",
+        f"Argument --max-repeats: {A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} few. See: quoth run --help",
     ),
     (
         ["run", "x", "--repeat-window", "5m"],
@@ -368,7 +398,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (["run", "x", "--model", "openai:gpt"], None),  # type: ignore[list-item]
     (["run", "x", "--model", "opnai:gpt"], None),  # type: ignore[list-item]
-    (["run", "x", "--model", "local:/none.gguf"], "There is no model file /none.gguf."),
+    (["run", "x", "--model", "local:/none.gguf"], f"{THERE_IS_NO_MODEL_FILE} /none.gguf."),
 ]
 
 
@@ -382,21 +412,21 @@ def test_a_mistake_is_told_in_one_sentence(here: Path, words: list[str], complai
     sentence(said)
 
 
-NO_DO_MAC = "do-mac cannot be used in a program; nothing runs while a program is compiled"
+NO_DO_MAC = f"do-mac {CANNOT_BE_USED_IN_A}; {NOTHING_RUNS_WHILE_A_PROGRAM}"
 POINTED: list[tuple[list[str], str, str]] = [
     (
         ["call", '(echo :text "a") (echo :text "b")'],
-        "invalid: line 1, column 18: expected one form, found a second; give one at a time",
+        f"invalid: line 1, column 18: {EXPECTED_ONE_FORM_FOUND_A}; give one at a time",
         '(echo :text "a") (echo :text "b")',
     ),
     (
         ["call", '(echo :text "a"'],
-        "invalid: line 1, column 1: this ( is never closed; add ) at the end",
+        f"invalid: line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end",
         '(echo :text "a"',
     ),
     (
         ["call", "(echo]"],
-        "invalid: line 1, column 6: this ] does not close the ( at line 1, column 1; write ) instead",
+        f"invalid: line 1, column 6: this ] {DOES_NOT_CLOSE_THE} ( at line 1, column 1; write ) instead",
         "(echo]",
     ),
     (
@@ -411,7 +441,7 @@ POINTED: list[tuple[list[str], str, str]] = [
     ),
     (
         ["eval", "(hy.R.os.getcwd)"],
-        "invalid: line 1, column 2: the module hy cannot be reached from a program",
+        f"invalid: line 1, column 2: the module hy {CANNOT_BE_REACHED} from a program",
         "(hy.R.os.getcwd)",
     ),
     (
@@ -421,7 +451,7 @@ POINTED: list[tuple[list[str], str, str]] = [
     ),
     (
         ["eval", "(+ 1"],
-        "invalid: line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)",
+        f"invalid: line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end; write (+ 1)",
         "(+ 1",
     ),
     (
@@ -449,7 +479,7 @@ def test_an_unreadable_form_is_told_with_a_caret_under_the_fault(
 def test_a_form_300_deep_is_refused(here: Path, name: str) -> None:
     said = quoth(name, "-", cwd=here, stdin="(echo " + "(" * 300 + ")" * 301)
     assert (said.code, said.out) == (2, "")
-    assert "nested deeper than" in said.err
+    assert NESTED_DEEPER_THAN in said.err
     assert "Traceback" not in said.err
 
 
@@ -463,7 +493,7 @@ def test_five_megabytes_of_parentheses_are_refused_with_a_short_sentence(here: P
 @pytest.mark.parametrize("name", ["call", "read", "run", "eval"])
 def test_stdin_that_is_no_text_is_told(here: Path, name: str) -> None:
     words = [name, "-", *(["--model", "scripted:replies.txt"] if name == "run" else [])]
-    told = "quoth: Standard input is not UTF-8 text (byte 6: invalid start byte).\n"
+    told = f"quoth: Standard input {IS_NOT_UTF_8_TEXT} (byte 6: invalid start byte).\n"
     assert quoth(*words, cwd=here, stdin=b"(echo \xff)") == Said(2, "", told)
 
 
@@ -509,7 +539,7 @@ def test_a_bad_tool_file_is_told_once_with_its_place_and_a_caret(here: Path, nam
 
 def test_a_tool_file_that_is_no_text_is_told(here: Path) -> None:
     files(here, {"bin.hy": b"\xff\xfe\0"})
-    assert sentence(quoth("tools", "--tools", "bin.hy", cwd=here)).startswith("bin.hy cannot be read: ")
+    assert sentence(quoth("tools", "--tools", "bin.hy", cwd=here)).startswith(f"bin.hy {CANNOT_BE_READ}: ")
 
 
 @pytest.mark.parametrize(
@@ -531,7 +561,7 @@ def test_no_path_leads_out_of_the_workspace(here: Path, form: str, path: str) ->
     (here / "out").symlink_to(outside)
     said = quoth("call", form.format(json.dumps(path)), "--yes", cwd=here)
     assert (said.code, said.out) == (1, "")
-    assert f"denied: {path} is outside the workspace {here}." in said.err
+    assert f"denied: {path} {IS_OUTSIDE_THE_WORKSPACE} {here}." in said.err
     assert outside.read_text() == "secret"
 
 
@@ -564,9 +594,9 @@ def test_a_pending_call_says_what_to_do_next(here: Path) -> None:
         assert said == Said(
             3,
             "",
-            f"quoth: write-file waits for a person's approval: it writes files (request {request}).\n"
+            f"quoth: write-file waits for a person's approval: {IT_WRITES_FILES} (request {request}).\n"
             f"quoth: To decide: quoth approve {request}{there}, or: quoth deny {request}{there} --why TEXT\n"
-            f"quoth: Then go on with: quoth resume s1{there}\n",
+            f"quoth: {THEN_GO_ON_WITH}: quoth resume s1{there}\n",
         )
     assert not (here / "a").exists()
 
@@ -593,7 +623,7 @@ def test_the_brakes_of_a_run_can_be_set_and_are_in_the_audit(
     trail = StoreAudit(lambda: store).rows()
     rows = [(row["status"], row["message"]) for row in trail if row["stage"] == "host"]
     assert [status for status, _ in rows] == ["limited"] * brakes
-    stopped = 'The run was stopped: the model made the call (echo :text "a") again and again.'
+    stopped = f'{THE_RUN_WAS_STOPPED}: the model made the call (echo :text "a") again and again.'
     assert (told["reply"] == stopped) is ("again" in "".join(message for _, message in rows))
     assert told["status"] == ("done" if "Done." in replies and said.code == 0 else "failed")
 
@@ -681,7 +711,7 @@ def test_a_mistake_in_json_has_a_status_and_the_sentence(here: Path) -> None:
     said = quoth("tools", "ecko", "--json", cwd=here)
     assert json.loads(said.out) == {
         "status": "invalid",
-        "message": "There is no tool named ecko. Did you mean echo?",
+        "message": f"{THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?",
     }
     assert said.code == 2
 
@@ -751,7 +781,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
         ),
         ({"body": b"<html>Welcome</html>", "kind": "text/html"}, "is not JSON"),
         ({"body": b"{}"}, "JSON without choices"),
-        ({"status": 401, "body": b"{}"}, "refused the key (401); check OPENAI_API_KEY."),
+        ({"status": 401, "body": b"{}"}, f"{REFUSED_THE_KEY} (401); check OPENAI_API_KEY."),
         ({"status": 404, "body": b"{}"}, "has no model x, or no such address (404)."),
     ],
     indirect=["server"],
@@ -819,7 +849,7 @@ def test_ctrl_c_while_a_model_thinks_ends_the_run_with_130(here: Path) -> None:
     with started("run", "x", "--model", "scripted:thinks.hy", "--session", "s1", cwd=here) as run:
         wait_until((here / "started").exists)
         run.interrupt()
-        told = "■ interrupted: The run was interrupted.\nquoth: To go on with: quoth resume s1\n"
+        told = f"■ interrupted: The run was interrupted.\nquoth: {TO_GO_ON_WITH}: quoth resume s1\n"
         assert run.ended() == Said(130, "", told)
 
 
@@ -917,11 +947,11 @@ def test_a_reader_that_has_enough_is_no_mistake(here: Path, words: str) -> None:
         (
             "quoth --help >/dev/full",
             1,
-            "quoth: Standard output cannot be written: No space left on device.\n",
+            f"quoth: Standard output {CANNOT_BE_WRITTEN}: No space left on device.\n",
         ),
-        ("quoth tools >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
-        ("quoth doctor >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
-        ("quoth call '(list-files)' >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth tools >&-", 1, f"quoth: Standard output {CANNOT_BE_WRITTEN}: it is closed.\n"),
+        ("quoth doctor >&-", 1, f"quoth: Standard output {CANNOT_BE_WRITTEN}: it is closed.\n"),
+        ("quoth call '(list-files)' >&-", 1, f"quoth: Standard output {CANNOT_BE_WRITTEN}: it is closed.\n"),
         ("quoth call - <&-", 2, "quoth: Standard input is closed.\n"),
         ("quoth <&-", 2, "quoth: Standard input is closed.\n"),
         ("quoth tools ecko 2>&-", 2, ""),
@@ -951,7 +981,7 @@ def test_a_state_folder_that_cannot_be_written_is_told(here: Path) -> None:
     said = quoth("call", '(echo :text "a")', cwd=here, env={"QUOTH_STATE": str(here / "state")})
     assert said.code == 2
     assert len(said.err.splitlines()) == 1
-    assert "cannot be opened: " in said.err
+    assert f"{CANNOT_BE_OPENED}: " in said.err
 
 
 def test_a_reply_cannot_break_the_line_of_a_terminal_but_a_pipe_gets_it_as_it_is(here: Path) -> None:

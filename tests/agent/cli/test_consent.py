@@ -9,6 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_GRANT_LASTS_AT_MOST,
+    A_PERSON_CHANGED_THE_CALL,
+    A_PROGRAM_THAT_A_TOOL,
+    ALLOW_THAT_IN_THIS_SESSION,
+    AN_EDITED_CALL_KEEPS_ITS,
+    AND_THERE_IS_NO_SUCH,
+    IS_NEVER_CLOSED,
+    IS_NOT_THERE_ANY_MORE,
+    IT_IS_CALLED_AS,
+    IT_WRITES_FILES,
+    NOTHING_WAITS_IN_SESSION,
+    QUOTH_PENDING_LISTS_WHAT_IS,
+    SAY_SO_WITH_YES,
+    THE_PERSON_SAID_NO,
+    THEN_GO_ON_WITH,
+    THERE_IS_NO_REQUEST,
+    THERE_IS_NO_SESSION,
+    TO_GO_ON_WITH,
+)
 from words import CTRL_C, Said, Terminal, command, files, lines, quoth
 
 from quoth.tools.storage.database import Store
@@ -76,7 +96,7 @@ def timeless(text: str) -> str:
 def test_nothing_waits_where_nothing_was_asked(here: Path, state: Path) -> None:
     assert quoth("pending", cwd=here) == Said(0, "", "quoth: Nothing waits.\n")
     assert told(here, "pending") == []
-    nothing = "There is no request abcde; nothing was ever asked in this workspace."
+    nothing = f"{THERE_IS_NO_REQUEST} abcde; nothing was ever asked in this workspace."
     for words in (["pending", "abcde"], ["approve", "abcde"], ["deny", "abcde"]):
         assert refused(here, *words) == nothing
     assert refused(here, "resume") == "Nothing waits in this workspace."
@@ -91,7 +111,7 @@ def test_what_waits_is_listed_the_oldest_first(here: Path) -> None:
     me = told(here, "pending", first)["user"]
     assert timeless(done(here, "pending")) == lines(
         [f"{first}  {WRITE}", "       new file src/a.txt, 1 line"],
-        "       it writes files; touches src/a.txt",
+        f"       {IT_WRITES_FILES}; touches src/a.txt",
         f"       {me} (terminal), s1, call, WHEN",
         [f'{second}  (careful :pin "[secret]")', "       it costs money"],
         "       ann (terminal), s2, call, WHEN",
@@ -112,7 +132,7 @@ def test_one_request_is_shown_in_full(here: Path) -> None:
         [f'{request["id"]}  (write-file :path "src/a.txt" :content … 223 characters)'],
         ["  new file src/a.txt, 1 line", f"│ + {written[0]}", *[f"│   … {row}" for row in written[1:]]],
         "! path, content: the model's own",
-        ["because      it writes files", "touches      src/a.txt"],
+        [f"because      {IT_WRITES_FILES}", "touches      src/a.txt"],
         "asked by     ann (terminal), session s1, route reply",
         ["asked at     WHEN", "in answer to Write it."],
         ["decided      not yet; open until WHEN"],
@@ -149,7 +169,7 @@ def test_a_call_that_is_approved_is_made_once(here: Path) -> None:
     assert not (here / "src/a.txt").exists()
     assert quoth("resume", "s1", cwd=here) == Said(0, "Created src/a.txt, 1 byte.\n", "")
     assert done(here, "pending", request).endswith("; used")
-    assert refused(here, "resume", "s1") == "Nothing waits in session s1."
+    assert refused(here, "resume", "s1") == f"{NOTHING_WAITS_IN_SESSION} s1."
     assert wait(here) != request
 
 
@@ -166,7 +186,7 @@ def test_a_scope_is_shown_and_wanted_before_it_counts(here: Path) -> None:
     request = wait(here)
     rule = '(allow (write-file :content _ :path (under "src") :only))'
     question = f"{rule}\nIt leaves :content open.\nAllow that in this session for 8 hours?"
-    assert refused(here, "approve", request, "--scope") == f"{question} Say so with --yes."
+    assert refused(here, "approve", request, "--scope") == f"{question} {SAY_SO_WITH_YES}."
     assert [one["id"] for one in told(here, "pending")] == [request]
     said = quoth("approve", request, "--scope", "--yes", cwd=here)
     assert said == Said(
@@ -195,7 +215,7 @@ def test_another_call_may_be_approved_in_place_of_the_one_that_was_asked_for(her
     assert quoth("resume", "s1", cwd=here) == Said(
         0,
         "Created src/b.txt, 1 byte.\n",
-        'quoth: A person changed the call to (write-file :content "x" :path "src/b.txt").\n',
+        f'quoth: {A_PERSON_CHANGED_THE_CALL} (write-file :content "x" :path "src/b.txt").\n',
     )
     assert not (here / "src/a.txt").exists()
     wait(here, OTHER, "s1")
@@ -213,7 +233,7 @@ def test_a_denial_is_what_the_caller_is_told(here: Path) -> None:
         1,
         "",
         "quoth: write-file was denied: the person said: not in src; use doc.\n"
-        "quoth: write-file was denied: the person said no.\n",
+        f"quoth: write-file was denied: {THE_PERSON_SAID_NO}.\n",
     )
     assert list((here / "src").iterdir()) == [here / "src/kept.txt"]
 
@@ -271,7 +291,7 @@ def test_a_run_goes_on_from_the_call_that_waited(here: Path) -> None:
     assert went_on.err.endswith(
         lines(
             f"quoth: To decide: quoth approve {second['id']}, or: quoth deny {second['id']} --why TEXT",
-            "quoth: Then go on with: quoth resume s1",
+            f"quoth: {THEN_GO_ON_WITH}: quoth resume s1",
         )
     )
     done(here, "approve", second["id"])
@@ -279,7 +299,7 @@ def test_a_run_goes_on_from_the_call_that_waited(here: Path) -> None:
     assert (ended["status"], ended["reply"], ended["session"]) == ("done", "Both are written.", "s1")
     assert [call["status"] for call in ended["calls"]] == ["ok", "ok", "ok"]
     assert refused(here, "resume", "s1") == (
-        "Nothing waits in session s1. To go on with its conversation: quoth resume s1 TEXT"
+        f"{NOTHING_WAITS_IN_SESSION} s1. {TO_GO_ON_WITH} its conversation: quoth resume s1 TEXT"
     )
 
 
@@ -314,9 +334,9 @@ def test_what_nobody_decided_waits_on(here: Path) -> None:
         assert quoth("resume", "s1", cwd=here) == Said(
             3,
             "",
-            f"quoth: write-file waits for a person's approval: it writes files (request {request}).\n"
+            f"quoth: write-file waits for a person's approval: {IT_WRITES_FILES} (request {request}).\n"
             f"quoth: To decide: quoth approve {request}, or: quoth deny {request} --why TEXT\n"
-            "quoth: Then go on with: quoth resume s1\n",
+            f"quoth: {THEN_GO_ON_WITH}: quoth resume s1\n",
         )
 
 
@@ -358,7 +378,7 @@ def test_a_users_tools_and_rules_are_found_again(here: Path) -> None:
 def test_a_scope_and_an_edit_are_checked_with_the_users_own_tool(here: Path) -> None:
     request = wait(here, "(count-up)", "s1", "--tools", "count.hy")
     assert refused(here, "approve", request, "--edit", "(count-up :by 2)") == (
-        "count-up: :by is unknown (it takes none). It is called as (count-up)."
+        f"count-up: :by is unknown (it takes none). {IT_IS_CALLED_AS} (count-up)."
     )
     done(here, "approve", request, "--scope", "--yes")
     assert [
@@ -375,10 +395,10 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
     done(here, "approve", request)
     for more in ((), ("--tools", str(files(here, {"none.hy": ""}) / "none.hy"))):
         assert refused(here, "resume", "s1", *more).splitlines() == [
-            f"The tool file {here}/count.hy is not there any more.",
+            f"The tool file {here}/count.hy {IS_NOT_THERE_ANY_MORE}.",
             "quoth: The tool careful has vanished since then.",
             "quoth: The tool count-up has vanished since then.",
-            "quoth: A call of count-up waits in session s1, and there is no such tool here; "
+            f"quoth: A call of count-up waits in session s1, {AND_THERE_IS_NO_SUCH} here; "
             "give its file: --tools FILE",
         ]
     assert done(here, "resume", "--tools", "moved.hy") == "1"
@@ -395,7 +415,7 @@ def test_several_sessions_are_named(here: Path) -> None:
 # Mistakes: one sentence, exit code 2, and nothing is decided
 
 MISTAKES = [
-    (["approve", "zzzzz"], "There is no request zzzzz. quoth pending lists what is open."),
+    (["approve", "zzzzz"], f"{THERE_IS_NO_REQUEST} zzzzz. {QUOTH_PENDING_LISTS_WHAT_IS}."),
     (["approve"], "The following arguments are required: ID. See: quoth approve --help"),
     (["deny", "REQUEST", "--why"], "Argument --why: expected one argument. See: quoth deny --help"),
     (["approve", "REQUEST", "--for", "30"], "A time is written 30s, 10m, 2h or 1d, not 30."),
@@ -405,18 +425,18 @@ MISTAKES = [
         "Argument --for: expected one argument. See: quoth approve --help",
     ),
     (["approve", "REQUEST", "--for", ""], "A time is written 30s, 10m, 2h or 1d, not nothing."),
-    (["approve", "REQUEST", "--for", "31d"], "A grant lasts at most 30 days, not 31d."),
+    (["approve", "REQUEST", "--for", "31d"], f"{A_GRANT_LASTS_AT_MOST} 30 days, not 31d."),
     (
         ["approve", "REQUEST", "--edit", OTHER, "--for", "2h"],
         "--edit approves one other call; it does not go with --for or --scope.",
     ),
     (
         ["approve", "REQUEST", "--edit", '(read-file :path "x")'],
-        "An edited call keeps its tool, write-file; this is one of read-file.",
+        f"{AN_EDITED_CALL_KEEPS_ITS}, write-file; this is one of read-file.",
     ),
     (
         ["approve", "REQUEST", "--edit", '(write-file :path "x"'],
-        'line 1, column 1: this ( is never closed; add ) at the end\n(write-file :path "x"\n^',
+        f'line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end\n(write-file :path "x"\n^',
     ),
     (["approve", "REQUEST", "--edit", "x"], 'A call is a form such as (echo :text "hi"); this is x.'),
     (
@@ -440,8 +460,8 @@ MISTAKES = [
     ),
     (["pending", "REQUEST", "--session", "s9"], "Request REQUEST is of session s1, not s9."),
     (["approve", "REQUEST", "--session", "s9"], "Request REQUEST is of session s1, not s9."),
-    (["resume", "s2"], "There is no session s2 in this workspace. The latest are s1."),
-    (["resume", "--session", "other"], "There is no session other in this workspace. The latest are s1."),
+    (["resume", "s2"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),
+    (["resume", "--session", "other"], f"{THERE_IS_NO_SESSION} other in this workspace. The latest are s1."),
     (["resume", "s1", "--user", "root2"], "Session s1 is ann's, and not to be resumed as root2."),
 ]
 
@@ -458,9 +478,9 @@ def test_a_mistake_is_told_in_one_sentence_and_decides_nothing(here: Path) -> No
 def test_a_mistake_in_json_is_one_object_with_the_sentence(here: Path) -> None:
     request = wait(here)
     for words, sentence in (
-        (["approve", "zzzzz"], "There is no request zzzzz. quoth pending lists what is open."),
+        (["approve", "zzzzz"], f"{THERE_IS_NO_REQUEST} zzzzz. {QUOTH_PENDING_LISTS_WHAT_IS}."),
         (["approve", request, "--for", "30"], "A time is written 30s, 10m, 2h or 1d, not 30."),
-        (["resume", "s9"], "There is no session s9 in this workspace. The latest are s1."),
+        (["resume", "s9"], f"{THERE_IS_NO_SESSION} s9 in this workspace. The latest are s1."),
     ):
         assert told(here, *words) == {"status": "invalid", "message": sentence}
 
@@ -514,7 +534,7 @@ SNEAKY = """
   :parameters [words {:type list}]
   :argv [QUOTH words])
 """
-NO = "A program that a tool runs cannot decide what tools may do."
+NO = f"{A_PROGRAM_THAT_A_TOOL}."
 
 
 @pytest.mark.parametrize(
@@ -564,7 +584,7 @@ def test_a_scope_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> N
     with Terminal("approve", request, "--scope", cwd=here) as terminal:
         terminal.see('(allow (write-file :content _ :path (under "src") :only))')
         terminal.see("It leaves :content open.")
-        terminal.see("Allow that in this session for 8 hours? [y/N]")
+        terminal.see(f"{ALLOW_THAT_IN_THIS_SESSION} 8 hours? [y/N]")
         terminal.type(answer + "\n")
         terminal.see("quoth: To go on: quoth resume s1" if code == 0 else "quoth: Nothing was granted.")
         assert terminal.ended() == code
@@ -586,7 +606,7 @@ def test_a_question_that_is_taken_back_leaves_a_call_that_can_be_resumed(here: P
     with Terminal("call", WRITE, "--session", "s1", cwd=here) as terminal:
         terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type(CTRL_C)
-        terminal.see("Then go on with: quoth resume s1")
+        terminal.see(f"{THEN_GO_ON_WITH}: quoth resume s1")
         assert terminal.ended() == 130
     (request,) = told(here, "pending")
     done(here, "approve", request["id"])

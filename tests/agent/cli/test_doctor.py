@@ -15,6 +15,14 @@ from typing import Any
 
 import apsw
 import pytest
+from sentences import (
+    CANNOT_BE_OPENED,
+    CANNOT_BE_WRITTEN,
+    DID_YOU_MEAN_OPENAI,
+    IS_NEVER_CLOSED,
+    IS_NOT_A_FOLDER,
+    THERE_IS_NO_MODEL,
+)
 from words import quoth
 
 from quoth.agent.cli.machine_checks import TrialError, try_folder
@@ -140,14 +148,14 @@ def test_a_folder_of_the_state_that_cannot_be_written_is_found(tmp_path: Path, p
     there.symlink_to(Path(tmp_path, place))  # in /proc not even root can make a file
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
-    assert f"{there} cannot be written: " in rows["store"][0]["detail"]
+    assert f"{there} {CANNOT_BE_WRITTEN}: " in rows["store"][0]["detail"]
     assert rows["store"][0]["cure"].endswith(OR_STATE)
 
 
 def test_a_cache_that_cannot_be_written_is_found(tmp_path: Path) -> None:
     code, rows = found(tmp_path, QUOTH_CACHE="/proc/quoth")
     assert (code, rows["cache"][0]["state"]) == (1, "wrong")
-    assert rows["cache"][0]["detail"].startswith("/proc/quoth cannot be written: ")
+    assert rows["cache"][0]["detail"].startswith(f"/proc/quoth {CANNOT_BE_WRITTEN}: ")
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
@@ -165,7 +173,7 @@ def test_a_pipe_in_the_place_of_the_store_holds_nobody_up(tmp_path: Path) -> Non
     store.unlink()
     os.mkfifo(store)
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
-    told = f"The store {store} cannot be opened: it is not a regular file."
+    told = f"The store {store} {CANNOT_BE_OPENED}: it is not a regular file."
     assert (code, rows["store"][0]["detail"]) == (1, told)
 
 
@@ -200,9 +208,9 @@ def test_a_damaged_store_is_found(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("model", ["--model", "gpt-4o"], "There is no model gpt-4o. Did you mean openai:gpt-4o?"),
-    ("rights", ["--policy", "rules.hy"], "rules.hy:1:1: this ( is never closed"),
-    ("store", ["--workspace", "none"], "The workspace none is not a folder."),
+    ("model", ["--model", "gpt-4o"], f"{THERE_IS_NO_MODEL} gpt-4o. {DID_YOU_MEAN_OPENAI}:gpt-4o?"),
+    ("rights", ["--policy", "rules.hy"], f"rules.hy:1:1: this ( {IS_NEVER_CLOSED}"),
+    ("store", ["--workspace", "none"], f"The workspace none {IS_NOT_A_FOLDER}."),
 ]
 
 

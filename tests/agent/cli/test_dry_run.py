@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    IS_NEVER_CLOSED,
+    IT_ONLY_READS,
+    IT_RUNS_A_PROGRAM,
+    IT_WRITES_FILES,
+    ITS_GUARD_WAS_NOT_ASKED,
+)
 from words import Said, agent, complaint, files, lines, quoth, tool
 
 from quoth import Agent
@@ -35,8 +42,8 @@ def test_a_plan_is_printed_with_its_digest_and_how_to_approve_it(here: Path) -> 
     said = quoth("eval", TWO, "--dry-run", cwd=here)
     assert DIGEST.search(said.out)
     assert DIGEST.sub("; plan DIGEST\n", said.out) == lines(
-        '(write-file :path "a.txt" :content "x")  ; ask: it writes files; :writes',
-        '(write-file :path "b.txt" :content "x")  ; ask: it writes files; :writes',
+        f'(write-file :path "a.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes',
+        f'(write-file :path "b.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes',
         "; plan DIGEST",
     )
     assert said.code == 0
@@ -48,13 +55,13 @@ def test_a_plan_is_printed_with_its_digest_and_how_to_approve_it(here: Path) -> 
 def test_what_needs_no_approval_says_so(here: Path) -> None:
     said = quoth("eval", '(echo (read-file "kept.txt"))', "--dry-run", "--session", "s1", cwd=here)
     assert DIGEST.sub("", said.out) == lines(
-        '(read-file :path "kept.txt")  ; allow: it only reads; :reads; made',
+        f'(read-file :path "kept.txt")  ; allow: {IT_ONLY_READS}; :reads; made',
         '(echo :text "kept")  ; allow: it touches nothing; no effects; made',
     )
     assert said.err == "quoth: Nothing in it would be asked.\n"
     pure = quoth("eval", '(echo (read-file "kept.txt"))', "--dry-run=pure", "--session", "s1", cwd=here)
     assert DIGEST.sub("", pure.out) == lines(
-        '(read-file :path "kept.txt")  ; allow: it only reads; its guard was not asked; :reads',
+        f'(read-file :path "kept.txt")  ; allow: {IT_ONLY_READS}; {ITS_GUARD_WAS_NOT_ASKED}; :reads',
         '(echo :text #<(read-file :path "kept.txt")>)  ; allow: it touches nothing; no effects',
     )
 
@@ -86,7 +93,7 @@ def test_a_plan_as_json(here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["(+ 1", "--dry-run"], "quoth: invalid: line 1, column 1: this ( is never closed"),
+        (["(+ 1", "--dry-run"], f"quoth: invalid: line 1, column 1: this ( {IS_NEVER_CLOSED}"),
         (["1", "--dry-run=some"], "quoth: Argument --dry-run: ignored explicit argument 'some'. See: "),
     ],
 )
@@ -103,8 +110,8 @@ def test_a_request_shows_its_plan(here: Path) -> None:
     page = quoth("pending", request, cwd=here).out
     assert "because      it is the plan of a program, with 2 calls that would be asked\n" in page
     assert (
-        'the plan     (write-file :path "a.txt" :content "x")  ; ask: it writes files; :writes\n'
-        '             (write-file :path "b.txt" :content "x")  ; ask: it writes files; :writes\n'
+        f'the plan     (write-file :path "a.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes\n'
+        f'             (write-file :path "b.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes\n'
     ) in page
     assert json.loads(quoth("pending", request, "--json", cwd=here).out)["plan"].startswith("(write-file")
 
@@ -325,7 +332,7 @@ def test_a_model_may_look_before_it_acts(here: Path) -> None:
         reply = one.run("Write it.")
         shown = reply.calls[0].result.value
         waiting = one.broker.requests()
-    assert shown == '(write-file :path "a.txt" :content "x")  ; ask: it writes files; :writes'
+    assert shown == f'(write-file :path "a.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes'
     assert (waiting, (here / "a.txt").exists()) == ([], False)
 
 
@@ -412,7 +419,7 @@ def test_a_plan_does_not_answer_the_question_of_a_gate(shop: Shop) -> None:
 
 
 def test_a_program_that_is_not_known_yet_is_told(shop: Shop) -> None:
-    assert "it runs a program that is not known yet" in shop.approves('(eval (sh "gen")) (sh "x")')
+    assert f"{IT_RUNS_A_PROGRAM} that is not known yet" in shop.approves('(eval (sh "gen")) (sh "x")')
 
 
 def test_a_plan_of_a_file_in_a_folder_is_not_for_one_outside() -> None:

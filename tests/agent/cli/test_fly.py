@@ -11,6 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sentences import (
+    A_PROGRAM_THAT_A_TOOL,
+    IS_ONE_TOO_MANY,
+    IT_WRITES_FILES,
+    RETRY_IS_A_WHOLE_NUMBER,
+    THEN_GO_ON_WITH,
+    THERE_IS_NO_PHASE,
+    THERE_IS_NO_STEP,
+    THERE_IS_NO_TOOL_NAMED,
+    THERE_IS_NO_TOOL_OR,
+)
 from words import Running, Said, Terminal, files, lines, quoth, started, wait_until
 
 from quoth.agent.terminal.output import FIRST_TASK
@@ -99,10 +110,10 @@ def test_check_tells_faults_so_that_an_editor_finds_them(desk: Desk) -> None:
     said = desk.fly("--check")
     assert (said.code, said.err) == (2, "")
     assert said.out == lines(
-        "plan.org:3:9: RETRY is a whole number from 0 to 10, not many.",
+        f"plan.org:3:9: {RETRY_IS_A_WHOLE_NUMBER} 10, not many.",
         "  :RETRY: many",
         "          ^",
-        "plan.org:6:2: There is no tool or function pot. Did you mean put?",
+        f"plan.org:6:2: {THERE_IS_NO_TOOL_OR} pot. Did you mean put?",
         "  (pot 1)",
         "   ^",
     )
@@ -169,7 +180,7 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
     desk.plan(step("one", "(put 1)"), step("two", "(pot 1)"))
     said = desk.fly("--yes")
     assert (said.code, said.out) == (2, "")
-    assert "plan.org:7:2: There is no tool or function pot." in said.err
+    assert f"plan.org:7:2: {THERE_IS_NO_TOOL_OR} pot." in said.err
     assert desk.puts == []
 
 
@@ -183,19 +194,19 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
             ["approve", "plan.org", "--for", "2h"],
             "--for is for a request; a plan is approved step by step, as it is.",
         ),
-        (["approve", "plan.org", "--step", "oen"], "There is no step oen in plan.org. Did you mean one?"),
+        (["approve", "plan.org", "--step", "oen"], f"{THERE_IS_NO_STEP} oen in plan.org. Did you mean one?"),
         (
             ["deny", "abcde", "--step", "one"],
             "--step names a step of a plan, and abcde is none; a plan is a file, PLAN.org.",
         ),
-        (["fly", "plan.org", "--only", "x"], "There is no step x in plan.org. They are: one."),
+        (["fly", "plan.org", "--only", "x"], f"{THERE_IS_NO_STEP} x in plan.org. They are: one."),
         (
             ["fly", "plan.org", "--check", "--only", "oen"],
-            "There is no step oen in plan.org. Did you mean one?",
+            f"{THERE_IS_NO_STEP} oen in plan.org. Did you mean one?",
         ),
         (
             ["fly", "plan.org", "--dry-run", "--until", "bild"],
-            "There is no phase bild. Did you mean Build?",
+            f"{THERE_IS_NO_PHASE} bild. Did you mean Build?",
         ),
         (
             ["fly", "plan.org", "--check", "--only", "one", "--from", "one"],
@@ -259,7 +270,7 @@ def test_a_flight_that_waits_says_how_to_go_on(desk: Desk) -> None:
     assert said.code == 3
     found = re.search(r"To decide: quoth approve (\w+), or: quoth deny \1 --why TEXT", said.err)
     assert found
-    assert said.err.endswith("Then go on with: quoth fly plan.org --user ann\n")
+    assert said.err.endswith(f"{THEN_GO_ON_WITH}: quoth fly plan.org --user ann\n")
     told = desk.does("approve", found[1])
     assert f"To go on: quoth fly {desk.folder / 'plan.org'} --user ann\n" in told.err
     assert desk.fly().code == 0
@@ -292,7 +303,7 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
     said = desk.fly("--dry-run")
     assert said.out == lines(
         "plan.org:1: one",
-        "  (put :x 1)  ; ask: it writes files; :writes",
+        f"  (put :x 1)  ; ask: {IT_WRITES_FILES}; :writes",
         "plan.org:5: two",
         "  ; a model may use: read-file",
         "  ; must be true: (= 1 1)",
@@ -416,7 +427,7 @@ def test_a_program_that_a_tool_has_started_approves_nothing(desk: Desk) -> None:
     desk.plan(step("one", "(put 1)"))
     for word in ("approve", "deny"):
         said = desk.does(word, "plan.org", env={"QUOTH_INSIDE": "1"})
-        assert said == Said(2, "", "quoth: A program that a tool runs cannot decide what tools may do.\n")
+        assert said == Said(2, "", f"quoth: {A_PROGRAM_THAT_A_TOOL}.\n")
     assert desk.words == ["PLAN"]
 
 
@@ -642,7 +653,7 @@ def test_the_self_test_flies(tmp_path: Path) -> None:
 def test_review_looks_at_what_is_not_committed(tmp_path: Path) -> None:
     repository(tmp_path)
     shipped(tmp_path, "review.org")
-    files(tmp_path, {"script.txt": '(read-file :path "a.txt")\n---\na.txt:1: three is one too many.'})
+    files(tmp_path, {"script.txt": f'(read-file :path "a.txt")\n---\na.txt:1: three {IS_ONE_TOO_MANY}.'})
     given = ["--tools", str(PLANS / "git-tools.hy"), "--model", "scripted:script.txt"]
     assert quoth("fly", "review.org", *given, cwd=tmp_path).code == 3
     approved = quoth("approve", "review.org", cwd=tmp_path)  # with the tools it was begun with
@@ -650,7 +661,7 @@ def test_review_looks_at_what_is_not_committed(tmp_path: Path) -> None:
     said = quoth("fly", "review.org", cwd=tmp_path)  # goes on with the tools and the model it was begun with
     assert said.code == 0, said.err
     assert "+three" in (tmp_path / "review.org").read_text()
-    assert "a.txt:1: three is one too many." in said.out
+    assert f"a.txt:1: three {IS_ONE_TOO_MANY}." in said.out
 
 
 def test_a_flight_that_is_over_hands_nothing_on_to_the_next(tmp_path: Path) -> None:
@@ -661,7 +672,7 @@ def test_a_flight_that_is_over_hands_nothing_on_to_the_next(tmp_path: Path) -> N
     assert quoth("fly", "release-notes.org", *given, cwd=tmp_path).code == 0
     for anew in ([], ["--again"]):
         said = quoth("fly", "release-notes.org", *anew, cwd=tmp_path)
-        assert (said.code, "There is no tool named git-log." in said.err) == (2, True)
+        assert (said.code, f"{THERE_IS_NO_TOOL_NAMED} git-log." in said.err) == (2, True)
 
 
 def test_release_notes_are_written_when_somebody_has_seen_them(tmp_path: Path) -> None:

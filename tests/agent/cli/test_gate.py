@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sentences import DEFINES_NO_FUNCTION_CHECK, IT_DID_NOT_ANSWER_WITHIN, THERE_IS_NO_FILE
 from words import files, quoth
 
 from quoth.agent.cli.main import main
@@ -83,7 +84,7 @@ def test_a_gate_judges_what_a_model_calls(here: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("long", "it did not answer within 0.1 s"),
+        ("long", f"{IT_DID_NOT_ANSWER_WITHIN} 0.1 s"),
         ("broken", "ZeroDivisionError: division by zero"),
         ("odd", f"it answered 42, and a gate answers {gate.ANSWERS}"),
     ],
@@ -114,7 +115,7 @@ def test_a_session_goes_on_with_the_gate_it_had(here: Path) -> None:
     text = (here / "gate.hy").read_text()
     (here / "gate.hy").unlink()
     gone = quoth("resume", "s", cwd=here)
-    assert (gone.code, gone.err) == (2, f"quoth: There is no file {here / 'gate.hy'}.\n")
+    assert (gone.code, gone.err) == (2, f"quoth: {THERE_IS_NO_FILE} {here / 'gate.hy'}.\n")
     files(here, {"gate.hy": text.replace("(ask", '(GateDecision False "not now") #_ (ask')})
     assert "sum-up was denied: not now." in quoth("resume", "s", cwd=here).err
 
@@ -130,7 +131,7 @@ def test_no_tool_writes_the_gate(here: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(setv a 1)", "gate.hy defines no function check: (defn :async check [tool call ctx] …)."),
+        ("(setv a 1)", f"gate.hy {DEFINES_NO_FUNCTION_CHECK}: (defn :async check [tool call ctx] …)."),
         (
             "(defn check [a])",
             "gate.hy:1: check takes [a]; it is called so: (defn :async check [tool call ctx] …).",

@@ -10,6 +10,13 @@ from typing import Any
 
 import pytest
 from loopback import loopback, silence, status
+from sentences import (
+    DID_NOT_ANSWER_WITHIN,
+    IT_COUNTS_ALL_THE_SAME,
+    IT_USES_THE_NETWORK,
+    IT_WRITES_FILES,
+    THERE_IS_ALREADY_A_TOOL,
+)
 from words import files, form, quoth, scripted
 
 from quoth import HostServices, ModelOptions
@@ -84,7 +91,7 @@ def test_the_rule_is_shown_with_its_file_and_line(here: Path) -> None:
     assert shown.splitlines() == [
         'allow: quoth/tools/knowledge/chat_rules.hy:5 says (allow (research) (route "chat")).',
         '  quoth/tools/knowledge/chat_rules.hy:5  (allow (research) (route "chat"))  (decides)',
-        "Without rules: ask, for it uses the network and it writes files.",
+        f"Without rules: ask, for {IT_USES_THE_NETWORK} and {IT_WRITES_FILES}.",
     ]
 
 
@@ -118,7 +125,7 @@ WRONG = [
     (("--search", "gone"), "--search names no folder: "),
     (("--search-keys", "title=x"), "--search-keys are for the answer of a server; name it with --search."),
     (("--search", "notes", "--search-keys", "title=x"), "--search-keys are for the answer of a server, and "),
-    (("--tools", "clash.hy"), "clash.hy:3:1: There is already a tool named claim, which ships with quoth; "),
+    (("--tools", "clash.hy"), f"clash.hy:3:1: {THERE_IS_ALREADY_A_TOOL} claim, which ships with quoth; "),
 ]
 
 
@@ -266,6 +273,6 @@ def test_a_chat_is_told_why_a_search_failed_and_that_it_counted(
             told(chats(here, server.base_url, "I look.\nRESEARCH: cells"), ["Look for cells."])
         )
     assert sentence == (
-        f"The search server {server.base_url.removesuffix('/v1')} did not answer within 0.1 s. "
-        "It counts all the same: 2 of 3 left today."
+        f"The search server {server.base_url.removesuffix('/v1')} {DID_NOT_ANSWER_WITHIN} 0.1 s. "
+        f"{IT_COUNTS_ALL_THE_SAME}: 2 of 3 left today."
     )

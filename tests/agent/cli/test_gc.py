@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import SAY_SO_WITH_YES
 from words import Agent, quoth, scripted
 
 from quoth.agent.session.index import (
@@ -148,7 +149,7 @@ def test_nothing_is_removed_unasked(here: Path, store: Store) -> None:
     assert shown.err.endswith("It would remove 1 session and 0 lock files.\n")
     refused = quoth("gc", "--no-input", cwd=here)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.endswith("Remove 1 session and 0 lock files? Say so with --yes.\n")
+    assert refused.err.endswith(f"Remove 1 session and 0 lock files? {SAY_SO_WITH_YES}.\n")
     assert len(names(store)) == 3
     early = quoth("gc", "--days", "9" * 20, cwd=here)  # from before there were computers
     assert (early.code, early.err.endswith("There is nothing to remove.\n")) == (0, True)

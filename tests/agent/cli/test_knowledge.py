@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sentences import NOTHING_IS_CHANGED_IN_THIS, SAY_SO_WITH_YES
 from shelf import BEN, Shelf
 from words import Said, quoth
 
@@ -52,7 +53,7 @@ def test_it_shows_an_entry(shelf: Shelf) -> None:
 
 def test_it_forgets_and_keeps_the_rest(shelf: Shelf) -> None:
     asked = knowledge(shelf, "forget", "Tides")
-    assert (asked.code, asked.err) == (2, "quoth: Forget Tides? Say so with --yes.\n")
+    assert (asked.code, asked.err) == (2, f"quoth: Forget Tides? {SAY_SO_WITH_YES}.\n")
     said = knowledge(shelf, "forget", "Tides", "panels-fade-b2366582", "--yes")
     assert (said.code, said.out) == (
         0,
@@ -100,6 +101,5 @@ def test_a_file_that_cannot_be_read_is_told_beside_the_rest(shelf: Shelf) -> Non
     said = knowledge(shelf, "list")
     assert (said.code, said.out.count("\n")) == (1, 5)
     assert said.err == (
-        "quoth: knowledge/bad.org:2: #+begin_src has no #+end_src below it; "
-        "nothing is changed in this file.\n"
+        f"quoth: knowledge/bad.org:2: #+begin_src has no #+end_src below it; {NOTHING_IS_CHANGED_IN_THIS}.\n"
     )

@@ -9,6 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_NUL_CHARACTER_WHICH_CHARACTER,
+    CANNOT_BE_OPENED,
+    CHARACTERS_AND_THIS_WOULD_MAKE,
+    HOLDS_AT_MOST,
+    IS_LONGER_THAN,
+    NO_SERVER_ANSWERS_THERE,
+    NOTHING_WAS_CHANGED,
+    PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
+    SAY_SO_WITH_YES,
+    THERE_IS_A_FILE,
+    THERE_IS_NO_BLOCK_NAMED,
+    THERE_IS_NO_FILE,
+)
 from words import Said, Terminal, command, complaint, files, quoth
 
 from quoth.agent.terminal.input import edited
@@ -76,7 +90,7 @@ def test_where_nothing_is_remembered_it_says_how_to_begin(tmp_path: Path, state:
     )
     assert told(tmp_path, "list") == told(tmp_path, "export") == told(tmp_path, "search", "duck") == []
     assert memory(tmp_path, "search", "duck") == Said(0, "", "quoth: Nothing was found.\n")
-    assert refused(tmp_path, "show", "x") == "There is no block named x; there are no blocks yet."
+    assert refused(tmp_path, "show", "x") == f"{THERE_IS_NO_BLOCK_NAMED} x; there are no blocks yet."
     assert done(tmp_path, "export") == "#+TITLE: Memory\n"
     assert "Nothing is remembered here yet.\nIt is kept in no store yet.\n" in done(tmp_path, "status")
     assert list(state.iterdir()) == []
@@ -210,8 +224,8 @@ def test_an_editor_changes_a_text_as_in_git(here: Path) -> None:
 @pytest.mark.parametrize(
     ("editor", "sentence"),
     [
-        ("true", "Nothing was changed."),
-        (": >", "The text is empty: Nothing was changed."),
+        ("true", f"{NOTHING_WAS_CHANGED}."),
+        (": >", f"The text is empty: {NOTHING_WAS_CHANGED}."),
     ],
 )
 def test_what_is_left_as_it_was_changes_nothing(here: Path, editor: str, sentence: str) -> None:
@@ -256,11 +270,11 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "unknown label to edit": (
         ["edit", "note", "--permission", "human"],
-        "There is no block named note. Did you mean notes? The blocks are: notes, preferences.",
+        f"{THERE_IS_NO_BLOCK_NAMED} note. Did you mean notes? The blocks are: notes, preferences.",
     ),
     "unknown label to forget": (
         ["forget", "preferences", "x", "--yes"],
-        "There is no block named x. The blocks are: notes, preferences.",
+        f"{THERE_IS_NO_BLOCK_NAMED} x. The blocks are: notes, preferences.",
     ),
     "label taken": (
         ["edit", "notes", "--new", "--text", "x"],
@@ -269,7 +283,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was made."),
     "no label": (
         ["edit", " ", "--new", "--text", "x"],
-        "A label is 1 to 100 printable characters without a space at its ends, not ' '.",
+        f"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
     ),
     "unknown permission": (
         ["edit", "notes", "--permission", "humen"],
@@ -285,13 +299,13 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "limit passed": (
         ["edit", "notes", "--text", "x" * 51],
-        "notes holds at most 50 characters, and this would make it 51: 1 character too many."
-        " Nothing was changed.",
+        f"notes {HOLDS_AT_MOST} 50 {CHARACTERS_AND_THIS_WOULD_MAKE} 51: 1 character too many."
+        f" {NOTHING_WAS_CHANGED}.",
     ),
     "limit below the text": (
         ["edit", "notes", "--limit", "5"],
-        "notes holds at most 5 characters, and this would make it 7: 2 characters too many."
-        " Nothing was changed.",
+        f"notes {HOLDS_AT_MOST} 5 {CHARACTERS_AND_THIS_WOULD_MAKE} 7: 2 characters too many."
+        f" {NOTHING_WAS_CHANGED}.",
     ),
     "limit that is none": (["edit", "notes", "--limit", "-5"], "--limit takes a whole number, not -5."),
     "shared with nobody": (
@@ -305,7 +319,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "forgetting unasked": (
         ["forget", "notes"],
-        "Forget notes, with all earlier texts? Say so with --yes.",
+        f"Forget notes, with all earlier texts? {SAY_SO_WITH_YES}.",
     ),
     "unknown domain": (
         ["search", "x", "--domain", "files"],
@@ -321,7 +335,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "--since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
     ),
     "unknown format": (["export", "--format", "xml"], "There is no format xml; use org or json."),
-    "no file": (["import", "none.org"], "There is no file none.org."),
+    "no file": (["import", "none.org"], f"{THERE_IS_NO_FILE} none.org."),
     "no memory": (
         ["import", "plain.txt"],
         "plain.txt holds no memory: that is a headline for each block, as quoth memory export writes it.",
@@ -465,7 +479,7 @@ def test_a_forgotten_label_does_not_come_back_by_an_old_approval(here: Path) -> 
 def test_json_goes_the_same_way(here: Path) -> None:
     assert memory(here, "export", "m.json", "--format", "json").err == "quoth: Wrote 2 blocks to m.json.\n"
     assert json.loads((here / "m.json").read_text()) == told(here, "export")
-    assert refused(here, "export", "m.json") == "There is a file m.json already."
+    assert refused(here, "export", "m.json") == f"{THERE_IS_A_FILE} m.json already."
     (here / "other").mkdir()
     done(here, "import", "-", "--workspace", "other", stdin=json.dumps(told(here, "export")))
     assert told(here / "other", "list") == told(here, "list")
@@ -490,7 +504,7 @@ def test_a_memory_in_postgresql_is_seen_and_changed_alike(tmp_path: Path, memory
 def test_a_url_of_a_memory_is_shown_without_its_password(tmp_path: Path) -> None:
     away = {"QUOTH_MEMORY": "postgresql://ann:s3cr3t@127.0.0.1:1/memory"}
     assert refused(tmp_path, "status", code=1, env=away) == (
-        "The memory at postgresql://127.0.0.1:1/memory cannot be opened: no server answers there."
+        f"The memory at postgresql://127.0.0.1:1/memory {CANNOT_BE_OPENED}: {NO_SERVER_ANSWERS_THERE}."
     )
 
 
@@ -508,7 +522,7 @@ SURROGATE = "half a character (a lone surrogate), which character 1 is."
 TOO_LARGE = "version is a whole number, at most 1,000,000,000, not {}."
 NO_MEMORY: dict[str, tuple[dict[str, Any], str]] = {
     "half a character in by": ({"by": "\ud800"}, f"a: by holds {SURROGATE}"),
-    "a NUL in by": ({"by": "x\0"}, "a: by holds a NUL character, which character 2 is."),
+    "a NUL in by": ({"by": "x\0"}, f"a: by holds {A_NUL_CHARACTER_WHICH_CHARACTER} 2 is."),
     "half a character in an earlier text": (
         {"version": 2, "versions": [{"version": 1, "text": "\ud800"}]},
         f" text holds {SURROGATE}",
@@ -537,9 +551,7 @@ def test_what_no_store_can_hold_is_not_taken_in(here: Path) -> None:
 @pytest.mark.parametrize("name", ["a\udcff", "a\nb", " "])
 def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name: str) -> None:
     for words in (["list"], ["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"]):
-        said = (
-            f"The name of {who} is 1 to 100 printable characters without a space at its ends, not {name!a}."
-        )
+        said = f"The name of {who} is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
         if option == "--user" and "\udcff" in name:
             said = f"Argument --user: UTF-8 text is needed, not {name!a}. See: quoth memory {words[0]} --help"
         assert refused(here, *words, option, name) == said
@@ -551,7 +563,7 @@ def test_an_agent_has_a_name(here: Path) -> None:
 
 
 def test_a_file_that_never_ends_is_refused(here: Path) -> None:
-    assert refused(here, "import", "/dev/zero") == "/dev/zero is longer than 100,000,000 bytes."
+    assert refused(here, "import", "/dev/zero") == f"/dev/zero {IS_LONGER_THAN} 100,000,000 bytes."
 
 
 def test_a_pipe_is_a_file_like_any_other(here: Path) -> None:
@@ -595,7 +607,7 @@ def test_options_may_stand_before_the_action_too(here: Path) -> None:
     assert quoth("memory", "--json", "list", cwd=here).out.startswith('[{"label": "notes"')
     said = quoth("memory", "--memory", "postgresql://ann:secret@127.0.0.1:1/x", "list", cwd=here)
     assert said.code == 1
-    assert "no server answers there" in said.err
+    assert NO_SERVER_ANSWERS_THERE in said.err
     assert "secret" not in said.out + said.err
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import CANNOT_BE_OPENED, IT_SENDS_A_MESSAGE
 from words import files, quoth
 
 from quoth.tools.storage.paths import state_dir
@@ -111,7 +112,7 @@ def test_a_run_that_ended_so_is_replayed_forked_and_exported(here: Path) -> None
 def test_a_channel_asks_and_gets_one_line(here: Path) -> None:
     assert run(here, "ops.txt", "--channel", "ops=../ops.jsonl", code=3) == ""
     (request,) = json.loads(out(here, "pending", "--json"))
-    assert request["reason"] == "it sends a message to the channel ops"
+    assert request["reason"] == f"{IT_SENDS_A_MESSAGE} to the channel ops"
     out(here, "approve", request["id"])
     assert out(here, "resume", "s") == "Look at this.\n"  # the session knows its channel
     (line,) = (here / "../ops.jsonl").read_text().splitlines()
@@ -185,7 +186,7 @@ def test_a_source_may_stand_before_and_after_the_command(here: Path) -> None:
     said = quoth("call", "(echo 1)", "--source", "a=none", cwd=here)
     assert (said.code, said.err) == (
         2,
-        "quoth: The source a cannot be opened: none: No such file or directory.\n",
+        f"quoth: The source a {CANNOT_BE_OPENED}: none: No such file or directory.\n",
     )
 
 

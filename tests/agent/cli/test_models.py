@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from loopback import Server, loopback, silence, status
+from sentences import DID_YOU_MEAN_OPENAI, REFUSED_THE_KEY, THERE_IS_NO_MODEL, THERE_IS_NO_PROVIDER
 from words import Said, Terminal, files, quoth, started, wait_until
 
 from quoth.agent.terminal.model_list import list_models
@@ -79,7 +80,7 @@ def test_a_server_on_this_machine_is_asked_what_it_has(tmp_path: Path, server: S
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (status(401, {}), "refused the key (401); check MINE_KEY."),
+        (status(401, {}), f"{REFUSED_THE_KEY} (401); check MINE_KEY."),
         (status(500, {}), "failed (500)."),
         (status(200, b"<html>"), "text that is not JSON"),
         (status(200, {}), "answers, and names no model"),
@@ -142,7 +143,7 @@ def test_a_key_may_come_by_a_pipe(tmp_path: Path) -> None:
         (["get"], "Name the model to get: local or local-small."),
         (["get", "locla"], "There is no local model named locla. Did you mean local?"),
         (["login"], "Name a provider: openai, openai-responses, anthropic,"),
-        (["login", "opnai"], "There is no provider opnai. Did you mean openai?"),
+        (["login", "opnai"], f"{THERE_IS_NO_PROVIDER} opnai. {DID_YOU_MEAN_OPENAI}?"),
         (["login", "local"], "local needs no key."),
         (["login", SECRET * 2], "That is no provider. They are openai,"),
         (["login", "openai", SECRET], "A key is no argument: other processes would see it. Leave it out;"),
@@ -204,12 +205,12 @@ MEANT = {
 @pytest.mark.parametrize(("said", "meant"), MEANT.items())
 def test_a_model_without_its_provider_is_told_which(said: str, meant: str, tmp_path: Path) -> None:
     told = quoth("run", "Hi.", "--model", said, cwd=tmp_path).err
-    assert told == f"quoth: There is no model {said}. Did you mean {meant}? What there is: quoth models\n"
+    assert told == f"quoth: {THERE_IS_NO_MODEL} {said}. Did you mean {meant}? What there is: quoth models\n"
 
 
 def test_a_model_at_an_address_is_one_of_a_server(tmp_path: Path) -> None:
     told = quoth("run", "Hi.", "--model", "slow", "--base-url", "http://127.0.0.1:9/v1", cwd=tmp_path).err
-    assert told == "quoth: There is no model slow. Did you mean openai:slow?\n"
+    assert told == f"quoth: {THERE_IS_NO_MODEL} slow. {DID_YOU_MEAN_OPENAI}:slow?\n"
 
 
 def test_ctrl_c_stops_the_fetching_and_leaves_nothing_running(tmp_path: Path) -> None:

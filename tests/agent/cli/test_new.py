@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pages import SHOP
+from sentences import THERE_IS_A_FILE
 from words import quoth
 
 CHECKED = {
@@ -43,7 +44,7 @@ def test_a_plan_that_was_begun_flies(tmp_path: Path) -> None:
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "mine.hy").write_text("mine")
     said = quoth("new", "tool", "mine", cwd=tmp_path)
-    assert (said.code, said.err) == (2, "quoth: There is a file mine.hy already.\n")
+    assert (said.code, said.err) == (2, f"quoth: {THERE_IS_A_FILE} mine.hy already.\n")
     assert (tmp_path / "mine.hy").read_text() == "mine"
 
 

@@ -8,6 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_NUMBER_FROM_0,
+    HAS_CHANGED_SINCE_IT_WAS,
+    IS_NEVER_CLOSED,
+    IS_NOT_A_FOLDER,
+    IS_NOT_TRUSTED,
+    IS_NOT_TRUSTED_SO,
+    IS_TRUSTED_AS_IT_IS,
+    IT_ONLY_READS,
+    IT_WRITES_FILES,
+    READ_IT_THEN_RUN,
+    RESTORE_IT_OR_RUN,
+    THERE_IS_NO_POLICY_FILE,
+    THERE_IS_NO_TOOL_NAMED,
+    WAS_TRUSTED_AND_IS_GONE,
+)
 from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
 from quoth.agent.cli.main import main
@@ -143,7 +159,7 @@ def test_a_policy_that_cannot_be_read_stops_the_command(here: Path) -> None:
     said = quoth("call", '(echo "x")', "--policy", "bad.hy", cwd=here)
     assert said == Said(2, "", "quoth: bad.hy:2:2: There is no rule dny. Did you mean deny?\n  (dny)\n   ^\n")
     said = quoth("call", '(echo "x")', "--policy", "none.hy", "--json", cwd=here)
-    assert (said.code, json.loads(said.out)["message"]) == (2, "There is no policy file none.hy.")
+    assert (said.code, json.loads(said.out)["message"]) == (2, f"{THERE_IS_NO_POLICY_FILE} none.hy.")
 
 
 def test_a_persons_own_policy_holds_everywhere(here: Path, state: Path) -> None:
@@ -177,13 +193,13 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
     own = (
         files(here, {".quoth/policy.hy": "(deny (list-files))\n(allow (write-file))\n"}) / ".quoth/policy.hy"
     )
-    note = f"quoth: {own} is not trusted, so its rules are not kept; read it, then run: quoth trust\n"
+    note = f"quoth: {own} {IS_NOT_TRUSTED_SO} its rules are not kept; {READ_IT_THEN_RUN}: quoth trust\n"
     before = quoth("call", "(list-files)", cwd=here)
     assert (before.code, before.err) == (0, note)
     digest = digest_of(own.read_bytes())
     assert quoth("trust", "--yes", cwd=here) == Said(
         0,
-        f".quoth/policy.hy is trusted as it is now, SHA-256 {digest}:\n"
+        f".quoth/policy.hy {IS_TRUSTED_AS_IT_IS}, SHA-256 {digest}:\n"
         "  (deny (list-files))\n"
         "  (allow (write-file))  (passed over, for a workspace may only tighten)\n",
         "",
@@ -206,10 +222,10 @@ def test_a_trusted_policy_that_changes_stops_every_command(here: Path) -> None:
         "ignored": [],
     }
     own.write_text("")
-    changed = f"quoth: {own} has changed since it was trusted; read it, then run: quoth trust\n"
+    changed = f"quoth: {own} {HAS_CHANGED_SINCE_IT_WAS}; {READ_IT_THEN_RUN}: quoth trust\n"
     assert quoth("call", '(echo "x")', cwd=here) == Said(2, "", changed)
     own.unlink()
-    gone = f"quoth: {own} was trusted and is gone; restore it, or run: quoth trust\n"
+    gone = f"quoth: {own} {WAS_TRUSTED_AND_IS_GONE}; {RESTORE_IT_OR_RUN}: quoth trust\n"
     assert quoth("call", '(echo "x")', cwd=here) == Said(2, "", gone)
     assert quoth("trust", "--yes", cwd=here) == Said(
         0, f"There is no policy in {here} any more, and none is trusted.\n", ""
@@ -221,19 +237,19 @@ def test_what_cannot_be_trusted(here: Path) -> None:
     assert quoth("trust", "--yes", cwd=here) == Said(
         2, "", f"quoth: There is no .quoth/policy.hy in {here}.\n"
     )
-    assert quoth("trust", "nope", cwd=here) == Said(2, "", "quoth: The workspace nope is not a folder.\n")
+    assert quoth("trust", "nope", cwd=here) == Said(2, "", f"quoth: The workspace nope {IS_NOT_A_FOLDER}.\n")
     files(here, {".quoth/policy.hy": "(deny"})
     assert quoth("trust", "--yes", cwd=here).err.startswith(
-        "quoth: .quoth/policy.hy:1:1: this ( is never closed"
+        f"quoth: .quoth/policy.hy:1:1: this ( {IS_NEVER_CLOSED}"
     )
-    assert "is not trusted" in quoth("call", '(echo "x")', cwd=here).err
+    assert IS_NOT_TRUSTED in quoth("call", '(echo "x")', cwd=here).err
 
 
 def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> None:
     settings = '(model "local")\n\n(budget :steps 3)\n'
     files(here, {".quoth/policy.hy": "(deny (echo))", ".quoth/config.hy": settings})
     assert quoth("trust", "--yes", cwd=here).out.split("SHA-256")[1:] == [
-        f" {digest_of(b'(deny (echo))')}:\n  (deny (echo))\n.quoth/config.hy is trusted as it is now, ",
+        f" {digest_of(b'(deny (echo))')}:\n  (deny (echo))\n.quoth/config.hy {IS_TRUSTED_AS_IT_IS}, ",
         f' {digest_of(settings.encode())}:\n  (model "local")\n  (budget :steps 3)\n',
     ]
     (here / ".quoth/policy.hy").unlink()
@@ -307,11 +323,11 @@ def test_check_for_programs(here: Path) -> None:
     ]
     assert found[0] == {
         "kind": "unknown-tool",
-        "message": "There is no tool named wirte-file. Did you mean write-file?",
+        "message": f"{THERE_IS_NO_TOOL_NAMED} wirte-file. Did you mean write-file?",
         "file": "wrong.hy",
         "line": 1,
         "column": 8,
-        "shown": "wrong.hy:1:8: There is no tool named wirte-file. Did you mean write-file?\n"
+        "shown": f"wrong.hy:1:8: {THERE_IS_NO_TOOL_NAMED} wirte-file. Did you mean write-file?\n"
         "  (deny (wirte-file))\n         ^",
     }
 
@@ -321,7 +337,7 @@ def test_check_without_findings(here: Path) -> None:
     assert quoth("policy", "check", "p.hy", cwd=here) == Said(0, done, "")
     assert quoth("policy", "check", "--policy", "p.hy", cwd=here) == Said(0, done, "")
     assert data(quoth("policy", "check", "p.hy", "--json", cwd=here)) == []
-    none = "There is no policy file; calls are judged by their tools' effects.\n"
+    none = f"{THERE_IS_NO_POLICY_FILE}; calls are judged by their tools' effects.\n"
     assert quoth("policy", "check", cwd=here) == Said(0, none, "")
 
 
@@ -337,7 +353,7 @@ def test_check_of_a_workspace_knows_that_it_may_only_tighten(here: Path, state: 
     assert both.code == 1
     assert both.out.startswith(expected)
     assert both.out.endswith("config/policy.hy: 1 rule; nothing to complain of.\n")
-    assert both.err == f"quoth: {own} is not trusted as it is; read it, then run: quoth trust\n"
+    assert both.err == f"quoth: {own} {IS_NOT_TRUSTED} as it is; {READ_IT_THEN_RUN}: quoth trust\n"
 
 
 def test_check_knows_the_tools_of_a_file(here: Path) -> None:
@@ -418,7 +434,7 @@ def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[st
         ),
         ('(deny (remote (matches "other")))', []),
         ("(deny (here) (remote))", ["here is no tool of a worker, so (remote) never fits a call of it."]),
-        ('(deny (gone) (remote "sg"))', ["There is no tool named gone."]),
+        ('(deny (gone) (remote "sg"))', [f"{THERE_IS_NO_TOOL_NAMED} gone."]),
     ],
 )
 def test_rules_about_remote_tools_that_fit_none(rule: str, findings: list[str]) -> None:
@@ -448,10 +464,10 @@ def test_explain_says_which_rule_decides(here: Path) -> None:
         f"deny: p.hy:2 says {deny}.\n"
         f"  p.hy:2  {deny}  (decides)\n"
         "  p.hy:4  (allow (write-file))\n"
-        "Without rules: ask, for it writes files.\n",
+        f"Without rules: ask, for {IT_WRITES_FILES}.\n",
         "",
     )
-    assert explained('(read-file "a.txt")', cwd=here).out == "allow: it only reads.\nNo rule matches.\n"
+    assert explained('(read-file "a.txt")', cwd=here).out == f"allow: {IT_ONLY_READS}.\nNo rule matches.\n"
     assert explained('(echo "x")', cwd=here).out == (
         "allow: it touches nothing.\n  p.hy:5  (quota echo 3 :per :day)  (a limit)\n"
     )
@@ -466,7 +482,7 @@ def test_explain_for_programs(here: Path) -> None:
     found = data(explained(WRITE.format("a.txt"), "--json", cwd=here))
     assert found["verdict"] == "deny"
     assert found["form"] == '(write-file :content "x" :path "a.txt")'
-    assert found["default"] == {"verdict": "ask", "reason": "it writes files"}
+    assert found["default"] == {"verdict": "ask", "reason": IT_WRITES_FILES}
     assert found["limits"] == []
     assert [match["line"] for match in found["matches"]] == [2, 4]
     assert found["decided_by"] == {
@@ -502,7 +518,7 @@ def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
     assert explained('(echo "x")', *way, "--confidence", "0.5", cwd=here).out.startswith("allow")
     assert "(decides; cannot be decided, so it counts)" in explained('(echo "x")', *way, cwd=here).out
     refused = explained('(echo "x")', "--confidence", "50", cwd=here).err
-    assert refused.startswith("quoth: Argument --confidence: a number from 0 to 1 is needed, not 50.")
+    assert refused.startswith(f"quoth: Argument --confidence: {A_NUMBER_FROM_0} to 1 is needed, not 50.")
 
 
 def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
@@ -518,9 +534,9 @@ def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ('(ehco "x")', "There is no tool named ehco. Did you mean echo?"),
+        ('(ehco "x")', f"{THERE_IS_NO_TOOL_NAMED} ehco. Did you mean echo?"),
         ("(echo)", "echo: :text is missing."),
-        ('(echo "x"', "line 1, column 1: this ( is never closed; add ) at the end"),
+        ('(echo "x"', f"line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end"),
         ('"x"', 'A call is a form such as (echo :text "hi"); this is "x".'),
     ],
 )
@@ -540,7 +556,7 @@ def test_explain_refuses_what_is_no_call(here: Path, form: str, message: str) ->
         ),
         (["policy", "explain", "(echo)", "--route", "chad"], "There is no route chad. Did you mean chat?"),
         (["policy", "check", "--polcy", "x"], "quoth policy has no option --polcy. Did you mean --policy?"),
-        (["policy", "check", "none.hy"], "There is no policy file none.hy."),
+        (["policy", "check", "none.hy"], f"{THERE_IS_NO_POLICY_FILE} none.hy."),
     ],
 )
 def test_a_mistaken_command_is_told_in_a_sentence(here: Path, words: list[str], message: str) -> None:

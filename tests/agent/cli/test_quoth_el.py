@@ -8,6 +8,7 @@ from pathlib import Path
 
 from commands import callable_command
 from emacs import EMACS, emacs
+from sentences import THERE_IS_NO_REQUEST
 from words import files, lines, quoth
 
 ROOT = Path(__file__).parents[3]
@@ -91,7 +92,7 @@ if EMACS:
         assert "! content: the model's own" in said
         assert "warning" in said
         assert said[-6:-4] == ["1", "0"]
-        assert said[-4].startswith("quoth: There is no request zzzzz")
+        assert said[-4].startswith(f"quoth: {THERE_IS_NO_REQUEST} zzzzz")
         assert said[-3:] == ["(1 -2)", "-2", ""]
         after = quoth("resume", "s1", cwd=tmp_path)
         assert "Replaced a.txt" in after.err

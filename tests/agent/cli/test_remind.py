@@ -10,6 +10,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sentences import (
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_IS_WRITTEN_AS,
+    THERE_IS_NO_CHANNEL,
+    THERE_IS_NO_FILE,
+    THIS_HEADLINE_IS_LEFT_ALONE,
+    THIS_IS_NO_UTF_8,
+)
 from words import Running, files, quoth, started, wait_until
 
 from quoth.agent.cli import remind as command
@@ -89,15 +97,15 @@ def test_another_file_of_the_workspace(home: Path) -> None:
 
 
 MISTAKES: list[tuple[list[str], str | bytes, int, str]] = [
-    (["none.org"], "", 2, "There is no file none.org."),
-    (["../x.org"], "", 2, "../x.org is outside the workspace {home}."),
-    ([], b"\xff", 2, "memory.org:1: this is no UTF-8 text; nothing is changed in it."),
+    (["none.org"], "", 2, f"{THERE_IS_NO_FILE} none.org."),
+    (["../x.org"], "", 2, f"../x.org {IS_OUTSIDE_THE_WORKSPACE} {{home}}."),
+    ([], b"\xff", 2, f"memory.org:1: {THIS_IS_NO_UTF_8}; nothing is changed in it."),
     (
         [],
         "* TODO a\nSCHEDULED: <soon>\n",
         1,
-        "memory.org:1: '<soon>' is no time; it is written as SCHEDULED: <2030-12-01 Sun 09:00>; "
-        "this headline is left alone.",
+        f"memory.org:1: '<soon>' is no time; {IT_IS_WRITTEN_AS} SCHEDULED: <2030-12-01 Sun 09:00>; "
+        f"{THIS_HEADLINE_IS_LEFT_ALONE}.",
     ),
 ]
 
@@ -141,10 +149,10 @@ def test_what_a_channel_does_not_take_is_not_marked(home: Path) -> None:
 @pytest.mark.parametrize(
     ("channels", "sentence"),
     [
-        ([], "There is no channel opps. Name it: --channel NAME=WHERE."),
+        ([], f"{THERE_IS_NO_CHANNEL} opps. Name it: --channel NAME=WHERE."),
         (
             ["--channel", "ops=ops.jsonl"],
-            "There is no channel opps. Did you mean ops? The channels are ops.",
+            f"{THERE_IS_NO_CHANNEL} opps. Did you mean ops? The channels are ops.",
         ),
     ],
 )
@@ -245,7 +253,7 @@ def test_who_watches_is_not_ended_by_a_file_that_cannot_be_read(home: Path) -> N
     good = text(home)
     files(home, {"memory.org": b"\xff"})
     with started("remind", "--watch", cwd=home) as watching:
-        watching.says("memory.org:1: this is no UTF-8 text")
+        watching.says(f"memory.org:1: {THIS_IS_NO_UTF_8}")
         files(home, {"memory.org": good})
         hears(watching, ["Pay", "Call mum"])
         watching.interrupt()

@@ -7,6 +7,14 @@ from pathlib import Path
 
 import pytest
 from far_tools import FarTools, fruit, set_password
+from sentences import (
+    A_PASSWORD_ON_THE_COMMAND,
+    CANNOT_BE_USED,
+    IT_WRITES_FILES,
+    NO_SERVER_ANSWERS_THERE,
+    THE_REDIS_AT,
+    THERE_IS_NO_TOOL,
+)
 from servers import redis_server
 from words import agent, complaint, files, quoth, tool
 
@@ -93,12 +101,12 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         (["--remote", ""], "The URL of the catalogue is empty; write redis://HOST:PORT."),
         (
             ["--remote", "redis://ann:hush@127.0.0.1"],
-            "A password on the command line can be seen by everybody on this machine; set QUOTH_REDIS to the"
+            f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the"
             " whole URL, or write @FILE for a file that holds it and only you may read.",
         ),
         (
             ["--remote", "redis://127.0.0.1:1"],
-            "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there.",
+            f"{THE_REDIS_AT} redis://127.0.0.1:1 {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}.",
         ),
         (
             ["--remote", "redis://127.0.0.1:1", "--key", "none"],
@@ -118,7 +126,7 @@ def test_what_is_to_be_kept_here_is_named_with_the_nearest(tmp_path: Path, shop:
     said = quoth("tools", "--local", "red-file", *shop, cwd=tmp_path)
     assert (said.code, said.err) == (
         2,
-        "quoth: There is no tool red-file here to keep. Did you mean read-file?\n",
+        f"quoth: {THERE_IS_NO_TOOL} red-file here to keep. Did you mean read-file?\n",
     )
 
 
@@ -147,9 +155,9 @@ def test_who_approves_a_remote_call_reads_that_a_worker_makes_it_with_its_own_fi
     assert asked.code == 3
     one = quoth("pending", cwd=tmp_path).out
     assert one.splitlines()[0].endswith('  (weed :path "bed/b.txt")')
-    assert f"it writes files; a worker of {far.prefix} makes this call; :path was" in one
+    assert f"{IT_WRITES_FILES}; a worker of {far.prefix} makes this call; :path was" in one
     assert one.splitlines()[1].endswith("; touches bed/b.txt")
     plan = quoth("eval", '(weed "a.txt")', "--dry-run", *shop, cwd=tmp_path).out
-    assert f"; ask: it writes files; a worker of {far.prefix} makes this call; :writes" in plan
+    assert f"; ask: {IT_WRITES_FILES}; a worker of {far.prefix} makes this call; :writes" in plan
     page = quoth("tools", "weed", *shop, cwd=tmp_path).out
     assert f"made by      a worker of {far.prefix}\n" in page

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from loopback import Server, loopback, status
+from sentences import REQUESTS_TO_MODELS_TODAY, THE_RUN_WAS_STOPPED_BEFORE
 from words import files, quoth
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": '{"text": "a"}'}}
@@ -37,7 +38,7 @@ def test_a_run_stops_before_the_request_that_would_pass_its_cost(tmp_path: Path,
     told = json.loads(ended.out)
     assert (told["status"], told["spent"]["cost"]) == ("failed", 0.009)
     assert re.fullmatch(
-        r"The run was stopped before a request that may take \$0\.\d+: \$0\.001 of \$0\.01 are left\.",
+        rf"{THE_RUN_WAS_STOPPED_BEFORE} \$0\.\d+: \$0\.001 of \$0\.01 are left\.",
         told["error"],
     )
     assert told["left"]["cost"] == 0.001
@@ -81,7 +82,7 @@ def test_a_request_that_a_killed_run_had_reserved_stays_spent(tmp_path: Path) ->
     assert "0 requests left for today." in last.err
     none = quoth("run", "x", "--model", "scripted:r.txt", cwd=tmp_path)
     assert none.code == 1
-    assert "has made 2 of 2 requests to models today; next " in none.err
+    assert f"has made 2 of 2 {REQUESTS_TO_MODELS_TODAY}; next " in none.err
 
 
 def test_the_repl_says_at_each_end_what_is_left(tmp_path: Path) -> None:

@@ -9,6 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_WHOLE_NUMBER_FROM_1,
+    CANNOT_BE_READ,
+    CANNOT_BE_USED,
+    CANNOT_BE_WRITTEN,
+    IS_BEING_DRIVEN_BY_ANOTHER,
+    IS_NOT_THERE_ANY_MORE,
+    IT_WAS_BEGUN_BEFORE_AND,
+    NOTHING_WAITS_IN_SESSION,
+    SAY_SO_WITH_YES,
+    THE_CHAIN_IS_WHOLE,
+    THE_SCRIPT_IS_EXHAUSTED,
+    THERE_IS_A_FILE,
+    THERE_IS_NO_FILE,
+    THERE_IS_NO_SESSION,
+    THESE_TOOLS_ARE_GONE_AND,
+    THIS_IS_NO_SESSION,
+    TO_GO_ON_WITH,
+    WAS_CHANGED_AFTER_IT_WAS,
+)
 from words import Agent, PausableClock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
 from quoth.agent.cli.options import Options, reaches_out, take_over
@@ -113,15 +133,15 @@ def kept(here: Path, work: Any) -> Any:
 
 
 def test_where_nothing_was_done_there_is_nothing_to_see(here: Path, state: Path) -> None:
-    assert quoth("sessions", cwd=here) == Said(0, "", "quoth: There is no session in this workspace.\n")
+    assert quoth("sessions", cwd=here) == Said(0, "", f"quoth: {THERE_IS_NO_SESSION} in this workspace.\n")
     assert told(here, "sessions") == []
     for words in (["log"], ["log", "--last"], ["resume", "--last", "hello"]):
         assert refused(here, *words) in (
-            "There is no session in this workspace.",
+            f"{THERE_IS_NO_SESSION} in this workspace.",
             "Nothing waits in this workspace.",
         )
     for words in (["log", "s1"], ["fork", "s1"], ["export", "s1"], ["rm", "s1"], ["log", "s1.2"]):
-        assert refused(here, *words) == "There is no session s1 in this workspace."
+        assert refused(here, *words) == f"{THERE_IS_NO_SESSION} s1 in this workspace."
     assert list(state.iterdir()) == []
 
 
@@ -175,9 +195,9 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
     several = complaint(UsageError, lambda: find_session(store, "s"))
     assert several == "Several sessions begin with s: sa1, sb2, sb3."
     unknown = complaint(UsageError, lambda: find_session(store, "sx1"))
-    assert unknown == "There is no session sx1 in this workspace. Did you mean sa1?"
+    assert unknown == f"{THERE_IS_NO_SESSION} sx1 in this workspace. Did you mean sa1?"
     no_text = complaint(UsageError, lambda: find_event(store, "x\udcff.2"))
-    assert no_text.startswith(r"There is no session x\udcff in this workspace.")
+    assert no_text.startswith(rf"{THERE_IS_NO_SESSION} x\udcff in this workspace.")
 
 
 MISTAKES = [
@@ -185,23 +205,23 @@ MISTAKES = [
     (["log", "s1.0"], "There is no event s1.0; session s1 has 5 events."),
     (["log", f"s1.{'9' * 5000}"], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
     (["log", "s1", "--last"], "quoth log takes an ID or --last, not both."),
-    (["log", "s2"], "There is no session s2 in this workspace. The latest are s1."),
+    (["log", "s2"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),
     (["log", "--org", "--hy"], "Argument --hy: not allowed with argument --org. See: quoth log --help"),
     (["fork", "s1", "--at", "6"], "There is no event s1.6; session s1 has 5 events."),
     (["fork", "s1", "--at", "9" * 5000], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
-    (["fork", "s1", "--at", "0"], "--at takes the place of an event, a whole number from 1, not 0."),
-    (["fork", "s1", "--at", "x"], "--at takes the place of an event, a whole number from 1, not x."),
+    (["fork", "s1", "--at", "0"], f"--at takes the place of an event, {A_WHOLE_NUMBER_FROM_1}, not 0."),
+    (["fork", "s1", "--at", "x"], f"--at takes the place of an event, {A_WHOLE_NUMBER_FROM_1}, not x."),
     (["fork"], "The following arguments are required: ID. See: quoth fork --help"),
-    (["export", "s1", "talk.txt"], "There is a file talk.txt already."),
-    (["export", "s1", "no/file"], "no/file cannot be written: No such file or directory."),
-    (["import", "none.hy"], "There is no file none.hy."),
-    (["import", "talk.txt"], "This is no session: its first form is not (quoth-session …)."),
-    (["import", "."], ". cannot be read: Is a directory."),
-    (["rm", "s1"], "Remove session s1, and all that waits there? Say so with --yes."),
-    (["rm", "s1", "s2", "--yes"], "There is no session s2 in this workspace. The latest are s1."),
+    (["export", "s1", "talk.txt"], f"{THERE_IS_A_FILE} talk.txt already."),
+    (["export", "s1", "no/file"], f"no/file {CANNOT_BE_WRITTEN}: No such file or directory."),
+    (["import", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
+    (["import", "talk.txt"], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
+    (["import", "."], f". {CANNOT_BE_READ}: Is a directory."),
+    (["rm", "s1"], f"Remove session s1, and all that waits there? {SAY_SO_WITH_YES}."),
+    (["rm", "s1", "s2", "--yes"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),
     (
         ["resume", "s1"],
-        "Nothing waits in session s1. To go on with its conversation: quoth resume s1 TEXT",
+        f"{NOTHING_WAITS_IN_SESSION} s1. {TO_GO_ON_WITH} its conversation: quoth resume s1 TEXT",
     ),
     (["resume", "s1", "--max-steps", "0"], None),
 ]
@@ -248,7 +268,7 @@ def test_a_call_that_had_begun_is_unknown_in_a_fork(here: Path) -> None:
     new = told(here, "fork", "s1", "--at", str(place - 1))["session"]  # without the second receipt
     said = quoth("resume", new, cwd=here)
     assert said.code == 3
-    assert "it was begun before, and how that ended is not known" in said.err
+    assert IT_WAS_BEGUN_BEFORE_AND in said.err
     assert (here / "count").read_text() == "2"
 
 
@@ -263,7 +283,7 @@ def test_a_fork_of_a_fork_says_so(store: Store) -> None:
     assert last.data == {"user": "ann", "tools": ["a.hy"], "from": {"session": first, "at": 2}}
     store.execute("UPDATE events SET form = replace(form, 'ann', 'bob') WHERE session = 's'")
     changed = complaint(TranscriptError, lambda: fork_session(store, "s"))
-    assert changed == "Event s.1 was changed after it was written."
+    assert changed == f"Event s.1 {WAS_CHANGED_AFTER_IT_WAS}."
 
 
 def test_a_fork_of_all_keeps_what_programs_have_left(tmp_path: Path) -> None:
@@ -319,7 +339,7 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
     assert (here / "count").read_text() == "3"
     other_one = "There is another session s1 already; give this one an id: --as ID"
     assert refused(here, "import", "s1.hy", **other) == other_one
-    assert "the chain is whole" in done(here, "audit", "verify", **other)
+    assert THE_CHAIN_IS_WHOLE in done(here, "audit", "verify", **other)
 
 
 def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) -> None:
@@ -402,7 +422,7 @@ def test_a_session_written_by_hand_breaks_no_command(here: Path, store: Store) -
     Transcript(lambda: store).add("s", "session", {"tools": []})
     text = lines(written(Transcript(lambda: store).events("s"), "s", 1, "0"))
     files(here, {"hand.hy": text})
-    assert refused(here, "import", "hand.hy") == "Event s.1 cannot be used: it has no :user."
+    assert refused(here, "import", "hand.hy") == f"Event s.1 {CANNOT_BE_USED}: it has no :user."
     assert told(here, "sessions") == []
 
 
@@ -439,9 +459,9 @@ def test_a_session_is_removed_with_what_waits_in_it_and_the_audit_stays(here: Pa
     assert done(here, "rm", "s1", "--yes") == "Removed session s1."
     assert told(here, "pending") == []
     assert [one["id"] for one in told(here, "sessions")] == ["s2"]
-    assert refused(here, "resume", "s1") == "There is no session s1 in this workspace. The latest are s2."
+    assert refused(here, "resume", "s1") == f"{THERE_IS_NO_SESSION} s1 in this workspace. The latest are s2."
     assert done(here, "audit") == audit
-    assert "the chain is whole" in done(here, "audit", "verify")
+    assert THE_CHAIN_IS_WHOLE in done(here, "audit", "verify")
     left = kept(here, lambda store: store.execute("SELECT count(*) FROM receipts WHERE session = 's1'"))
     assert left == [(0,)]
     assert told(here, "rm", "s2", "--yes") == {"removed": ["s2"]}
@@ -460,7 +480,7 @@ def test_a_person_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> 
 def test_a_session_that_another_process_drives_is_not_removed(here: Path) -> None:
     kept(here, lambda store: Transcript(lambda: store).add("s1", "session", {"user": "ann"}))
     with alone(store_path(here), "s1"):
-        assert refused(here, "rm", "s1", "--yes") == "Session s1 is being driven by another process."
+        assert refused(here, "rm", "s1", "--yes") == f"Session s1 {IS_BEING_DRIVEN_BY_ANOTHER}."
     assert done(here, "rm", "s1", "--yes") == "Removed session s1."
 
 
@@ -486,7 +506,7 @@ def test_a_conversation_goes_on_with_more_words(here: Path) -> None:
     assert [message["content"] for message in last["messages"]] == ["Three?"]
     over = quoth("resume", "--session", "s1", "Four?", cwd=here)
     assert (over.code, over.out) == (1, "")
-    assert "The script is exhausted" in over.err
+    assert THE_SCRIPT_IS_EXHAUSTED in over.err
 
 
 def test_words_wait_for_what_is_unfinished(here: Path) -> None:
@@ -525,7 +545,7 @@ def test_a_run_that_was_stopped_goes_on_with_more_steps(here: Path) -> None:
             {"versions": {"a": "1", "b": "1"}, "rules": "x", "tools": ["/none/t.hy", "/"]},
             {"versions": {"b": "2", "c": "1"}, "rules": "y"},
             [
-                "The tool file /none/t.hy is not there any more.",
+                f"The tool file /none/t.hy {IS_NOT_THERE_ANY_MORE}.",
                 "The tool b has changed since then.",
                 "The tool a has vanished since then.",
                 "The tool c is new since then.",
@@ -553,7 +573,7 @@ def test_a_changed_tool_file_and_policy_are_reported(here: Path) -> None:
     approve(here)
     said = quoth("resume", "s1", cwd=here)
     assert said.err.splitlines()[:2] == [
-        f"quoth: The tool file {here}/count.hy is not there any more.",
+        f"quoth: The tool file {here}/count.hy {IS_NOT_THERE_ANY_MORE}.",
         "quoth: The tool count-up has vanished since then.",
     ]
 
@@ -571,7 +591,7 @@ def test_a_model_that_is_gone_on_with_is_told_once(tmp_path: Path) -> None:
     with Agent(model=script, **versions(tmp_path, "stay", "fresh")) as agent:
         agent.say("Second.")
         agent.say("Third.")
-    gone, new = "These tools are gone and cannot be called any more: look.", "(fresh): A tool for a test."
+    gone, new = f"{THESE_TOOLS_ARE_GONE_AND}: look.", "(fresh): A tool for a test."
     note = f"{gone} These tools are new: {new}"
     said = [message["content"] for message in json.loads(script.seen[-1])][1:]
     assert said == ["First.", "One.", note, "Second.", "Two.", "Third."]

@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_PASSWORD_ON_THE_COMMAND,
+    CANNOT_BE_USED,
+    IS_NOT_SIGNED_WITH_THE,
+    ITS_CALLS_CANNOT_BE_COUNTED,
+    NO_SERVER_ANSWERS_THERE,
+    THE_REDIS_AT,
+)
 from words import Said, files, quoth
 
 from quoth.tools.catalog.payload import new_key
@@ -94,9 +102,7 @@ def test_a_request_that_was_altered_is_told(machines: tuple[Machine, Machine], s
     (request,) = [one["id"] for one in here.waiting()]
     row, client = shared.key("requests", "row", request), shared._opened()
     client.set(row, client.get(row).replace(b"a.txt", b"b.txt"))
-    unbelieved = (
-        "is not signed with the key that is used here, or was put back to an earlier state; it counts"
-    )
+    unbelieved = f"{IS_NOT_SIGNED_WITH_THE}, or was put back to an earlier state; it counts"
     assert here.types("pending").err == (
         f"quoth: Request {request} is left out: it {unbelieved} as undecided.\nquoth: Nothing waits.\n"
     )
@@ -108,7 +114,7 @@ def test_a_request_that_was_altered_is_told(machines: tuple[Machine, Machine], s
 
 
 GONE = "redis://127.0.0.1:1"
-UNUSABLE = f"The Redis at {GONE} cannot be used: no server answers there"
+UNUSABLE = f"{THE_REDIS_AT} {GONE} {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ UNUSABLE = f"The Redis at {GONE} cannot be used: no server answers there"
         (
             ["call", "(ping)", "--tools", "ping.hy"],
             GONE,
-            f"ping is limited: its calls cannot be counted. {UNUSABLE}.",
+            f"ping is limited: {ITS_CALLS_CANNOT_BE_COUNTED}. {UNUSABLE}.",
         ),
         (["pending"], GONE, f"{UNUSABLE}."),
         (
@@ -128,7 +134,7 @@ UNUSABLE = f"The Redis at {GONE} cannot be used: no server answers there"
         (
             ["pending"],
             "redis://ann:hunter2@127.0.0.1",
-            "A password on the command line can be seen by everybody on this machine; set QUOTH_SHARED to the"
+            f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_SHARED to the"
             " whole URL, or write @FILE for a file that holds it and only you may read.",
         ),
     ],

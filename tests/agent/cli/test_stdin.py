@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import command
+from sentences import HAS_MORE_THAN, WAS_NOT_READ
 from words import files, quoth
 
 DONE = "Done.\n"
@@ -55,7 +56,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_hang_it(here: Path) -> None:
     said = run(here, stdin=ours)
     os.close(theirs)
     assert (said.returncode, said.stdout) == (0, DONE)
-    assert "Standard input was not read: nothing came for 3 s." in said.stderr
+    assert f"Standard input {WAS_NOT_READ}: nothing came for 3 s." in said.stderr
     assert shown(here) == []
 
 
@@ -117,7 +118,7 @@ def test_what_is_no_text_is_refused_with_the_way_out(data: bytes, here: Path) ->
 def test_an_image_that_is_too_large_is_refused_before_it_is_said_to_be_shown(here: Path) -> None:
     said = quoth("run", "Go.", *MODEL, cwd=here, stdin=b"\x89PNG\r\n\x1a\n" + bytes(5_000_000))
     assert said.code == 2
-    assert said.err == "quoth: The image on standard input has more than 5,000,000 bytes.\n"
+    assert said.err == f"quoth: The image on standard input {HAS_MORE_THAN} 5,000,000 bytes.\n"
 
 
 def test_an_address_in_it_is_not_the_person_s(here: Path) -> None:

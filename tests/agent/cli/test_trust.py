@@ -6,9 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from sentences import (
+    IS_NOT_TRUSTED_SO,
+    IS_TRUSTED_AS_IT_IS,
+    READ_IT_THEN_RUN,
+    SAY_SO_WITH_YES,
+    WAS_TRUSTED_AND_IS_GONE,
+)
 from words import Terminal, files, quoth
 
-NOTE = "AGENTS.md is not trusted, so models are not shown it; read it, then run: quoth trust"
+NOTE = f"AGENTS.md {IS_NOT_TRUSTED_SO} models are not shown it; {READ_IT_THEN_RUN}: quoth trust"
 SKILL = "---\nname: x\ndescription: Write notes.\n---\nWrite."
 
 
@@ -47,7 +54,7 @@ def test_the_repl_tells_of_all_that_is_not_trusted_in_one_line(here: Path) -> No
 def test_trust_shows_what_it_would_trust_and_asks_first(here: Path) -> None:
     for answer, code, end in (
         ("n", 1, "Nothing was trusted."),
-        ("y", 0, "AGENTS.md is trusted as it is now."),
+        ("y", 0, f"AGENTS.md {IS_TRUSTED_AS_IT_IS}."),
     ):
         with Terminal("trust", cwd=here) as terminal:
             terminal.see("AGENTS.md would be trusted as it is now, and shown to models, SHA-256 ")
@@ -63,9 +70,9 @@ def test_trust_shows_what_it_would_trust_and_asks_first(here: Path) -> None:
 def test_without_a_person_nothing_is_trusted_or_forgotten_unasked(here: Path) -> None:
     refused = quoth("trust", cwd=here)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.endswith(f"quoth: Trust this in {here}? Say so with --yes.\n")
+    assert refused.err.endswith(f"quoth: Trust this in {here}? {SAY_SO_WITH_YES}.\n")
     files(here, {".quoth/policy.hy": "(deny (echo))"})
     assert quoth("trust", "--yes", cwd=here).code == 0
     (here / ".quoth/policy.hy").unlink()
     assert quoth("trust", cwd=here).code == 2
-    assert "was trusted and is gone" in quoth("call", '(echo "x")', cwd=here).err
+    assert WAS_TRUSTED_AND_IS_GONE in quoth("call", '(echo "x")', cwd=here).err

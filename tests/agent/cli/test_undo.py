@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sentences import IS_BEING_DRIVEN_BY_ANOTHER, SAY_SO_WITH_YES, THERE_IS_NO_SESSION
 from words import Terminal, files, quoth
 
 from quoth.agent.session.session import alone
@@ -51,7 +52,7 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
     tried = quoth("undo", "s1", "--dry-run", cwd=here)
     assert (tried.code, tried.out) == (0, BACK)
     asked = quoth("undo", "s1", cwd=here)
-    assert (asked.code, asked.err) == (2, "quoth: Put back 2 files of session s1? Say so with --yes.\n")
+    assert (asked.code, asked.err) == (2, f"quoth: Put back 2 files of session s1? {SAY_SO_WITH_YES}.\n")
     assert (here / "a.txt").read_text() == "one\nTWO\n"
 
     done = quoth("undo", "s1", "--yes", cwd=here)
@@ -89,19 +90,19 @@ def test_mistakes_are_one_sentence_each(here: Path) -> None:
     quoth("call", '(echo :text "hi")', "--session", "s2", cwd=here)
     for words, said in {
         "undo s2": "Session s2 has written no file.",
-        "undo s3": "There is no session s3 in this workspace. The latest are s1, s2.",
+        "undo s3": f"{THERE_IS_NO_SESSION} s3 in this workspace. The latest are s1, s2.",
         "undo s1 --to 99": "There is no event s1.99; session s1 has 19 events.",
         "undo s1 --to x": "--to is the number of an event, as quoth log s1 counts, not x.",
         "undo s1 --to 18": "Session s1 has written no file since s1.18.",
         "undo s1 --redo": "Session s1 has no undo that could be taken back.",
         "undo s1 --redo --to 3": "--redo takes the last undo back, as a whole; --to is for an undo.",
-        "diff s3": "There is no session s3 in this workspace. The latest are s1, s2.",
+        "diff s3": f"{THERE_IS_NO_SESSION} s3 in this workspace. The latest are s1, s2.",
     }.items():
         told = quoth(*words.split(), cwd=here)
         assert (words, told.code, told.out, told.err) == (words, 2, "", f"quoth: {said}\n")
     with alone(store_path(here), "s1"):
         told = quoth("undo", "s1", "--yes", cwd=here)
-        assert told.err == "quoth: Session s1 is being driven by another process.\n"
+        assert told.err == f"quoth: Session s1 {IS_BEING_DRIVEN_BY_ANOTHER}.\n"
     told = quoth("undo", "s1", "--yes", cwd=here, env={"QUOTH_INSIDE": "1"})
     assert told.err == "quoth: A program that a tool runs cannot undo anything.\n"
     assert (here / "a.txt").read_text() == "one\nTWO\n"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sentences import THERE_IS_ALREADY_A_TOOL, THERE_IS_NO_TOOL_NAMED, WHICH_IS_NOT_DEFINED
 from words import agent, complaint, files, quoth, story, tool
 
 from quoth import Agent, ToolOptions
@@ -35,16 +36,16 @@ def test_a_tool_that_is_left_out_is_in_no_list(here: Path, words: list[str]) -> 
 
 def test_it_cannot_be_called_by_any_command(here: Path) -> None:
     said = quoth("call", "(list-files)", "--without", "list-files", cwd=here)
-    assert (said.code, said.err.split(".")[0]) == (2, "quoth: unknown: There is no tool named list-files")
+    assert (said.code, said.err.split(".")[0]) == (2, f"quoth: unknown: {THERE_IS_NO_TOOL_NAMED} list-files")
     said = quoth("eval", "(list-files)", "--without", "list-files", cwd=here)
-    assert (said.code, "list-files, which is not defined" in said.err) == (1, True)
+    assert (said.code, f"list-files, {WHICH_IS_NOT_DEFINED}" in said.err) == (1, True)
     plan = files(here, {"p.org": "* PLAN one\n#+begin_src hy\n(list-files)\n#+end_src\n"}) / "p.org"
     assert quoth("fly", str(plan), "--check", "--without", "list-files", cwd=here).code == 2
 
 
 def test_a_tool_of_ones_own_may_have_its_name(here: Path) -> None:
     own = ["call", '(grep-search "gold")', "--tools", "own.hy"]
-    assert "There is already a tool named grep-search" in quoth(*own, cwd=here).err
+    assert f"{THERE_IS_ALREADY_A_TOOL} grep-search" in quoth(*own, cwd=here).err
     assert quoth(*own, "--without", "grep-search", cwd=here).out == "gold is in the heap\n"
 
 

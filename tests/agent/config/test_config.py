@@ -8,6 +8,19 @@ from pathlib import Path
 
 import pytest
 from pages import page
+from sentences import (
+    DID_YOU_MEAN_OPENAI,
+    HAS_CHANGED_SINCE_IT_WAS,
+    HAS_NO_VALUE,
+    IS_NO_REGULAR_FILE,
+    IS_NOT_UTF_8_TEXT,
+    READ_IT_THEN_RUN,
+    RESTORE_IT_OR_RUN,
+    THERE_IS_NO_DIALECT,
+    THERE_IS_NO_PROVIDER,
+    THIS_STRING_IS_NEVER_CLOSED,
+    WAS_TRUSTED_AND_IS_GONE,
+)
 from words import async_agent, complaint, files
 
 from quoth import RunLimits
@@ -76,23 +89,23 @@ MISTAKES = [
     ('("model" "x")', '1:2: There is no setting "model". There are'),
     ("(model x)", "1:8: A text in quotes is needed, not x."),
     ('(model (+ "a" "b"))', '1:8: A text in quotes is needed, not (+ "a" "b").'),
-    ('(model "opnai:x")', "1:8: There is no provider opnai. Did you mean openai?"),
+    ('(model "opnai:x")', f"1:8: {THERE_IS_NO_PROVIDER} opnai. {DID_YOU_MEAN_OPENAI}?"),
     ('(model "cascade:wrk:x,local")\n(provider "work" :like "openai")',
-     "1:8: There is no provider wrk. Did you mean work?"),
+     f"1:8: {THERE_IS_NO_PROVIDER} wrk. Did you mean work?"),
     ('(model "a" "b")', "1:1: (model …) takes one value."),
     ('(model "local")\n(model "b")', "2:1: (model …) is given twice."),
     ('(temperature "hot")', '1:14: A number from 0 to 2 is needed, not "hot".'),
     ("(temperature -1)", "1:14: A number from 0 to 2 is needed, not -1."),
     ("(temperature 5)", "1:14: A number from 0 to 2 is needed, not 5."),
     ("(timeout 0)", "1:10: A number of seconds above 0 is needed, not 0."),
-    ('(dialect "nativ")', "1:10: There is no dialect nativ; the dialects are"),
+    ('(dialect "nativ")', f"1:10: {THERE_IS_NO_DIALECT} nativ; the dialects are"),
     ("(dialect native)", "1:10: A text in quotes is needed, not native."),
     ("(max-reply-tokens 1.5)", "1:19: A whole number from 1 is needed, not 1.5."),
     ("(budget)", "1:1: This budget bounds nothing; write :steps, :calls, :tokens, :cost, :seconds."),
     ("(budget 5)", "1:9: A keyword is needed before 5: :steps, :calls, :tokens, :cost, :seconds."),
     ("(budget :token 15)", "1:9: (budget …) has no :token. Did you mean :tokens?"),
-    ("(budget :cost)", "1:9: :cost has no value."),
-    ("(budget :cost :steps 1)", "1:9: :cost has no value."),
+    ("(budget :cost)", f"1:9: :cost {HAS_NO_VALUE}."),
+    ("(budget :cost :steps 1)", f"1:9: :cost {HAS_NO_VALUE}."),
     ("(budget :cost 1 :cost 2)", "1:17: :cost stands twice."),
     ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) is given twice."),
     ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day", or for each run without :per.'),
@@ -119,7 +132,7 @@ MISTAKES = [
     ('(shell :writable ["~/.m2" "x"])', '1:27: A place begins with / or ~/, not as "x".'),
     ('(shell :variables ["A=b"])', "1:20: A variable is named, as JAVA_HOME; its value does not belong "),
     ('(shell :memory 0)', "1:16: A number of gigabytes above 0 is needed, not 0."),
-    ('(model "x', '1:8: this string is never closed; add ") at the end'),
+    ('(model "x', f'1:8: {THIS_STRING_IS_NEVER_CLOSED}; add ") at the end'),
 ]  # fmt: skip
 
 
@@ -220,11 +233,11 @@ def test_settings_that_change_after_they_were_trusted_stop_everything(tmp_path: 
     own = owned(tmp_path, '(model "local")')
     own.write_text('(model "groq:x")')
     assert complaint(UsageError, lambda: load_config(tmp_path)) == (
-        f"{own} has changed since it was trusted; read it, then run: quoth trust"
+        f"{own} {HAS_CHANGED_SINCE_IT_WAS}; {READ_IT_THEN_RUN}: quoth trust"
     )
     own.unlink()
     assert complaint(UsageError, lambda: load_config(tmp_path)) == (
-        f"{own} was trusted and is gone; restore it, or run: quoth trust"
+        f"{own} {WAS_TRUSTED_AND_IS_GONE}; {RESTORE_IT_OR_RUN}: quoth trust"
     )
 
 
@@ -236,13 +249,13 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
     path = mine("")
     path.write_bytes(b'(model "\xff")')
-    assert complaint(UsageError, lambda: load_config(tmp_path)).endswith("config.hy is not UTF-8 text.")
+    assert complaint(UsageError, lambda: load_config(tmp_path)).endswith(f"config.hy {IS_NOT_UTF_8_TEXT}.")
     path.unlink()
     path.mkdir()
-    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} is no regular file."
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} {IS_NO_REGULAR_FILE}."
     path.rmdir()
     os.mkfifo(path)
-    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} is no regular file."
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} {IS_NO_REGULAR_FILE}."
 
 
 async def test_an_agent_has_the_limits_that_are_configured_where_none_are_given(tmp_path: Path) -> None:

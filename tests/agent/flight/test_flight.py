@@ -15,6 +15,20 @@ from typing import Any
 import disks
 import pytest
 from field import Field, approve, block, denied, statuses, step
+from sentences import (
+    CANNOT_BE_READ,
+    CANNOT_BE_WRITTEN,
+    CHARACTERS_LEFT_OUT,
+    COULD_NOT_BE_WRITTEN,
+    THE_CALL_WAS_DONE_BUT,
+    THE_DISK_IS_FULL,
+    THE_RUN_WAS_STOPPED,
+    THE_RUN_WAS_STOPPED_BEFORE,
+    THE_SCRIPT_IS_EXHAUSTED,
+    THERE_IS_NO_PHASE,
+    THERE_IS_NO_STEP,
+    THERE_IS_NO_TOOL_OR,
+)
 from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 from quoth import Agent, AsyncAgent, ModelOptions
@@ -111,7 +125,7 @@ def test_results_that_are_to_be_silent_are_not_written_and_long_ones_are_cut(fie
     )
     assert [each.text[:2] for each in field.fly().steps] == ["42", "xx", "42"]
     assert field.text.count("#+RESULTS") == 2
-    assert "[… 10,001 characters left out …]" in field.text
+    assert f"[… 10,001 {CHARACTERS_LEFT_OUT} …]" in field.text
 
 
 def test_what_one_step_defines_no_other_step_sees(field: Field) -> None:
@@ -537,14 +551,14 @@ def test_a_model_that_does_not_answer_fails_its_step(field: Field) -> None:
     field.plan(step("a", "Do it."))
     report = field.fly("(look)")
     assert (report.status, report.steps[0].status) == ("failed", "failed")
-    assert "The script is exhausted" in report.steps[0].text
+    assert THE_SCRIPT_IS_EXHAUSTED in report.steps[0].text
     assert field.words == {"a": "FAILED"}
 
 
 def test_the_steps_of_a_budget_are_those_of_the_run(field: Field) -> None:
     field.plan(step("a", "Do it.", budget="steps=2"))
     report = field.fly("(look)", "(put 1)", "Done.", consent="yes")
-    assert report.steps[0].text == "The run was stopped after 2 steps without an answer."
+    assert report.steps[0].text == f"{THE_RUN_WAS_STOPPED} after 2 steps without an answer."
 
 
 def test_a_step_that_takes_more_tokens_than_it_may_is_not_asked_about_again(field: Field) -> None:
@@ -553,7 +567,7 @@ def test_a_step_that_takes_more_tokens_than_it_may_is_not_asked_about_again(fiel
     field.plan(step("a", "Do it.", budget="tokens=5000"))
     model = scripted(Completion("(look)", Usage(90, 4810)), "Done.")
     report = field.fly(model=model)
-    assert report.steps[0].text.startswith("The run was stopped before a request that may take ")
+    assert report.steps[0].text.startswith(f"{THE_RUN_WAS_STOPPED_BEFORE} ")
     assert report.steps[0].text.endswith(": 100 of 5,000 are left.")
     assert len(model.seen) == 1
     assert report.steps[0].usage.input_tokens == 90
@@ -566,7 +580,7 @@ def test_a_step_that_takes_too_long_is_stopped(field: Field) -> None:
 
     field.plan(step("a", "Do it.", budget="seconds=1"))
     report = field.fly(model=TalkingFunction(slow))
-    assert report.steps[0].text == "The run was stopped: its time of 1 s is over."
+    assert report.steps[0].text == f"{THE_RUN_WAS_STOPPED}: its time of 1 s is over."
 
 
 def test_the_forms_of_a_step_are_bounded_by_its_time_too(field: Field) -> None:
@@ -881,10 +895,10 @@ def test_a_step_alone_is_flown_with_the_results_of_an_earlier_flight(field: Fiel
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"only": "x"}, "There is no step x in plan.org. They are: one, two."),
-        ({"only": "oen"}, "There is no step oen in plan.org. Did you mean one?"),
-        ({"until": "Bild"}, "There is no phase Bild. Did you mean Build?"),
-        ({"until": "Build"}, "There is no step of the phase Build in plan.org."),
+        ({"only": "x"}, f"{THERE_IS_NO_STEP} x in plan.org. They are: one, two."),
+        ({"only": "oen"}, f"{THERE_IS_NO_STEP} oen in plan.org. Did you mean one?"),
+        ({"until": "Bild"}, f"{THERE_IS_NO_PHASE} Bild. Did you mean Build?"),
+        ({"until": "Build"}, f"{THERE_IS_NO_STEP} of the phase Build in plan.org."),
         ({"only": "one", "start": "two"}, "--only names one step; it does not go with --from or --until."),
         ({"start": "two", "until": "one"}, "two comes after one."),
     ],
@@ -898,7 +912,7 @@ def test_a_part_that_is_not_there_is_said(field: Field, wanted: dict[str, str], 
 def test_a_plan_with_faults_is_not_flown(field: Field) -> None:
     field.plan(step("one", block("(put 1)")), step("two", block("(pot 1)")))
     said = complaint(UsageError, lambda: field.fly(consent="yes"))
-    assert "plan.org:7:2: There is no tool or function pot. Did you mean put?" in said
+    assert f"plan.org:7:2: {THERE_IS_NO_TOOL_OR} pot. Did you mean put?" in said
     assert field.puts == []
 
 
@@ -1015,7 +1029,7 @@ def pipe(path: Path) -> None:
     [
         (folder, "{} is a folder; a plan is a file."),
         (pipe, "{} is no file; a plan is a file."),
-        (self_link, "{} cannot be read: Too many levels of symbolic links."),
+        (self_link, f"{{}} {CANNOT_BE_READ}: Too many levels of symbolic links."),
     ],
 )
 def test_a_file_that_becomes_something_else_meanwhile_is_told_in_a_sentence(
@@ -1044,7 +1058,7 @@ def test_a_disk_that_is_full_meanwhile_is_told_in_a_sentence(
 
     field.plan(step("a", "Do it."), step("b", block("(put 1)")))
     report = field.fly(model=TalkingFunction(fill), consent="yes")
-    assert report.notes == (f"{field.path} cannot be written: No space left on device.", "b was not begun.")
+    assert report.notes == (f"{field.path} {CANNOT_BE_WRITTEN}: No space left on device.", "b was not begun.")
     assert field.words == {"a": "RUNNING", "b": "PLAN"}
     assert sorted(path.name for path in field.folder.iterdir()) == ["plan.org"]
     assert field.puts == []
@@ -1065,7 +1079,7 @@ def test_what_could_not_be_written_at_the_end_is_written_by_the_next_flight(
     with monkeypatch.context() as patch:
         report = field.fly(tools=tools, consent="yes")
     assert (report.status, statuses(report)) == ("failed", {"a": "done", "b": "done"})
-    assert report.notes == (f"{field.path} cannot be written: No space left on device.",)
+    assert report.notes == (f"{field.path} {CANNOT_BE_WRITTEN}: No space left on device.",)
     assert field.words["b"] != "DONE"
     report = field.fly(tools=tools, consent="yes")
     assert (report.status, report.notes, field.puts) == ("done", (), [1])
@@ -1105,14 +1119,14 @@ def test_on_a_read_only_disk_no_step_begins_and_a_later_flight_flies(
         patch.setattr("quoth.agent.flight.plan_file.replace_file", refuse)
         report = field.fly(consent="yes")
     assert (report.status, field.puts) == ("failed", [])
-    assert report.notes == (f"{field.path} cannot be written: Read-only file system.", "a was not begun.")
+    assert report.notes == (f"{field.path} {CANNOT_BE_WRITTEN}: Read-only file system.", "a was not begun.")
     assert field.fly(consent="yes").status == "done"
     assert (field.puts, field.words) == ([1], {"a": "DONE"})
 
 
 @pytest.mark.parametrize(
     ("where", "what"),
-    [("in a form", "The call was done, but its receipt"), ("in a model", "The transcript")],
+    [("in a form", f"{THE_CALL_WAS_DONE_BUT} receipt"), ("in a model", "The transcript")],
 )
 def test_a_store_that_has_no_room_breaks_a_flight_off_and_it_goes_on(
     field: Field, monkeypatch: pytest.MonkeyPatch, where: str, what: str
@@ -1134,7 +1148,7 @@ def test_a_store_that_has_no_room_breaks_a_flight_off_and_it_goes_on(
         tools = [*field.tools, tool("fill", fill)]
         flight: dict[str, Any] = {"tools": tools, "consent": "yes", "model": TalkingFunction(talk)}
         said = complaint(StoreError, lambda: field.fly(**flight))
-        assert said == f"{what} could not be written: the disk is full."
+        assert said == f"{what} {COULD_NOT_BE_WRITTEN}: {THE_DISK_IS_FULL}."
         assert field.words == {"a": "DONE", "b": "RUNNING", "c": "PLAN"}
         where, full.room = "nowhere", None
         assert field.fly(**flight).status == "done"

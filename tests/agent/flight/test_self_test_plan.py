@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sentences import IS_NESTED_DEEPER_THAN
 from words import TalkingFunction
 
 from quoth import Agent, HostServices
@@ -108,4 +109,4 @@ def test_an_eval_that_evaluates_itself_for_ever_comes_to_an_end(tmp_path: Path) 
             nested = '(eval "' + nested.replace("\\", "\\\\").replace('"', '\\"') + '")'
         result = agent.eval(nested)
     assert result.status == "denied"
-    assert "eval is nested deeper than 10 calls." in result.message
+    assert f"eval {IS_NESTED_DEEPER_THAN} 10 calls." in result.message

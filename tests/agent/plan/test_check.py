@@ -5,6 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sentences import (
+    BEFORE_THE_NEXT_FORM,
+    CANNOT_BE_READ,
+    CANNOT_BE_USED_IN_A,
+    DID_YOU_MEAN,
+    DID_YOU_MEAN_OPENAI,
+    DOES_NOT_FIT_HERE,
+    IS_NEVER_CLOSED,
+    IS_NOT_KNOWN_HERE,
+    IS_NOT_UTF_8_TEXT,
+    RETRY_IS_A_WHOLE_NUMBER,
+    THERE_IS_NO_BLOCK_NAMED,
+    THERE_IS_NO_PHASE,
+    THERE_IS_NO_PROVIDER,
+    THERE_IS_NO_STEP,
+    THERE_IS_NO_TOOL_NAMED,
+    THERE_IS_NO_TOOL_OR,
+)
 
 from quoth.agent.plan.check import check
 from quoth.agent.plan.org_reader import read_plan
@@ -43,10 +61,10 @@ MISTAKES = {
     # The plan as a whole
     "no step": (
         "* Notes\nNothing here.\n",
-        "1:1: There is no step in this plan. A step is a headline such as * PLAN Say hello; see "
+        f"1:1: {THERE_IS_NO_STEP} in this plan. A step is a headline such as * PLAN Say hello; see "
         "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED.",
     ),
-    "not UTF-8": (step(body="caf\udce9"), "2:4: This is not UTF-8 text; save the plan as UTF-8."),
+    "not UTF-8": (step(body="caf\udce9"), f"2:4: This {IS_NOT_UTF_8_TEXT}; save the plan as UTF-8."),
     "TODO words left out": (
         "#+TODO: PLAN RUNNING | DONE DENIED\n" + step(),
         "1:9: The TODO words of a plan are all of PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED; "
@@ -54,7 +72,7 @@ MISTAKES = {
     ),
     "a phase misspelt": (
         "* PLAN Demnad: x\n** PLAN a\nDo it.\n",
-        "1:8: There is no phase Demnad. Did you mean Demand?",
+        f"1:8: {THERE_IS_NO_PHASE} Demnad. Did you mean Demand?",
     ),
     "a TODO word of three letters": (
         step() + "* PLN b\nDo it.\n",
@@ -229,9 +247,9 @@ MISTAKES = {
     ),
     "a retry that is no number": (
         step(":RETRY: often"),
-        "3:9: RETRY is a whole number from 0 to 10, not often.",
+        f"3:9: {RETRY_IS_A_WHOLE_NUMBER} 10, not often.",
     ),
-    "a retry without end": (step(":RETRY: 1000"), "3:9: RETRY is a whole number from 0 to 10, not 1000."),
+    "a retry without end": (step(":RETRY: 1000"), f"3:9: {RETRY_IS_A_WHOLE_NUMBER} 10, not 1000."),
     "another way to fail": (step(":ON-FAIL: skp"), "3:11: ON-FAIL cannot be skp. Did you mean skip?"),
     "no way to fail": (step(":ON-FAIL: 7"), "3:11: ON-FAIL cannot be 7. It is stop, skip or continue."),
     "a word that is neither t nor nil": (
@@ -245,17 +263,17 @@ MISTAKES = {
     ),
     "an unknown tool": (
         step(":TOOLS: echo red-file"),
-        "3:14: There is no tool named red-file. Did you mean read-file?",
+        f"3:14: {THERE_IS_NO_TOOL_NAMED} red-file. Did you mean read-file?",
     ),
     "all tools": (
         step(":TOOLS: all"),
-        "3:9: There is no tool named all. Without the property a step has all tools.",
+        f"3:9: {THERE_IS_NO_TOOL_NAMED} all. Without the property a step has all tools.",
     ),
     "a tool twice": (step(":TOOLS: echo, echo"), "3:9: The tool echo stands twice."),
     "no tools": (step(":TOOLS:"), "3:8: TOOLS is empty; name tools, or write nil for none."),
     "an unknown provider": (
         step(":MODEL: opnai:gpt"),
-        "3:9: There is no provider of models opnai. Did you mean openai?",
+        f"3:9: {THERE_IS_NO_PROVIDER} of models opnai. {DID_YOU_MEAN_OPENAI}?",
     ),
     "no model": (step(":MODEL:"), "3:8: MODEL is empty; name a model, such as local or openai:NAME."),
     "a model without a name": (
@@ -264,9 +282,9 @@ MISTAKES = {
     ),
     # Expectations
     "an empty expectation": (step(":EXPECT:"), "3:9: EXPECT is empty; write a form that must be true."),
-    "an expectation that cannot be read": (
+    f"an expectation that {CANNOT_BE_READ}": (
         step(":EXPECT:   (= 1 1"),
-        "3:12: This ( is never closed; add ) at the end; write (= 1 1).",
+        f"3:12: This ( {IS_NEVER_CLOSED}; add ) at the end; write (= 1 1).",
     ),
     "an expectation that writes": (
         step(':EXPECT: (and True (write-file :path "a" :content "b"))'),
@@ -312,7 +330,7 @@ MISTAKES = {
     # Order
     "a phase in the place of an id": (
         step(title="Build: count") + step(":AFTER: Build", title="b"),
-        "5:9: There is no step with the id Build. Did you mean build-count?",
+        f"5:9: {THERE_IS_NO_STEP} with the id Build. Did you mean build-count?",
     ),
     "a title in the place of an id": (
         step(title="Say hello") + step(":AFTER: say Hello", title="b"),
@@ -324,7 +342,7 @@ MISTAKES = {
     ),
     "an unknown id": (
         step(":ID: build") + step(":AFTER: biuld", title="b"),
-        "8:9: There is no step with the id biuld. Did you mean build?",
+        f"8:9: {THERE_IS_NO_STEP} with the id biuld. Did you mean build?",
     ),
     "an id that is commented out": (
         step() + "* COMMENT b\n:PROPERTIES:\n:ID: b\n:END:\n" + step(":AFTER: b", title="c"),
@@ -379,7 +397,7 @@ MISTAKES = {
     ),
     "the first of two forms is not closed": (
         block("(echo 1\n(echo 2)"),
-        "3:1: This ( is never closed; add ) before the next form, (echo 2).",
+        f"3:1: This ( {IS_NEVER_CLOSED}; add ) {BEFORE_THE_NEXT_FORM}, (echo 2).",
     ),
     "a block of src misspelt": (
         "* PLAN a\nDo it.\n#+begin_scr hy\n1\n#+end_scr\n",
@@ -422,21 +440,21 @@ MISTAKES = {
     ),
     "an empty block": (block(""), "2:1: This block is empty."),
     # Forms
-    "a form that cannot be read": (
+    f"a form that {CANNOT_BE_READ}": (
         block("1", '  (echo :text "a"'),
-        "4:3: This ( is never closed; add ) at the end.",
+        f"4:3: This ( {IS_NEVER_CLOSED}; add ) at the end.",
     ),
     "a form that does not compile": (
         block("(+ 1", "  (match))"),
-        '4:4: Match does not fit here; write (match x 1 "a"  _ "b").',
+        f'4:4: Match {DOES_NOT_FIT_HERE}; write (match x 1 "a"  _ "b").',
     ),
     "a form that reaches too far": (
         block("(do", "  (require os))"),
-        "4:4: Require cannot be used in a program; only functions can be used here.",
+        f"4:4: Require {CANNOT_BE_USED_IN_A}; only functions can be used here.",
     ),
     "an unknown tool in a form": (
         block("   (ecko :text 1)"),
-        "3:5: There is no tool or function ecko. Did you mean echo?",
+        f"3:5: {THERE_IS_NO_TOOL_OR} ecko. Did you mean echo?",
     ),
     "an argument of another type": (block("(echo :text 5)"), "3:1: echo: :text should be str, not 5."),
     "an argument of another type beside one not known yet": (
@@ -445,7 +463,7 @@ MISTAKES = {
     ),
     "an unknown argument": (
         block('(echo :txt "a")'),
-        "3:1: echo: :text is missing; :txt is unknown (did you mean :text?).",
+        f"3:1: echo: :text is missing; :txt is unknown ({DID_YOU_MEAN} :text?).",
     ),
     "a tool the step may not use": (
         step(":TOOLS: echo", body='#+begin_src hy\n(read-file :path "a")\n#+end_src'),
@@ -487,7 +505,7 @@ MISTAKES = {
     ),
     "a variable of what comes later": (
         block("x", head="hy :var x=late") + "* PLAN b\n#+NAME: late\n#+begin_src hy\n1\n#+end_src\n",
-        "2:21: late is not known here: it comes later, or nothing says that it comes before.",
+        f"2:21: late {IS_NOT_KNOWN_HERE}: it comes later, or nothing says that it comes before.",
     ),
     "a variable without a value": (
         block("x", head="hy :var x"),
@@ -538,11 +556,11 @@ MISTAKES = {
     "a call that is not closed": (
         "* PLAN a\n#+CALL: count(x=1\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
         "1:3: This step does nothing; give it an objective, forms or an :EXPECT:.\n"
-        "2:14: This ( is never closed.",
+        f"2:14: This ( {IS_NEVER_CLOSED}.",
     ),
     "a call of nothing there": (
         "* PLAN a\n#+CALL: coutn(x=1)\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
-        "2:1: There is no block named coutn. Did you mean count?",
+        f"2:1: {THERE_IS_NO_BLOCK_NAMED} coutn. Did you mean count?",
     ),
     "a call without what is needed": (
         LIBRARY + "* PLAN a\n#+CALL: more(x=5)\n#+CALL: more()\n",
@@ -576,12 +594,11 @@ MISTAKES = {
     ),
     "what Python has and programs have not": (
         block('(input "x")'),
-        "3:2: There is no tool or function input. Did you mean int?",
+        f"3:2: {THERE_IS_NO_TOOL_OR} input. Did you mean int?",
     ),
     "an end of a name": (
         block("(setv x 1)", "(del x)"),
-        "4:2: Del cannot be used in a program; (.pop d k) takes a key out of a dictionary; a name needs "
-        "no end.",
+        f"4:2: Del {CANNOT_BE_USED_IN_A}; (.pop d k) takes a key out of a dictionary; a name needs no end.",
     ),
     "a call of a table": (
         "#+NAME: rows\n| 1 |\n* PLAN a\n#+CALL: rows()\n",
@@ -604,7 +621,7 @@ def test_what_waits_for_a_circle_is_never_reached(table: ToolTable) -> None:
 def test_a_fault_shows_its_line_and_a_caret(table: ToolTable) -> None:
     _, plan = read_plan(step(":RETRY: often").encode(), "plans/p.org")
     assert str(check(plan, table)[0]) == (
-        "plans/p.org:3:9: RETRY is a whole number from 0 to 10, not often.\n  :RETRY: often\n          ^"
+        f"plans/p.org:3:9: {RETRY_IS_A_WHOLE_NUMBER} 10, not often.\n  :RETRY: often\n          ^"
     )
     assert check(plan, table)[0].to_json()["line"] == 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import RETRY_IS_A_WHOLE_NUMBER, THERE_IS_NO_PHASE, THERE_IS_NO_TOOL_OR
 
 from quoth.agent.plan.check import check
 from quoth.agent.plan.markdown_reader import read_markdown
@@ -96,10 +97,10 @@ def test_places_are_those_of_the_markdown_file() -> None:
     text = (text + "## PLAN b\n```hy\n1\n").replace("\n", "\r\n")
     plan = read_markdown(text.encode(), "p.md")
     assert [f"{f.place.line}:{f.place.column}: {f.message}" for f in check(plan, load_tools([]))] == [
-        "2:9: There is no phase Biuld. Did you mean Build?",
-        "3:10: RETRY is a whole number from 0 to 10, not no.",
+        f"2:9: {THERE_IS_NO_PHASE} Biuld. Did you mean Build?",
+        f"3:10: {RETRY_IS_A_WHOLE_NUMBER} 10, not no.",
         '5:14: There is nothing named nope. A text is written "nope".',
-        "6:4: There is no tool or function ecko. Did you mean echo?",
+        f"6:4: {THERE_IS_NO_TOOL_OR} ecko. Did you mean echo?",
         "9:1: This block has no ``` at its end.",
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import THERE_IS_NO_STEP
 from words import complaint
 
 from quoth.agent.plan.model import TODO_WORDS, Budget, Part, Plan
@@ -196,7 +197,7 @@ def test_an_order_keeps_every_promise(after: list[list[int]]) -> None:
 def test_a_step_is_found_by_its_id_or_title() -> None:
     found = plan("* PLAN Say hello\nx\n* PLAN b\ny\n")
     assert found.find("say-hello") is found.find("say Hello")
-    said = "There is no step say-helo in p.org. Did you mean say-hello?"
+    said = f"{THERE_IS_NO_STEP} say-helo in p.org. Did you mean say-hello?"
     assert complaint(UsageError, lambda: found.find("say-helo")) == said
 
 

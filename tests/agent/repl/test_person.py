@@ -8,6 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    CHARACTERS_LEFT_OUT,
+    DID_YOU_MEAN,
+    HAS_MORE_THAN,
+    IS_IN_USE_BY,
+    IS_NOT_KNOWN_HERE,
+    IT_ONLY_READS,
+    IT_WRITES_FILES,
+    THERE_IS_NO_FILE,
+    THERE_IS_NO_MODEL,
+)
 from words import files, scripted
 
 from quoth.agent.client import AsyncAgent
@@ -127,7 +138,7 @@ FAULTS = {
     "(read-fil 1)": "NameError: there is no name read-fil. Did you mean read-file?\n",
     "(prnt 1)": "NameError: there is no name prnt. Did you mean print?\n",
     "(wen True 1)": "NameError: there is no name wen. Did you mean when?\n",
-    f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… has more than 4300 digits; write it as a text.\n",
+    f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… {HAS_MORE_THAN} 4300 digits; write it as a text.\n",
     "(print “hi”)": 'NameError: there is no name “hi”; a text is in straight quotes: "…".\n',
     "(last [1])": "NameError: there is no name last; programs have it: (eval '(last …)).\n",
     "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
@@ -142,18 +153,18 @@ FAULTS = {
     "(+ 1]": "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead\n"
     "(+ 1]\n    ^\n",
     "(defn)": "invalid: line 1, column 2: parse error for pattern macro 'defn'",
-    '(read-file "none.txt")': "error: There is no file none.txt.",
-    "(read-file :pat 1)": "invalid: read-file: :path is missing; :pat is unknown (did you mean :path?)",
-    '(write-file "a.txt" "x")': "write-file waits for a person's approval: it writes files (request ",
-    "(source len)": "The source of len is not known here.\n",
+    '(read-file "none.txt")': f"error: {THERE_IS_NO_FILE} none.txt.",
+    "(read-file :pat 1)": f"invalid: read-file: :path is missing; :pat is unknown ({DID_YOU_MEAN} :path?)",
+    '(write-file "a.txt" "x")': f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ",
+    "(source len)": f"The source of len {IS_NOT_KNOWN_HERE}.\n",
     ",load": ",load needs a file: ,load shop.hy\n",
-    ",load none.hy": "There is no file none.hy.\n",
+    ",load none.hy": f"{THERE_IS_NO_FILE} none.hy.\n",
     ",fly": ",fly needs a flight plan: ,fly plans/self-test.org\n",
     ",say": ",say needs the text to say.\n",
     ",trace": "No form has raised an exception yet.\n",
     ",undo": "The conversation has no message that could be taken back.\n",
     ",session s2": "This is session s1; another begins with: quoth --session s2\n",
-    ",model nonsense": "There is no model nonsense.",
+    ",model nonsense": f"{THERE_IS_NO_MODEL} nonsense.",
 }
 
 
@@ -173,7 +184,7 @@ async def test_the_traceback_is_kept(repl: Repl, capsys: pytest.CaptureFixture[s
 
 def test_a_long_value_is_cut() -> None:
     assert as_hy(list(range(MOST + 500))).endswith("… and 500 more items")
-    assert "characters left out" in as_hy("x" * 50_000)
+    assert CHARACTERS_LEFT_OUT in as_hy("x" * 50_000)
     assert as_hy('a "b"\n\x1b[31m') == '"a \\"b\\"\n\\x1b[31m"'
 
 
@@ -280,7 +291,7 @@ async def test_commands_tell_of_the_session(repl: Repl, capsys: pytest.CaptureFi
         "scripted, calls as call-form\n"
         "0 tokens read and 0 written in 1 request of this session.\n"
         "There is no rule of yours; you are asked before anything is changed.\n"
-        "allow: it only reads.\nNo rule matches.\n"
+        f"allow: {IT_ONLY_READS}.\nNo rule matches.\n"
     )
     assert "▶ r1" in await said(repl, capsys, ",log")
     assert (await said(repl, capsys, ",sessions")).startswith("s1  ")
@@ -300,7 +311,7 @@ async def test_a_message_is_not_taken_back_while_another_writes_to_the_session(
     await said(repl, capsys, "one please", '(write-file "b.txt" "by hand")')
     with in_use(repl.agent.store.path, "s1"):
         told = await said(repl, capsys, ",undo")
-    assert told.startswith("! Session s1 is in use by process ")
+    assert told.startswith(f"! Session s1 {IS_IN_USE_BY} process ")
     assert "Taken back: one please\n" in await said(repl, capsys, ",undo")
 
 

@@ -8,6 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sentences import (
+    A_GRANT_LASTS_AT_MOST,
+    A_PROGRAM_THAT_A_TOOL,
+    ALLOW_THAT_IN_THIS_SESSION,
+    AN_EDITED_CALL_KEEPS_ITS,
+    DID_YOU_MEAN,
+    DOES_NOT_CLOSE_THE,
+    IS_NEVER_CLOSED,
+    IT_ONLY_READS,
+    IT_WRITES_FILES,
+    NOTHING_WAITS_IN_SESSION,
+    QUOTH_PENDING_LISTS_WHAT_IS,
+    THE_PERSON_SAID_NO,
+    THERE_IS_NO_COMMAND,
+    THERE_IS_NO_MODEL,
+    THERE_IS_NO_REQUEST,
+    THERE_IS_NO_TOOL_NAMED,
+)
 from words import CTRL_A, CTRL_C, CTRL_D, CTRL_K, Said, Terminal, files, lines, quoth, started, wait_until
 
 from quoth.agent.repl.repl import _smallest_text
@@ -87,13 +105,13 @@ def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
     said = piped(here, "(+ 1]", "(cond 1)", "(+ 1 2)", "(+ 1")
     assert (said.code, said.out) == (0, "3\n")
     assert said.err == lines(
-        "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead",
+        f"invalid: line 1, column 5: this ] {DOES_NOT_CLOSE_THE} ( at line 1, column 1; write ) instead",
         "(+ 1]",
         "    ^",
         "invalid: line 1, column 1: TypeError: `cond` needs an even number of arguments",
         "(cond 1)",
         "^",
-        "invalid: line 1, column 1: this ( is never closed; add ) at the end",
+        f"invalid: line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end",
         "(+ 1",
         "^",
     )
@@ -102,18 +120,18 @@ def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (",hlp", "There is no command ,hlp; ,help lists them. Did you mean help?"),
-        (",", "There is no command ,; ,help lists them."),
+        (",hlp", f"{THERE_IS_NO_COMMAND} ,hlp; ,help lists them. Did you mean help?"),
+        (",", f"{THERE_IS_NO_COMMAND} ,; ,help lists them."),
         (",tool", ",tool needs the name of a tool; ,tools lists them."),
-        (",tool ecko", "There is no tool named ecko. Did you mean echo?"),
+        (",tool ecko", f"{THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?"),
         (",approve", ",approve needs the ID of a request; ,pending lists them."),
         (",deny", ",deny needs the ID of a request; ,pending lists them."),
-        (",deny abcde no", "There is no request abcde. quoth pending lists what is open."),
+        (",deny abcde no", f"{THERE_IS_NO_REQUEST} abcde. {QUOTH_PENDING_LISTS_WHAT_IS}."),
         (",approve abcde for 30", "A time is written 30s, 10m, 2h or 1d, not 30."),
         (",approve abcde for", "A time is written 30s, 10m, 2h or 1d, not nothing."),
         (",approve abcde 30m", "It is ,approve ID, or ,approve ID for 30m; not 30m."),
-        (",pending abcde", "There is no request abcde. quoth pending lists what is open."),
-        (",resume", "Nothing waits in session s1."),
+        (",pending abcde", f"{THERE_IS_NO_REQUEST} abcde. {QUOTH_PENDING_LISTS_WHAT_IS}."),
+        (",resume", f"{NOTHING_WAITS_IN_SESSION} s1."),
     ],
 )
 def test_an_unknown_command_is_told(here: Path, line: str, complaint: str) -> None:
@@ -154,7 +172,7 @@ def test_what_is_done_is_told_beside_the_reply(here: Path) -> None:
 
 def test_a_write_is_pending_where_nobody_can_be_asked(here: Path) -> None:
     said = piped(here, '(write-file :path "a.txt" :content "x")', "write")
-    assert said.err.count("write-file waits for a person's approval: it writes files (request ") >= 2
+    assert said.err.count(f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ") >= 2
     assert not (here / "a.txt").exists()
     assert piped(here, "write", options=("--yes",)).code == 0
     assert (here / "a.txt").read_text() == "x"
@@ -175,7 +193,7 @@ def test_what_waits_is_listed_decided_and_carried_on(here: Path) -> None:
     piped(here, WRITE, options=again)
     request = waiting(here)
     assert piped(here, ",pending", options=again).out.startswith(
-        f"{request}  {WRITE}\n       new file a.txt, 1 line\n       it writes files;"
+        f"{request}  {WRITE}\n       new file a.txt, 1 line\n       {IT_WRITES_FILES};"
     )
     assert (
         "\nasked by     ann (repl), session s1, route repl\n"
@@ -226,14 +244,14 @@ def test_a_program_that_a_tool_runs_decides_nothing_in_the_repl(here: Path) -> N
     request = waiting(here)
     for line in (f",approve {request}", f",deny {request}", f",approve {request} for 1h"):
         said = quoth("--session", "s1", cwd=here, stdin=line + "\n", env={"QUOTH_INSIDE": "1"})
-        assert said == Said(0, "", "A program that a tool runs cannot decide what tools may do.\n")
+        assert said == Said(0, "", f"{A_PROGRAM_THAT_A_TOOL}.\n")
     assert waiting(here) == request
 
 
 def test_without_a_model_lisp_still_works(here: Path) -> None:
     said = quoth("--model", "nonsense", cwd=here, stdin="hello\n(+ 1 2)\n")
     assert (said.code, said.out) == (0, "3\n")
-    assert said.err.startswith("There is no model nonsense.")
+    assert said.err.startswith(f"{THERE_IS_NO_MODEL} nonsense.")
 
 
 def test_in_json_every_entry_is_one_line(here: Path) -> None:
@@ -304,7 +322,7 @@ def test_help_and_a_command_there_is_not(terminal: Terminal) -> None:
         terminal.see(line)
     terminal.prompted()
     terminal.enter(",hlp")
-    terminal.see("There is no command ,hlp; ,help lists them. Did you mean help?")
+    terminal.see(f"{THERE_IS_NO_COMMAND} ,hlp; ,help lists them. Did you mean help?")
     terminal.prompted()
 
 
@@ -320,8 +338,8 @@ def test_a_conversation_goes_on_from_line_to_line(terminal: Terminal) -> None:
     [
         ("y", "← ok, ", True),
         ("yes", "← ok, ", True),
-        ("n", "write-file was denied: the person said no.", False),
-        ("", "write-file was denied: the person said no.", False),
+        ("n", f"write-file was denied: {THE_PERSON_SAID_NO}.", False),
+        ("", f"write-file was denied: {THE_PERSON_SAID_NO}.", False),
         ("use b.txt instead", "write-file was denied: the person said: use b.txt instead.", False),
     ],
 )
@@ -330,7 +348,7 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
 ) -> None:
     terminal.enter("write")
     terminal.see('(write-file :path "a.txt" :content "x")')
-    terminal.see("asked because it writes files")
+    terminal.see(f"asked because {IT_WRITES_FILES}")
     terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
     assert not (here / "a.txt").exists()
     terminal.type(answer + "\n")
@@ -383,7 +401,7 @@ def test_a_kind_of_calls_may_be_allowed_by_a_rule_that_is_shown_first(here: Path
         terminal.type("s\n")
         terminal.see('(allow (write-file :content _ :path (under "src") :only))')
         terminal.see("It leaves :content open.")
-        terminal.see("Allow that in this session for 8 hours? [y/N, or another rule]")
+        terminal.see(f"{ALLOW_THAT_IN_THIS_SESSION} 8 hours? [y/N, or another rule]")
         terminal.type(answer + "\n")
         terminal.see(QUESTION)
     assert not (here / "src").exists()
@@ -406,9 +424,9 @@ def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -
     terminal.enter(WRITE)
     terminal.see(QUESTION)
     for typed, sentence in (
-        ('(write-file :path "b.txt"', "this ( is never closed; add ) at the end"),
-        ('(read-file :path "b.txt")', "An edited call keeps its tool, write-file."),
-        ('(write-file :pat "b.txt" :content "y")', ":pat is unknown (did you mean :path?)"),
+        ('(write-file :path "b.txt"', f"this ( {IS_NEVER_CLOSED}; add ) at the end"),
+        ('(read-file :path "b.txt")', f"{AN_EDITED_CALL_KEEPS_ITS}, write-file."),
+        ('(write-file :pat "b.txt" :content "y")', f":pat is unknown ({DID_YOU_MEAN} :path?)"),
     ):
         terminal.type("e\n")
         terminal.see("The call to make instead:")
@@ -429,7 +447,7 @@ def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -
     [
         ("yes please", "A time is written 30s, 10m, 2h or 1d, not please."),
         ("y 0m", "A time is written 30s, 10m, 2h or 1d, not 0m."),
-        ("y 31d", "A grant lasts at most 30 days, not 31d."),
+        ("y 31d", f"{A_GRANT_LASTS_AT_MOST} 30 days, not 31d."),
         ("yy", "yy is no answer. y allows it, n refuses it, ? shows what else there is."),
         ("ok", "ok is no answer. y allows it, n refuses it, ? shows what else there is."),
     ],
@@ -448,7 +466,7 @@ def test_what_is_neither_yes_nor_a_reason_is_asked_again(
 def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
     content = "".join(f"{number:06}" for number in range(3000))
     with Terminal("call", f'(write-file :path "a.txt" :content "{content}")', cwd=here) as terminal:
-        brief = terminal.see("asked because it writes files")
+        brief = terminal.see(f"asked because {IT_WRITES_FILES}")
         assert '(write-file :path "a.txt" :content … 18,000 characters)' in brief
         assert "  new file a.txt, 1 line\n│ + 000000000001" in brief
         assert "more lines; v shows all …]" in brief
@@ -477,12 +495,12 @@ def test_what_was_not_shown_can_be_refused(here: Path) -> None:
 
 def test_a_form_of_several_lines_cannot_pass_for_the_question(here: Path) -> None:
     files(here, {"asks.hy": "(ask (eval))"})
-    form = '(do "x\n  asked because it only reads\n  Allow it?")\n'
+    form = f'(do "x\n  asked because {IT_ONLY_READS}\n  Allow it?")\n'
     with Terminal("eval", form, "--policy", "asks.hy", cwd=here) as terminal:
         shown = terminal.see(QUESTION)
         asked = [line for line in shown.splitlines() if line.startswith("  ")]
         assert len([line for line in asked if line.startswith("  asked because")]) == 1
-        assert "│   asked because it only reads" in shown
+        assert f"│   asked because {IT_ONLY_READS}" in shown
 
 
 @pytest.mark.parametrize(
@@ -498,7 +516,7 @@ def test_times_are_written_with_their_unit(text: str, seconds: float) -> None:
 )
 def test_what_is_no_time_is_told(text: str) -> None:
     with pytest.raises(
-        UsageError, match=r"A time is written 30s, 10m, 2h or 1d, not|A grant lasts at most 30 days"
+        UsageError, match=rf"A time is written 30s, 10m, 2h or 1d, not|{A_GRANT_LASTS_AT_MOST} 30 days"
     ):
         seconds_of(text)
 
@@ -507,7 +525,7 @@ def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
     terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
     terminal.type(CTRL_D)
-    terminal.see("the person said no")
+    terminal.see(THE_PERSON_SAID_NO)
     terminal.prompted()
     assert not (here / "a.txt").exists()
 
@@ -577,7 +595,7 @@ def test_a_command_asks_at_the_terminal_too(here: Path) -> None:
     with Terminal("call", '(write-file :path "b.txt" :content "x")', cwd=here) as terminal:
         terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type(CTRL_C)
-        terminal.see("write-file waits for a person's approval: it writes files (request ")
+        terminal.see(f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ")
         terminal.see("To decide: quoth approve ")
         assert terminal.ended() == 130
     assert not (here / "b.txt").exists()

@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    CANNOT_BE_USED,
+    IS_NOT_THERE_ANY_MORE,
+    THERE_IS_NO_FILE,
+    THERE_IS_NO_SESSION,
+    THIS_IS_NO_SESSION,
+    WAS_CHANGED_AFTER_IT_WAS,
+)
 from words import (
     Agent,
     Spy,
@@ -438,19 +446,19 @@ def test_an_event_that_was_changed_is_found_first(shop: Shop) -> None:
     store = Store(store_path(shop.folder))
     store.execute("UPDATE events SET form = replace(form, 'plum', 'pear') WHERE seq = 8")
     store.close()
-    assert complaint(TranscriptError, shop.replayed) == "Event s.8 was changed after it was written."
+    assert complaint(TranscriptError, shop.replayed) == f"Event s.8 {WAS_CHANGED_AFTER_IT_WAS}."
 
 
 # What is wrong with a file, and what is said of it.
 BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
-    "empty": (lambda text: "", "This is no session: its first form is not (quoth-session …)."),
+    "empty": (lambda text: "", f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
     "a line less": (
         lambda text: "\n".join(text.splitlines()[:-1]),
         "15 of the 16 events of session s are here.",
     ),
     "another word": (
         lambda text: text.replace("Sold.", "Bought."),
-        "Event s.15 was changed after it was written, or is missing.",
+        f"Event s.15 {WAS_CHANGED_AFTER_IT_WAS}, or is missing.",
     ),
 }
 
@@ -472,7 +480,7 @@ def complaint_of_any(act: Callable[[], Any]) -> str:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "no.hy"
-    assert complaint(UsageError, lambda: replays(path)) == f"There is no file {path}."
+    assert complaint(UsageError, lambda: replays(path)) == f"{THERE_IS_NO_FILE} {path}."
     files(tmp_path, {"bytes": b"\xff"})
     assert complaint_of_any(lambda: session_in_file(tmp_path / "bytes")).endswith("bytes is not UTF-8 text.")
 
@@ -481,7 +489,7 @@ def test_a_run_without_its_beginning_is_not_replayed(shop: Shop) -> None:
     simple(shop)
     files(shop.folder, {"s.hy": shop.exported(edit=lambda text: text.replace("(stimulus ", "(summary "))})
     said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
-    assert said.endswith("Event s.5 cannot be used: its run r1 has no beginning.")
+    assert said.endswith(f"Event s.5 {CANNOT_BE_USED}: its run r1 has no beginning.")
 
 
 def test_a_limit_that_there_is_not_is_not_replayed(shop: Shop) -> None:
@@ -624,7 +632,7 @@ def test_the_command_says_what_is_not_there_any_more(tmp_path: Path) -> None:
     assert (said.code, said.err.splitlines()) == (
         1,
         [
-            f"quoth: The tool file {tmp_path / 'shop.hy'} is not there any more.",
+            f"quoth: The tool file {tmp_path / 'shop.hy'} {IS_NOT_THERE_ANY_MORE}.",
             "quoth: Tools that are not here: count-fruit.",
         ],
     )
@@ -653,8 +661,8 @@ def test_what_judged_and_is_not_there_any_more_stops_live_tools_alone(
     ("words", "message"),
     [
         ([], "Name a session, or say --last. See: quoth replay --help"),
-        (["--last"], "There is no session in this workspace."),
-        (["s9"], "There is no session s9 in this workspace."),
+        (["--last"], f"{THERE_IS_NO_SESSION} in this workspace."),
+        (["s9"], f"{THERE_IS_NO_SESSION} s9 in this workspace."),
     ],
 )
 def test_the_command_needs_a_session(tmp_path: Path, words: list[str], message: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pictures import png
+from sentences import CANNOT_BE_READ, IT_WRITES_FILES, THESE_WORDS_STAND_IN, WHAT_WAS_GIVEN_WITH_THE
 from words import Agent, agent, complaint, quoth, scripted
 
 from quoth.agent.run.attachments import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, result_images
@@ -71,7 +72,7 @@ def test_one_file_need_not_be_a_list(tmp_path: Path, cat: Path) -> None:
             " parts.",
         ),
         ("a.png", PNG + b"0" * IMAGE_BYTES, "has 5,000,014 bytes; a model takes 5,000,000."),
-        ("none.txt", None, "cannot be read: No such file or directory."),
+        ("none.txt", None, f"{CANNOT_BE_READ}: No such file or directory."),
     ],
 )
 def test_a_file_that_cannot_be_shown_is_told_before_the_model_is_asked(
@@ -267,7 +268,7 @@ def test_calls_that_stand_in_a_file_are_quotations(tmp_path: Path) -> None:
     with agent(tmp_path, '(write-file :path "a" :content "hello from afar")', consent=None) as it:
         it.run("What stands here?", files=[tmp_path / "notes.txt"])
         (request,) = it.broker.requests()
-    assert request.reason == "it writes files; these words stand in what was given with the task"
+    assert request.reason == f"{IT_WRITES_FILES}; {THESE_WORDS_STAND_IN} {WHAT_WAS_GIVEN_WITH_THE}"
 
 
 def test_files_of_a_task_may_be_given_on_the_command_line(tmp_path: Path, cat: Path) -> None:
@@ -281,4 +282,4 @@ def test_files_of_a_task_may_be_given_on_the_command_line(tmp_path: Path, cat: P
     assert "with cat.png" in log
     failed = quoth("run", "What is this?", "--file", "none.png", *options, cwd=tmp_path)
     assert (failed.code, failed.out) == (2, "")
-    assert "The file none.png cannot be read: No such file or directory." in failed.err
+    assert f"The file none.png {CANNOT_BE_READ}: No such file or directory." in failed.err

@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    THE_PROGRAM_USES,
+    THERE_IS_NO_POLICY_FILE,
+    THERE_IS_NO_TOOL_NAMED,
+    THESE_TOOLS_ARE_GONE_AND,
+    WHICH_IS_NOT_DEFINED,
+)
 from words import MemoryAudit, files, native, quoth, scripted, tool
 
 from quoth.agent.client import AsyncAgent
@@ -117,9 +124,9 @@ def test_a_call_of_it_is_denied_with_the_reason_and_recorded(
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ('(crimso :text "a")', "There is no tool named crimso. Available tools: "),
-        ('(eval (crimso "a"))', "The program uses crimso, which is not defined."),
-        ("(eval (crimso))", "The program uses crimso, which is not defined."),
+        ('(crimso :text "a")', f"{THERE_IS_NO_TOOL_NAMED} crimso. Available tools: "),
+        ('(eval (crimso "a"))', f"{THE_PROGRAM_USES} crimso, {WHICH_IS_NOT_DEFINED}."),
+        ("(eval (crimso))", f"{THE_PROGRAM_USES} crimso, {WHICH_IS_NOT_DEFINED}."),
     ],
 )
 def test_no_hint_names_it(tmp_path: Path, reply: str, message: str) -> None:
@@ -138,7 +145,7 @@ def test_a_belt_to_search_neither_describes_nor_finds_it(tmp_path: Path) -> None
     )
     described, found, near = (call.result for call in panel.runs(*looks, "Done.").calls)
     assert described.message.startswith(
-        "There is no tool named crimson. Available tools: ask, ask-person, asking, block"
+        f"{THERE_IS_NO_TOOL_NAMED} crimson. Available tools: ask, ask-person, asking, block"
     )
     assert "- teal: A tool for a test." in found.value
     assert "crimson" not in str(found.value)
@@ -267,7 +274,7 @@ def test_the_note_on_changed_tools_does_not_name_it(tmp_path: Path) -> None:
             await made.resume()
 
     asyncio.run(go_on())
-    assert "These tools are gone and cannot be called any more: ask, teal." in panel.shown()
+    assert f"{THESE_TOOLS_ARE_GONE_AND}: ask, teal." in panel.shown()
     assert "crimson" not in panel.shown()
 
 
@@ -285,7 +292,7 @@ def test_the_commands_leave_it_out_for_that_user(tmp_path: Path) -> None:
     page = quoth("tools", "write-file", "--policy", "p.hy", "--user", "ben", cwd=tmp_path)
     assert page.out.startswith("(write-file ")
     assert quoth("tools", "--policy", "none.hy", cwd=tmp_path).err == (
-        "quoth: There is no policy file none.hy.\n"
+        f"quoth: {THERE_IS_NO_POLICY_FILE} none.hy.\n"
     )
 
 
@@ -297,5 +304,5 @@ def test_a_person_may_look_it_up_nowhere_either(tmp_path: Path) -> None:
             return await made.call('(describe :name "crimson")'), await made.call("(crimson)")
 
     looked, called = asyncio.run(story())
-    assert looked.message.startswith("There is no tool named crimson.")
+    assert looked.message.startswith(f"{THERE_IS_NO_TOOL_NAMED} crimson.")
     assert called.message.startswith("crimson was denied: ")

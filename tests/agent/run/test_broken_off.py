@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import WAS_NOT_READ
 from words import TalkingFunction, tool
 
 from quoth.agent.client import AsyncAgent
@@ -69,7 +70,7 @@ def log(agent: AsyncAgent) -> str:
     [
         ("Once upon a ti", True, "Once upon a ti"),
         (BEGUN, False, BEGUN),
-        (BEGUN, True, f"{KEPT}\n\n[… a call that was not read …]"),
+        (BEGUN, True, f"{KEPT}\n\n[… a call that {WAS_NOT_READ} …]"),
     ],
     ids=["words", "a call", "a call with a secret"],
 )

@@ -9,6 +9,13 @@ from typing import Any
 import apsw
 import disks
 import pytest
+from sentences import (
+    CANNOT_BE_USED,
+    COULD_NOT_BE_WRITTEN,
+    NO_SERVER_ANSWERS_THERE,
+    THE_CALL_WAS_DONE_BUT,
+    THE_DISK_IS_FULL,
+)
 from words import scripted, tool
 
 from quoth import Agent
@@ -18,7 +25,7 @@ from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import ServerError
 from quoth.tools.registry.table import CognitiveTool
 
-LOST = "The call was done, but its receipt could not be written: the disk is full."
+LOST = f"{THE_CALL_WAS_DONE_BUT} receipt {COULD_NOT_BE_WRITTEN}: {THE_DISK_IS_FULL}."
 
 
 class MomentaryDisk(disks.FullDisk):
@@ -134,7 +141,7 @@ def test_a_run_whose_end_could_not_be_recorded_has_its_answer_and_is_not_done(
         with Agent(workspace=tmp_path, session=f"s{room}", model=ScriptedBackend(last)) as agent:
             reply = agent.run("Go.")
             disk.room = None
-        assert (reply.status, reply.error) == ("done", "") or reply.error.endswith("the disk is full.")
+        assert (reply.status, reply.error) == ("done", "") or reply.error.endswith(f"{THE_DISK_IS_FULL}.")
         if UNWRITTEN in reply.error:
             met += 1
             assert (reply.status, reply.text) == ("failed", "Done.")
@@ -151,7 +158,7 @@ def test_a_run_ends_where_its_sub_agent_could_not_be_recorded(office: Office) ->
 
 def test_a_server_that_fails_is_an_error_of_the_call_alone(office: Office) -> None:
     def fail() -> None:
-        raise ServerError("The Redis cannot be used", "no server answers there")
+        raise ServerError(f"The Redis {CANNOT_BE_USED}", NO_SERVER_ANSWERS_THERE)
 
     with Agent(workspace=office.folder, tools=[tool("fail", fail)], consent="yes") as agent:
         result = agent.eval("(try (fail) (except [error Exception] 7))")

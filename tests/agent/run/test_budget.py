@@ -14,6 +14,14 @@ from typing import Any
 import pytest
 from examples import many
 from loopback import KEY, Sleeps, cut_off, loopback, said, status
+from sentences import (
+    A_NUMBER_FROM_0,
+    A_WHOLE_NUMBER_FROM_1,
+    COULD_NOT_BE_WRITTEN,
+    REQUESTS_TO_MODELS_TODAY,
+    THE_RUN_WAS_STOPPED,
+    THE_RUN_WAS_STOPPED_BEFORE,
+)
 from words import TalkingFunction, complaint, tool
 
 from quoth import Agent, DailyBudget, ModelOptions, PolicyOptions, RunLimits, UsageError
@@ -91,7 +99,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_stops_before_the_request_that_would_pass_its_tokens(tmp_path: Path) -> None:
     model = Asked(*looks(9))
     reply = run(tmp_path, model, RunLimits(tokens=3_500))
-    assert reply.error.startswith("The run was stopped before a request that may take ")
+    assert reply.error.startswith(f"{THE_RUN_WAS_STOPPED_BEFORE} ")
     assert reply.error.endswith(" tokens: 500 of 3,500 are left.")
     assert (reply.status, len(model.most)) == ("failed", 3)
     assert (reply.spent["tokens"], reply.left["tokens"]) == (3_000, 500)
@@ -162,7 +170,7 @@ def test_what_was_broken_off_in_the_middle_is_paid_as_it_was_reserved(tmp_path: 
 def test_a_run_stops_before_the_request_that_would_pass_its_cost(tmp_path: Path) -> None:
     model = Asked(*looks(9))  # each step costs $1.90
     reply = run(tmp_path, model, RunLimits(cost=5, reply_tokens=LEAST_REPLY))
-    assert reply.error.startswith("The run was stopped before a request that may take $")
+    assert reply.error.startswith(f"{THE_RUN_WAS_STOPPED_BEFORE} $")
     assert reply.error.endswith(": $1.20 of $5 are left.")
     assert (len(model.most), reply.spent["cost"]) == (2, pytest.approx(3.8))
 
@@ -217,7 +225,7 @@ def test_a_run_that_takes_too_long_is_stopped_while_the_model_thinks(tmp_path: P
         return "Done."
 
     reply = run(tmp_path, TalkingFunction(slow), RunLimits(seconds=0.05))
-    assert reply.error == "The run was stopped: its time of 0.05 s is over."
+    assert reply.error == f"{THE_RUN_WAS_STOPPED}: its time of 0.05 s is over."
 
 
 def test_a_run_that_takes_too_long_is_stopped_while_a_tool_works(tmp_path: Path) -> None:
@@ -225,7 +233,7 @@ def test_a_run_that_takes_too_long_is_stopped_while_a_tool_works(tmp_path: Path)
         await asyncio.sleep(60)
 
     reply = run(tmp_path, Asked(*looks(1)), RunLimits(seconds=0.3), tools=table(slow))
-    assert reply.error == "The run was stopped: its time of 0.3 s is over."
+    assert reply.error == f"{THE_RUN_WAS_STOPPED}: its time of 0.3 s is over."
     assert reply.calls[0].result.message == "probe did not finish in the time that was left to the run."
 
 
@@ -252,7 +260,7 @@ def test_what_a_tool_asks_the_model_is_paid_by_the_run(tmp_path: Path) -> None:
     )
     reply = run(tmp_path, model, RunLimits(cost=5.5, reply_tokens=LEAST_REPLY), tools=())
     assert [call.result.status for call in reply.calls] == ["ok", "limited"]
-    assert "The run was stopped before a request" in reply.calls[1].result.message
+    assert f"{THE_RUN_WAS_STOPPED} before a request" in reply.calls[1].result.message
     assert len(model.most) == 3
 
 
@@ -301,7 +309,7 @@ def test_a_sub_agent_spends_its_share_and_its_caller_answers(tmp_path: Path) -> 
     limits = RunLimits(cost=9, reply_tokens=LEAST_REPLY)
     ended = run(tmp_path, ScriptedBackend(reply, MODEL), limits, tools=tools)
     assert ended.text == "Done."
-    assert "The run was stopped before a request" in ended.calls[0].result.message
+    assert f"{THE_RUN_WAS_STOPPED} before a request" in ended.calls[0].result.message
     assert ended.spent["cost"] == pytest.approx(1.9 * 3)
 
 
@@ -315,7 +323,7 @@ def a_day(**bounds: Any) -> PolicyOptions:
 def test_a_user_may_make_so_many_requests_a_day(tmp_path: Path) -> None:
     model = Asked(*looks(9))
     reply = run(tmp_path, model, policy=a_day(requests=3))
-    assert reply.error.startswith("ann has made 3 of 3 requests to models today; next ")
+    assert reply.error.startswith(f"ann has made 3 of 3 {REQUESTS_TO_MODELS_TODAY}; next ")
     assert (len(model.most), reply.left["today"]) == (3, {"requests": 0})
 
 
@@ -353,7 +361,7 @@ async def test_a_request_whose_reservation_cannot_be_written_is_not_sent(tmp_pat
 
     class Broken(Spending):
         async def on_disk(self) -> None:
-            raise StoreError("It could not be written")
+            raise StoreError(f"It {COULD_NOT_BE_WRITTEN}")
 
     daily = Broken(lambda: store, [DailyBudget(requests=2)])
     with pytest.raises(StoreError):
@@ -368,7 +376,7 @@ def test_a_question_of_a_persons_call_counts_too(tmp_path: Path) -> None:
     with Agent(workspace=tmp_path, model=model, policy=a_day(requests=1), user="ann") as agent:
         results = [agent.call('(think "So?")') for _ in range(2)]
     assert [result.status for result in results] == ["ok", "limited"]
-    assert results[1].message.startswith("ann has made 1 of 1 requests to models today; next ")
+    assert results[1].message.startswith(f"ann has made 1 of 1 {REQUESTS_TO_MODELS_TODAY}; next ")
 
 
 async def test_of_many_runs_at_once_no_more_ask_the_model_than_may(tmp_path: Path) -> None:
@@ -383,7 +391,7 @@ async def test_of_many_runs_at_once_no_more_ask_the_model_than_may(tmp_path: Pat
 
     replies = await asyncio.gather(*map(one, range(runs)))
     assert [reply.status for reply in replies].count("done") == runs // 4
-    assert all("requests to models today" in reply.error for reply in replies if not reply.ok)
+    assert all(REQUESTS_TO_MODELS_TODAY in reply.error for reply in replies if not reply.ok)
 
 
 # What a provider is told
@@ -452,11 +460,11 @@ async def test_a_request_that_cannot_be_paid_is_not_sent() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"tokens": 0}, "tokens of RunLimits is a whole number from 1, not 0."),
-        ({"cost": -1}, "cost of RunLimits is a number from 0, not -1."),
-        ({"cost": True}, "cost of RunLimits is a number from 0, not True."),
-        ({"seconds": "9"}, "seconds of RunLimits is a number from 0, not '9'."),
-        ({"parallel": 0}, "parallel of RunLimits is a whole number from 1, not 0."),
+        ({"tokens": 0}, f"tokens of RunLimits is {A_WHOLE_NUMBER_FROM_1}, not 0."),
+        ({"cost": -1}, f"cost of RunLimits is {A_NUMBER_FROM_0}, not -1."),
+        ({"cost": True}, f"cost of RunLimits is {A_NUMBER_FROM_0}, not True."),
+        ({"seconds": "9"}, f"seconds of RunLimits is {A_NUMBER_FROM_0}, not '9'."),
+        ({"parallel": 0}, f"parallel of RunLimits is {A_WHOLE_NUMBER_FROM_1}, not 0."),
     ],
 )
 def test_what_is_no_bound_is_a_sentence(tmp_path: Path, wrong: dict[str, Any], sentence: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import NOTHING_WAITS_IN_SESSION
 from words import Agent, Spy, Terminal, complaint, desk, files, form, quoth, scripted, tool
 
 from quoth.agent.client import AsyncAgent
@@ -139,7 +140,7 @@ def test_two_users_of_one_session_wait_apart(tmp_path: Path) -> None:
     with at(tmp_path) as ann:
         ann.call(WRITE)
     with at(tmp_path, user="bob", consent="yes") as bob:
-        assert complaint(UsageError, bob.resume) == "Nothing waits in session s."
+        assert complaint(UsageError, bob.resume) == f"{NOTHING_WAITS_IN_SESSION} s."
     with at(tmp_path, user="bob") as bob:
         bob.call('(write-file :path "b.txt" :content "x")')
     with at(tmp_path) as ann:
@@ -156,7 +157,7 @@ def test_a_call_that_is_made_again_by_hand_does_not_wait_any_more(tmp_path: Path
         it.call(WRITE)
         approve(it)
         assert it.call(WRITE).ok
-        assert complaint(UsageError, it.resume) == "Nothing waits in session s."
+        assert complaint(UsageError, it.resume) == f"{NOTHING_WAITS_IN_SESSION} s."
 
 
 def telling(token: str) -> Any:
@@ -195,7 +196,7 @@ def test_the_repl_says_where_another_session_goes_on_and_takes_its_words_apart(t
         terminal.see("To go on: quoth resume 'my chat'")
         terminal.prompted()
         terminal.enter(", resume")
-        terminal.see("Nothing waits in session here.")
+        terminal.see(f"{NOTHING_WAITS_IN_SESSION} here.")
         terminal.prompted()
         terminal.enter(",resume now")
         terminal.see(",resume goes on with this session; for another: quoth resume now")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import loopback
+from sentences import DID_NOT_ANSWER, DID_YOU_MEAN_OPENAI, THERE_IS_NO_MODEL
 from words import ScriptedBackend, files, native, quoth
 
 from quoth import Agent, HostServices, choose_backend
@@ -25,7 +26,7 @@ from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.installing import install_extra
 
 DOWN = ModelError("Cannot reach https://api.example/v1.", "down")
-MOVED = f"openai:gpt-5-mini did not answer; local-small is asked instead. {DOWN}"
+MOVED = f"openai:gpt-5-mini {DID_NOT_ANSWER}; local-small is asked instead. {DOWN}"
 LOOK = '(read-file :path "a.txt")'
 
 
@@ -175,7 +176,7 @@ def test_one_that_is_full_is_followed_by_one_that_reads_more(here: Path) -> None
     full = ContextFullError("It holds 20000 tokens.", 16_384)
     told = Told(here, small(full), large("It says forty-two."))
     assert told.run().text == "It says forty-two."
-    assert told.notes == [f"local-small did not answer; openai:gpt-5-mini is asked instead. {full}"]
+    assert told.notes == [f"local-small {DID_NOT_ANSWER}; openai:gpt-5-mini is asked instead. {full}"]
     second = small("So.")
     reply = Told(here, large(full, window=32_000), second, session="two").run()
     assert (reply.status, len(second.seen)) == ("failed", 0)  # what it cannot read, the other cannot either
@@ -222,7 +223,7 @@ def test_the_transcript_tells_of_the_move(here: Path) -> None:
     Told(here, large(DOWN), small("So.")).run()
     said = quoth("log", "one", cwd=here)
     assert f"! {MOVED}" in said.out
-    assert "did not answer: " not in said.out
+    assert f"{DID_NOT_ANSWER}: " not in said.out
 
 
 # Whoever else asks the model of a run
@@ -283,8 +284,8 @@ def test_a_model_without_a_key_is_passed_over_and_it_is_said(here: Path) -> None
     [
         ("cascade:local", "cascade:local is no list of models, as in cascade:openai:gpt-5-mini,local."),
         ("cascade:local,", "cascade:local, is no list of models, as in cascade:openai:gpt-5-mini,local."),
-        ("cascade:openai:a,lcoal", "There is no model lcoal. Did you mean local?"),
-        ("cascade:gpt-5-mini,local", "There is no model gpt-5-mini. Did you mean openai:gpt-5-mini?"),
+        ("cascade:openai:a,lcoal", f"{THERE_IS_NO_MODEL} lcoal. Did you mean local?"),
+        ("cascade:gpt-5-mini,local", f"{THERE_IS_NO_MODEL} gpt-5-mini. {DID_YOU_MEAN_OPENAI}:gpt-5-mini?"),
         ("cascade:openai:a,anthropic:b", "openai:a needs a key: set OPENAI_API_KEY"),
     ],
 )
@@ -334,6 +335,6 @@ def test_an_embedded_model_that_cannot_be_loaded_is_followed_too(
     told = Told(here, choose_backend("local-small"), large("It is so."))
     assert told.run().text == "It is so."
     assert told.notes == [
-        "local-small did not answer; openai:gpt-5-mini is asked instead. "
+        f"local-small {DID_NOT_ANSWER}; openai:gpt-5-mini is asked instead. "
         f"The model local-small needs llama.cpp. Run: {install_extra('local-small')}"
     ]

@@ -11,6 +11,7 @@ from typing import Any
 import disks
 import pytest
 from loopback import hang_up, loopback, silence, status
+from sentences import CANNOT_BE_REACHED, CANNOT_BE_WRITTEN, DID_NOT_ANSWER_WITHIN, THERE_IS_NO_CHANNEL
 from words import complaint
 
 from quoth import Agent, HostServices, Services
@@ -73,8 +74,8 @@ SECRET = "bot:tok3n@"
 LOST = [
     (status(500), "http://127.0.0.1 answered 500"),
     (status(302, location="http://elsewhere.example"), "http://127.0.0.1 answered 302"),
-    (hang_up, "http://127.0.0.1 cannot be reached (RemoteProtocolError)"),
-    (silence, "http://127.0.0.1 did not answer within 0.2 s"),
+    (hang_up, f"http://127.0.0.1 {CANNOT_BE_REACHED} (RemoteProtocolError)"),
+    (silence, f"http://127.0.0.1 {DID_NOT_ANSWER_WITHIN} 0.2 s"),
 ]
 
 
@@ -106,7 +107,7 @@ def test_a_full_disk_leaves_no_half_line() -> None:
 
 def test_a_channel_that_is_not_there_is_told_with_the_nearest() -> None:
     said = complaint(ToolError, lambda: send({"ops": "ops.jsonl"}, "Hi.", "opps"))
-    assert said == "There is no channel opps. Did you mean ops? The channels are user, ops."
+    assert said == f"{THERE_IS_NO_CHANNEL} opps. Did you mean ops? The channels are user, ops."
 
 
 # What is given
@@ -121,7 +122,7 @@ WRONG = [
     ("user=a", "The channel user is the user of the session; choose another name."),
     ("ops=", f"The channel ops leads nowhere; it is {FORM}."),
     ("ops=.", "The channel ops is a file of messages, and FOLDER is a folder."),
-    ("ops=none/a", "The channel ops cannot be written: there is no folder FOLDER/none."),
+    ("ops=none/a", f"The channel ops {CANNOT_BE_WRITTEN}: there is no folder FOLDER/none."),
     ("ops=ftp://u:p@host", "The address of the channel ops is none; it begins with http:// or https://."),
     ("ops=https://", "The address of the channel ops is none; it begins with http:// or https://."),
     ("ops=https://h:99999", "The address of the channel ops is none; it begins with http:// or https://."),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import THE_PERSON_SAID_NO, WHAT_WAS_GIVEN_WITH_THE
 from words import complaint, grouped, scripted, tool
 
 from quoth.agent.client import AsyncAgent
@@ -397,7 +398,7 @@ def test_what_was_known_comes_from_the_record_when_a_message_goes_on(tmp_path: P
 def test_a_call_that_stands_in_what_is_known_is_a_quotation(tmp_path: Path) -> None:
     bot = Bot(tmp_path, services=Services(knowledge_base=Base("ben says post: the cells are blue")))
     (reply,) = bot.hears(("ann", "cells?"), says=["POST: the cells are blue"])
-    assert "what was given with the task" in reply.calls[0].result.message
+    assert WHAT_WAS_GIVEN_WITH_THE in reply.calls[0].result.message
 
 
 # Calls that wait
@@ -425,7 +426,7 @@ def test_a_chat_goes_on_while_calls_wait_and_hears_later_what_became_of_them(bot
     people = [("ann", text) for text in ("a", "b", "c")]
     decided = [decides("deny", 1), again(2), decides(), again(0)]
     *_, denied, made, last = bot.hears(*people, *decided, ("ann", "d"), says=[*says[:3], says[4]])
-    assert [one.text for one in denied.follow_ups] == ["post was denied: the person said no."]
+    assert [one.text for one in denied.follow_ups] == [f"post was denied: {THE_PERSON_SAID_NO}."]
     assert [one.text for one in made.follow_ups] == ["Filed: blue."]
     assert (last.text, bot.posts) == ("Well.", ["blue"])
     assert bot.asked()[2].startswith("Result of POST, pending: post waits for a person's approval")

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import KEY, failure, loopback, status
+from sentences import CHARACTERS_LEFT_OUT
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
@@ -144,7 +145,7 @@ def test_a_long_result_is_shown_head_and_tail_with_the_call_for_the_rest(tmp_pat
     seen = story(tmp_path, "(probe)", "Much.", tools=table, limits=RunLimits(result_chars=900))
     shown = seen.shown(2)
     named = re.search(
-        r"\[… 7,990 characters left out; (\(more :id \"[a-z2-7]{8}\" :start 601\)) shows the next", shown
+        rf"\[… 7,990 {CHARACTERS_LEFT_OUT}; (\(more :id \"[a-z2-7]{{8}}\" :start 601\)) shows the next", shown
     )
     assert named, shown
     assert text[:600] in shown
@@ -184,7 +185,7 @@ def test_the_model_pages_through_all_of_it(tmp_path: Path) -> None:
 def test_nothing_is_promised_where_there_is_no_tool_for_it(tmp_path: Path) -> None:
     table = table_of(tool("probe", lambda: "x" * 5000))
     seen = story(tmp_path, "(probe)", "Much.", tools=table, limits=RunLimits(result_chars=900))
-    assert "\n[… 4,100 characters left out …]\n" in seen.shown(2)
+    assert f"\n[… 4,100 {CHARACTERS_LEFT_OUT} …]\n" in seen.shown(2)
 
 
 def test_a_text_is_read_on_in_the_same_session_after_a_restart(tmp_path: Path) -> None:

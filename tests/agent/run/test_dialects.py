@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import CALL_FORMS_IN_TEXT, IT_IS_ASKED_FOR, TAKES_NO_NATIVE_TOOLS, THERE_IS_NO_DIALECT
 from words import Agent, MemoryAudit, Spy, agent, complaint, files, native, scripted, story, table_of, tool
 
 from quoth import HostServices, ModelOptions
@@ -108,7 +109,7 @@ def test_a_model_without_native_tools_is_asked_in_text_and_the_person_is_told(tm
         on_event=lambda event: heard.append((event.kind, event.data)),
     ) as it:
         assert it.run("Do it.").status == "done"
-    assert ("note", "scripted takes no native tools. It is asked for call forms in text.") in heard
+    assert ("note", f"scripted {TAKES_NO_NATIVE_TOOLS}. {IT_IS_ASKED_FOR} {CALL_FORMS_IN_TEXT}.") in heard
 
 
 def test_a_belt_to_search_shows_one_line_a_tool_and_describes_on_request(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_belt_to_search_shows_one_line_a_tool_and_describes_on_request(tmp_pat
     [
         (
             {"dialect": "json5"},
-            "There is no dialect json5; the dialects are call-form, plist, json, tags, native, run. "
+            f"{THERE_IS_NO_DIALECT} json5; the dialects are call-form, plist, json, tags, native, run. "
             "Did you mean json?",
         ),
         ({"dialect": "tags"}, "The dialect tags needs tools with a :tag, and this table has none."),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_SENDS_A_MESSAGE
 from words import (
     Story,
     TalkingFunction,
@@ -258,7 +259,7 @@ def test_a_sub_agent_asks_for_other_channels_as_its_caller_must(tmp_path: Path) 
     with Agent(workspace=tmp_path, model=model, services=services, session="s", user="ann") as here:
         assert here.run("Go.").status == "pending"
         (request,) = here.broker.requests()
-        assert request.reason == "it sends a message to the channel ops"
+        assert request.reason == f"{IT_SENDS_A_MESSAGE} to the channel ops"
         here.broker.decide(request.id, Decision("once", "ann"))
         (reply,) = here.resume()
     assert isinstance(reply, Reply)

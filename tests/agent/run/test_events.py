@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import pytest
 from pages import page
+from sentences import THE_TASK_IS_EMPTY
 from words import TalkingFunction, async_agent, scripted, tool
 
 from quoth import Agent, AsyncAgent, RunEvent, UsageError
@@ -127,7 +128,7 @@ def test_leaving_a_synchronous_stream_stops_the_run(tmp_path: Path) -> None:
 
 async def test_a_stream_raises_what_a_run_raises(tmp_path: Path) -> None:
     async with async_agent(tmp_path, DONE) as agent:
-        with pytest.raises(UsageError, match="The task is empty"):
+        with pytest.raises(UsageError, match=THE_TASK_IS_EMPTY):
             await anext(agent.stream(" "))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import full_disks
 import pytest
 from processes import in_a_process
+from sentences import CANNOT_BE_WRITTEN
 
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.storage.atomic import is_scratch
@@ -41,7 +42,7 @@ def test_a_command_that_could_not_write_its_file_leaves_none_in_the_way(tmp_path
     assert place.live(*full_disks.ROUTES["eval"]).code == 0
     for words in WRITERS:
         said = place.live(*words, room=0)
-        assert (said.code, said.err[-44:]) == (2, "cannot be written: No space left on device.\n"), words
+        assert (said.code, said.err[-44:]) == (2, f"{CANNOT_BE_WRITTEN}: No space left on device.\n"), words
         assert not list(place.folder.glob("made*"))
         assert place.live(*words).code == 0, words
         for made in place.folder.glob("made*"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import quoth, started
+from sentences import NOTHING_WAITS_IN_SESSION
 
 TOOLS = """(require quoth [def-cognitive-tool])
 (import pathlib [Path] time [sleep])
@@ -48,7 +49,7 @@ def test_a_program_that_was_killed_in_its_first_inner_call_is_found_and_goes_on(
     said = quoth("resume", *named[1:], cwd=folder)
     assert (said.code, said.out) == (0, "43\n")
     said = quoth("resume", session["id"], cwd=folder)
-    assert (said.code, said.err) == (2, f"quoth: Nothing waits in session {session['id']}.\n")
+    assert (said.code, said.err) == (2, f"quoth: {NOTHING_WAITS_IN_SESSION} {session['id']}.\n")
 
 
 def test_a_program_inside_a_program_is_a_part_of_it(folder: Path) -> None:

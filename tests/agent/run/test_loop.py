@@ -14,6 +14,15 @@ from typing import Any
 
 import pytest
 from examples import many
+from sentences import (
+    AND_ONE_MORE_WAS_ASKED,
+    CHARACTERS_LEFT_OUT,
+    COULD_NOT_BE_USED,
+    DOES_NOT_CLOSE_THE,
+    IT_WRITES_FILES,
+    THE_RUN_WAS_STOPPED,
+    THE_SCRIPT_IS_EXHAUSTED,
+)
 from words import Spy, TalkingFunction, async_agent, files, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices
@@ -114,7 +123,7 @@ def test_long_results_are_shortened_for_the_model_and_say_so(tmp_path: Path) -> 
     )
     assert told.reply.calls[0].result.value == "x" * 50_000
     assert len(told.shown(2)) < 1500
-    assert "[… 49,100 characters left out …]" in told.shown(2)
+    assert f"[… 49,100 {CHARACTERS_LEFT_OUT} …]" in told.shown(2)
 
 
 # Replies that cannot be used are answered
@@ -123,7 +132,7 @@ def test_long_results_are_shortened_for_the_model_and_say_so(tmp_path: Path) -> 
 def test_an_unreadable_reply_is_answered_with_the_caret_and_the_run_recovers(tmp_path: Path) -> None:
     told = story(tmp_path, "(echo :text [1)", '(echo :text "a")', "Done.")
     assert (told.reply.status, told.reply.text) == ("done", "Done.")
-    assert "line 1, column 15: this ) does not close the [" in told.shown(2)
+    assert f"line 1, column 15: this ) {DOES_NOT_CLOSE_THE} [" in told.shown(2)
     assert "\n(echo :text [1)\n              ^" in told.shown(2)
     assert [(row["status"], row["stage"], row["form"]) for row in told.rows] == [
         ("invalid", "reader", "(echo :text [1)"),
@@ -142,7 +151,7 @@ def test_the_readable_calls_beside_an_unreadable_one_are_done_and_both_are_told(
     told = story(tmp_path, '(echo :text "a")\n(echo :text [1)\n(echo :text "b")', "Done.")
     assert [call.result.value for call in told.reply.calls] == ["a", "b"]
     assert '"a") -> ok' in told.shown(2)
-    assert "line 2, column 15: this ) does not close the [" in told.shown(2)
+    assert f"line 2, column 15: this ) {DOES_NOT_CLOSE_THE} [" in told.shown(2)
 
 
 @pytest.mark.parametrize("reply", ["", "   \n\t ", "(+ 1 2)", "(defn f [])", '\'(echo :text "a")', "(:tool)"])
@@ -158,7 +167,7 @@ def test_three_bad_replies_in_a_row_stop_the_run_with_a_sentence(tmp_path: Path,
         reply = "(echo " + reply
     told = story(tmp_path, reply, reply, reply, "never asked")
     assert (told.reply.status, told.reply.steps) == ("failed", 3)
-    assert told.reply.error.startswith("The run was stopped: 3 replies in a row could not be used.")
+    assert told.reply.error.startswith(f"{THE_RUN_WAS_STOPPED}: 3 replies in a row {COULD_NOT_BE_USED}.")
 
 
 def test_bad_replies_that_are_not_in_a_row_do_not_stop_it(tmp_path: Path) -> None:
@@ -174,7 +183,7 @@ def test_a_repeated_call_is_not_done_again_but_told_and_then_the_run_is_stopped(
     told = story(tmp_path, *["(probe)"] * 10, tools=table_of(tool(body=body)))
     assert told.reply.status == "failed"
     assert "(probe)" in told.reply.error
-    assert told.reply.error.startswith("The run was stopped: ")
+    assert told.reply.error.startswith(f"{THE_RUN_WAS_STOPPED}: ")
     assert body.calls == 1
     assert told.reply.steps < 10
     assert told.shown(3) != told.shown(2)
@@ -211,7 +220,7 @@ def test_a_call_that_may_be_repeated_ends_the_run_when_it_had_the_same_result_fo
     tmp_path: Path,
 ) -> None:
     told = repeated(tmp_path, *["same"] * 8)
-    assert told.reply.error == "The run was stopped: the model made the call (probe) again and again."
+    assert told.reply.error == f"{THE_RUN_WAS_STOPPED}: the model made the call (probe) again and again."
     assert told.statuses == ["ok"] * 4
     said_so = ["its result was the same" in told.shown(turn) for turn in range(1, 5)]
     assert said_so == [False, False, True, True]
@@ -323,7 +332,7 @@ def test_the_step_limit_ends_a_run_and_the_last_turn_is_told_to_answer(tmp_path:
     replies = [f'(echo :text "{n}")' for n in range(9)]
     told = story(tmp_path, *replies, limits=RunLimits(steps=4))
     assert (told.reply.status, told.reply.steps) == ("failed", 4)
-    assert told.reply.error == "The run was stopped after 4 steps without an answer."
+    assert told.reply.error == f"{THE_RUN_WAS_STOPPED} after 4 steps without an answer."
     assert len(told.rows) == 4
     assert told.shown(4).splitlines()[-1] != told.shown(3).splitlines()[-1]
     assert "nswer" in told.shown(4).splitlines()[-1]
@@ -345,7 +354,7 @@ def test_a_call_that_waits_for_a_person_ends_the_run_as_pending(tmp_path: Path) 
     told = story(tmp_path, '(write-file :path "a" :content "x")\n(echo :text "after")', "never asked")
     assert told.reply.status == "pending"
     assert re.fullmatch(
-        r"write-file waits for a person's approval: it writes files \(request \w{5}\)\.", told.reply.text
+        rf"write-file waits for a person's approval: {IT_WRITES_FILES} \(request \w{{5}}\)\.", told.reply.text
     )
     assert told.statuses == ["pending", "ok"]
     assert not (tmp_path / "a").exists()
@@ -354,7 +363,7 @@ def test_a_call_that_waits_for_a_person_ends_the_run_as_pending(tmp_path: Path) 
 def test_a_model_that_fails_ends_the_run_with_its_own_sentence(tmp_path: Path) -> None:
     told = story(tmp_path, '(echo :text "a")')
     assert told.reply.status == "failed"
-    assert told.reply.error == "The script is exhausted: it held 1 reply and one more was asked for."
+    assert told.reply.error == f"{THE_SCRIPT_IS_EXHAUSTED}: it held 1 reply {AND_ONE_MORE_WAS_ASKED}."
     assert told.statuses == ["ok"]
 
 

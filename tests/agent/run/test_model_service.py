@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_NUMBER_FROM_0,
+    AND_ONE_MORE_WAS_ASKED,
+    DID_NOT_FINISH_WITHIN,
+    THE_SCRIPT_IS_EXHAUSTED,
+    THERE_IS_NO_MODEL,
+)
 from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
 
 from quoth import Agent, HostServices, Services, ToolContext
@@ -103,7 +110,7 @@ def test_without_a_model_a_tool_is_told_so_when_it_asks(tmp_path: Path) -> None:
         result = it.call("(probe)")
     assert (result.status, result.message.partition(" Choose ")[0]) == (
         "error",
-        "There is no model to ask. There is no model nonsense:x.",
+        f"{THERE_IS_NO_MODEL} to ask. {THERE_IS_NO_MODEL} nonsense:x.",
     )
 
 
@@ -112,7 +119,7 @@ def test_a_model_that_cannot_answer_is_the_error_of_the_call(tmp_path: Path) -> 
         result = it.call("(probe)")
     assert (result.status, result.message) == (
         "error",
-        "The script is exhausted: it held 0 replies and one more was asked for.",
+        f"{THE_SCRIPT_IS_EXHAUSTED}: it held 0 replies {AND_ONE_MORE_WAS_ASKED}.",
     )
 
 
@@ -135,7 +142,7 @@ def test_past_the_deadline_of_the_tool_the_model_is_stopped(tmp_path: Path) -> N
         services=HostServices(audit=MemoryAudit()),
     ) as it:
         result = it.call("(probe)")
-    assert (result.status, result.message) == ("timeout", "probe did not finish within 0.05 s.")
+    assert (result.status, result.message) == ("timeout", f"probe {DID_NOT_FINISH_WITHIN} 0.05 s.")
     assert stopped == [True]
 
 
@@ -146,7 +153,7 @@ async def test_after_the_agent_is_closed_its_model_answers_nobody(tmp_path: Path
     await it.aclose()
     with pytest.raises(ToolError) as raised:
         await model.complete("Which?")
-    assert str(raised.value) == "There is no model to ask. This agent is closed."
+    assert str(raised.value) == f"{THERE_IS_NO_MODEL} to ask. This agent is closed."
 
 
 def test_a_model_the_host_gave_comes_first(tmp_path: Path) -> None:
@@ -199,10 +206,10 @@ async def test_what_the_host_knows_can_change_between_messages(tmp_path: Path) -
     [
         ({"services": {}}, "services is a Services(memory=…, …), not {}."),
         ({"knowledge": 1}, "knowledge is a text or None, not 1."),
-        ({"confidence": "high"}, "confidence is a number from 0 to 1 or None, not 'high'."),
-        ({"confidence": True}, "confidence is a number from 0 to 1 or None, not True."),
-        ({"confidence": 1.5}, "confidence is a number from 0 to 1 or None, not 1.5."),
-        ({"confidence": float("nan")}, "confidence is a number from 0 to 1 or None, not nan."),
+        ({"confidence": "high"}, f"confidence is {A_NUMBER_FROM_0} to 1 or None, not 'high'."),
+        ({"confidence": True}, f"confidence is {A_NUMBER_FROM_0} to 1 or None, not True."),
+        ({"confidence": 1.5}, f"confidence is {A_NUMBER_FROM_0} to 1 or None, not 1.5."),
+        ({"confidence": float("nan")}, f"confidence is {A_NUMBER_FROM_0} to 1 or None, not nan."),
         ({"agent_id": ""}, "agent_id is a text that is not empty, not ''."),
         ({"agent_id": 7}, "agent_id is a text that is not empty, not 7."),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
+from sentences import COULD_NOT_BE_USED
 from typing_extensions import TypedDict
 from words import agent, complaint, scripted
 
@@ -122,7 +123,7 @@ def test_three_answers_with_faults_end_the_run(tmp_path: Path) -> None:
     with agent(tmp_path, "No.", "No.", "No.") as it:
         reply = it.run("How old is Ann?", output=Person)
     assert (reply.ok, reply.output, reply.text) == (False, None, "")
-    assert "3 replies in a row could not be used. The last fault: Your answer is no JSON." in reply.error
+    assert f"3 replies in a row {COULD_NOT_BE_USED}. The last fault: Your answer is no JSON." in reply.error
 
 
 def test_what_is_no_type_is_told_before_the_model_is_asked(tmp_path: Path) -> None:

@@ -10,6 +10,15 @@ from typing import Any
 
 import pytest
 from loopback import Handler, loopback
+from sentences import (
+    A_NUMBER_FROM_0,
+    A_WHOLE_NUMBER_FROM_1,
+    A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT,
+    CANNOT_BE_READ,
+    GAVE_NO_ANSWER_FOR,
+    THERE_IS_NO_FILE,
+    TIMEOUT_IS_A_NUMBER_OF,
+)
 from words import ScriptedBackend, agent, async_agent, complaint, files, quoth, scripted
 
 from quoth import Agent, ModelOptions
@@ -148,7 +157,7 @@ def test_a_slow_server_is_one_option(tmp_path: Path) -> None:
         options = ModelOptions("openai:one", base_url=server.base_url)
         with Agent(workspace=tmp_path, model=options) as running:
             reply = running.run("Hello", timeout=0.1)
-    assert "gave no answer for 0.1 s" in reply.error
+    assert f"{GAVE_NO_ANSWER_FOR} 0.1 s" in reply.error
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -187,11 +196,11 @@ def test_an_interrupt_reaches_a_run_with_options_of_its_own(tmp_path: Path) -> N
     [
         ({"instructions": 3}, "instructions is a text or None, not int."),
         ({"api_key": b"sk"}, "api_key is a text or None, not bytes."),
-        ({"temperature": 3}, "temperature is a number from 0 to 2 or None, not 3."),
-        ({"temperature": True}, "temperature is a number from 0 to 2 or None, not True."),
-        ({"timeout": 0}, "timeout is a number of seconds above 0 or None, not 0."),
-        ({"reply_tokens": 0}, "reply_tokens is a whole number from 1 or None, not 0."),
-        ({"api_key": "@none"}, "The key in none cannot be read: No such file or directory."),
+        ({"temperature": 3}, f"temperature is {A_NUMBER_FROM_0} to 2 or None, not 3."),
+        ({"temperature": True}, f"temperature is {A_NUMBER_FROM_0} to 2 or None, not True."),
+        ({"timeout": 0}, f"{TIMEOUT_IS_A_NUMBER_OF} or None, not 0."),
+        ({"reply_tokens": 0}, f"reply_tokens is {A_WHOLE_NUMBER_FROM_1} or None, not 0."),
+        ({"api_key": "@none"}, f"The key in none {CANNOT_BE_READ}: No such file or directory."),
     ],
 )
 def test_what_an_option_cannot_be_is_refused(tmp_path: Path, said: dict[str, Any], message: str) -> None:
@@ -235,9 +244,9 @@ def test_they_are_options_of_a_command_and_a_session_goes_on_with_them(tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--temperature", "warm"), "a number from 0 to 2 is needed, not warm"),
-        (("--timeout", "soon"), "a whole number from 1 is needed, not soon"),
-        (("--instructions", "@none.txt"), "There is no file none.txt."),
+        (("--temperature", "warm"), f"{A_NUMBER_FROM_0} to 2 is needed, not warm"),
+        (("--timeout", "soon"), f"{A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} soon"),
+        (("--instructions", "@none.txt"), f"{THERE_IS_NO_FILE} none.txt."),
         (
             ("--api-key", "sk-typed"),
             "a key that is typed can be seen by others; name a file that holds it",

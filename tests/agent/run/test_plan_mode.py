@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import COULD_NOT_BE_WRITTEN, THERE_IS_NO_TOOL_OR, TO_GO_ON_WITH, WAS_NOT_READ
 from words import Said, Spy, agent, files, form, native, quoth, tool
 
 from quoth import Agent, PolicyOptions
@@ -235,7 +236,7 @@ HEARD = {
         [LOOK, '(edit-file :path "b.txt" :old "two" :new "2")'],
         "edit-file is no step of the plan. As things are it would fail: b.txt does not contain that text;",
     ),
-    "a file that was not read": (
+    f"a file that {WAS_NOT_READ}": (
         ['(edit-file :path "b.txt" :old "1" :new "2")'],
         'Read it first: (read-file :path "b.txt")',
     ),
@@ -401,7 +402,7 @@ def test_a_plan_that_leads_out_of_the_workspace_is_not_written(office: Office, t
     reply = office.run(MARK, "Done.")
     assert (reply.status, reply.plan) == ("failed", None)
     assert not list(outside.iterdir())
-    said = "The plan could not be written: .quoth/plans/s1.org is outside"
+    said = f"The plan {COULD_NOT_BE_WRITTEN}: .quoth/plans/s1.org is outside"
     assert reply.error.startswith(said)
 
 
@@ -413,8 +414,8 @@ def test_a_plan_that_could_not_be_written_is_written_by_resume(tmp_path: Path) -
     said = quoth(*run, cwd=tmp_path)
     assert said.code == 1
     assert said.err.splitlines()[-2:] == [
-        "■ failed: The plan could not be written: Not a directory.",
-        "quoth: To go on with it: quoth resume s1",
+        f"■ failed: The plan {COULD_NOT_BE_WRITTEN}: Not a directory.",
+        f"quoth: {TO_GO_ON_WITH} it: quoth resume s1",
     ]
     assert quoth("resume", "s1", cwd=tmp_path).code == 1
     blocked.unlink()
@@ -434,7 +435,7 @@ def test_a_secret_is_not_written_into_the_plan_which_then_does_not_fly(tmp_path:
     assert "open sesame" not in text
     assert "(the-secret-is-not-kept)" in text
     said = quoth("fly", ".quoth/plans/s1.org", "--check", cwd=tmp_path)
-    assert (said.code, "There is no tool or function the-secret-is-not-kept." in said.err + said.out) == (
+    assert (said.code, f"{THERE_IS_NO_TOOL_OR} the-secret-is-not-kept." in said.err + said.out) == (
         2,
         True,
     )

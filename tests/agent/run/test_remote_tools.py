@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from far_tools import FarTools, fruit
+from sentences import THESE_TOOLS_ARE_GONE_AND
 from servers import redis_server
 from words import agent, complaint, files, quoth, scripted, table_of, tool
 
@@ -252,7 +253,7 @@ def test_resumed_it_is_answered_from_the_record_without_a_server(tmp_path: Path,
         (reply,) = ann.resume()
         (request,) = requests(ann)
         assert (reply.text, told([request])) == ("There are 30.", [[CHANGED]])
-        assert "These tools are gone and cannot be called any more: count-fruit, probe." in request.decode()
+        assert f"{THESE_TOOLS_ARE_GONE_AND}: count-fruit, probe." in request.decode()
     assert len(far.calls) == 1
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from loopback import loopback, status
+from sentences import A_WHOLE_NUMBER_FROM_1, A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT
 from words import complaint, files, quoth, story
 
 from quoth import Agent, ModelOptions
@@ -69,7 +70,7 @@ def test_no_more_is_asked_for_than_there_is_room_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "7", True])
 def test_what_is_no_number_of_tokens_is_a_sentence(tmp_path: Path, wrong: Any) -> None:
     said = complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(reply_tokens=wrong)))
-    assert said == f"reply_tokens of RunLimits is a whole number from 1, not {wrong!r}."
+    assert said == f"reply_tokens of RunLimits is {A_WHOLE_NUMBER_FROM_1}, not {wrong!r}."
 
 
 @pytest.mark.parametrize(
@@ -77,12 +78,12 @@ def test_what_is_no_number_of_tokens_is_a_sentence(tmp_path: Path, wrong: Any) -
     [
         (
             ["run", "x", "--max-reply-tokens", "0"],
-            "a whole number from 1 is needed, not 0. See: quoth run --help",
+            f"{A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} 0. See: quoth run --help",
         ),
-        (["--max-reply-tokens", "many"], "a whole number from 1 is needed, not many. See: quoth --help"),
+        (["--max-reply-tokens", "many"], f"{A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} many. See: quoth --help"),
         (
             ["fly", "p.org", "--max-reply-tokens", "1.5"],
-            "a whole number from 1 is needed, not 1.5. See: quoth fly --help",
+            f"{A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} 1.5. See: quoth fly --help",
         ),
     ],
 )

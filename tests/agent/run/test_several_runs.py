@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sentences import AND_ONE_MORE_WAS_ASKED, THE_SCRIPT_IS_EXHAUSTED
 from words import TalkingFunction, async_agent
 
 from quoth import HostServices
@@ -104,6 +105,6 @@ async def test_a_reply_says_whether_it_is_an_answer(tmp_path: Path, status: str)
         assert (reply.ok, reply.text, reply.error, reply.said) == (True, "Forty-two.", "", "Forty-two.")
         assert "error" not in reply.to_json()
     else:
-        why = "The script is exhausted: it held 0 replies and one more was asked for."
+        why = f"{THE_SCRIPT_IS_EXHAUSTED}: it held 0 replies {AND_ONE_MORE_WAS_ASKED}."
         assert (reply.ok, reply.text, reply.error, reply.said) == (False, "", why, why)
         assert (reply.to_json()["reply"], reply.to_json()["error"]) == (why, why)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_RUNS_A_PROGRAM, IT_USES_THE_NETWORK
 from words import Later, TalkingFunction, async_agent, grouped, native, scripted, tool
 
 from quoth.agent.client import AsyncAgent
@@ -112,8 +113,8 @@ async def test_so_many_run_at_once_as_the_run_allows(tmp_path: Path, room: Room,
 
 ALONE = {
     "it writes": {"effects": ["writes"]},
-    "it runs a program": {"effects": ["reads", "runs"]},
-    "it uses the network": {"effects": ["net"]},
+    IT_RUNS_A_PROGRAM: {"effects": ["reads", "runs"]},
+    IT_USES_THE_NETWORK: {"effects": ["net"]},
     "it changes memory": {"effects": ["memory"]},
     "it says nothing of its effects": {},
     "it is expensive": {"effects": ["reads"], "cost": "expensive"},

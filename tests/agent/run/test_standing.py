@@ -11,6 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    CANNOT_LEAVE_THE_PROGRAM,
+    IT_USES_THE_NETWORK,
+    IT_WAS_BEGUN_BEFORE_AND,
+    ITS_GUARD_REFUSED_THESE_ARGUMENTS,
+    THE_PERSON_SAID_NO,
+    THE_PROGRAM_USES,
+    THE_PROGRAM_WAS_STOPPED,
+    WHICH_IS_NOT_DEFINED,
+)
 from words import Said, Spy, agent, files, script, tool
 
 from quoth import Agent
@@ -99,7 +109,7 @@ def test_a_program_goes_on_at_the_very_call_it_stood_at(desk: Desk) -> None:
         (print "after")
         [told (look 4)]""")
     assert begun.status == "pending"
-    assert begun.message.startswith("send waits for a person's approval: it uses the network (request ")
+    assert begun.message.startswith(f"send waits for a person's approval: {IT_USES_THE_NETWORK} (request ")
     assert (desk.looked, desk.sent, desk.waiting) == ([1, 2, 3], [], ["(send :what 60)"])
     desk.decide()
     ended = desk.resume()
@@ -287,7 +297,7 @@ def test_a_denied_call_in_a_branch_is_what_ends_the_program(tmp_path: Path) -> N
         result = it.eval("(pmap (fn [n] (closed)) [1 2])")
     assert (result.status, result.message) == (
         "denied",
-        "closed was denied: its guard refused these arguments. (in (closed))",
+        f"closed was denied: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}. (in (closed))",
     )
 
 
@@ -295,7 +305,7 @@ def test_branches_count_as_calls(desk: Desk) -> None:
     result = desk.eval("(pmap (fn [n] (pmap (fn [m] m) (range 100))) (range 100))")
     assert (result.status, result.message) == (
         "error",
-        "The program was stopped: it made more calls than it may.",
+        f"{THE_PROGRAM_WAS_STOPPED}: it made more calls than it may.",
     )
 
 
@@ -316,7 +326,7 @@ def test_no_branch_leaves_its_pmap_to_go_on_as_the_program(desk: Desk) -> None:
 
 def test_a_branch_whose_value_cannot_leave_hurts_no_other(desk: Desk) -> None:
     result = desk.eval("(pmap (fn [i] (if (= i 0) (fn [] 1) (look i))) [1 2 0])")
-    assert result.message.startswith("A function cannot leave the program; ")
+    assert result.message.startswith(f"A function {CANNOT_LEAVE_THE_PROGRAM}; ")
     assert sorted(desk.looked) == [1, 2]
 
 
@@ -344,7 +354,7 @@ def test_a_denial_from_before_the_wait_is_still_one_after_it(desk: Desk) -> None
     assert isinstance(ended, ToolResult)
     assert (ended.status, ended.message) == (
         "denied",
-        "closed was denied: its guard refused these arguments. (in (closed))",
+        f"closed was denied: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}. (in (closed))",
     )
 
 
@@ -392,7 +402,7 @@ def test_no_declared_secret_is_told_or_left_in_the_store(tmp_path: Path) -> None
         it.broker.decide(it.broker.requests()[0].id, Decision("deny", "ann"))
         (ended,) = it.resume()
     assert isinstance(ended, ToolResult)
-    assert "the person said no" in ended.message
+    assert THE_PERSON_SAID_NO in ended.message
     assert "hunter2" not in ended.message
     store = Store(store_path(tmp_path))
     assert store.execute("SELECT name FROM snapshots") == []
@@ -478,7 +488,7 @@ def test_an_effect_nobody_was_asked_about_is_asked_about_when_its_end_is_not_kno
     assert (desk.folder / "noted.txt").read_text() == "1\n"
     assert process(desk.folder, "").out.split() == ["pending", "None"]
     (asked,) = desk.store("SELECT reason FROM requests WHERE state = 'pending'")
-    assert asked[0] == "it was begun before, and how that ended is not known"
+    assert asked[0] == IT_WAS_BEGUN_BEFORE_AND
     assert (desk.folder / "noted.txt").read_text() == "1\n"
 
 
@@ -623,7 +633,7 @@ def test_other_sessions_other_users_and_inner_programs_do_not_see_them(desk: Des
     for marks in ({"session": "t"}, {"user": "bob"}):
         with Agent(workspace=desk.folder, **{"session": "s", "user": "ann"} | marks) as it:
             assert it.eval("(values)").value == []
-            assert it.eval("secret").message == "The program uses secret, which is not defined."
+            assert it.eval("secret").message == f"{THE_PROGRAM_USES} secret, {WHICH_IS_NOT_DEFINED}."
     assert desk.eval('[(eval "secret")]').message.startswith("The program uses secret, which is not defined.")
 
 

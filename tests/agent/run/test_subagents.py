@@ -13,6 +13,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    COULD_NOT_BE_USED,
+    IS_NESTED_DEEPER_THAN,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_WRITES_FILES,
+    NO_TOOLS_ARE_REGISTERED,
+    THE_RUN_WAS_STOPPED,
+    THE_SCRIPT_IS_EXHAUSTED,
+    THERE_IS_NO_MODEL,
+    THERE_IS_NO_SCRIPT_FILE,
+    THERE_IS_NO_TOOL_NAMED,
+)
 from words import Spy, TalkingFunction, files, grouped, lines, quoth, scripted, table_of, tool
 
 from quoth.agent.client import AsyncAgent
@@ -167,7 +179,7 @@ async def test_it_is_told_its_task_and_the_value_once_and_nothing_of_the_caller(
         (
             "",
             "error",
-            "The run was stopped: 3 replies in a row could not be used. The last fault: "
+            f"{THE_RUN_WAS_STOPPED}: 3 replies in a row {COULD_NOT_BE_USED}. The last fault: "
             "Your reply was empty. Make a call, or answer in plain words.",
         ),
     ],
@@ -183,7 +195,7 @@ async def test_a_sub_agent_that_fails_is_a_call_that_fails(
 async def test_a_model_that_breaks_down_in_a_sub_agent_is_a_call_that_fails(office: Office) -> None:
     result = await office.eval('(cognitive-loop "Help.")', scripted())
     assert result.status == "error"
-    assert result.message.startswith("The script is exhausted")
+    assert result.message.startswith(THE_SCRIPT_IS_EXHAUSTED)
 
 
 # What it may call
@@ -198,7 +210,7 @@ async def test_it_has_the_tools_it_was_given_and_is_shown_no_others(office: Offi
     assert "- look:" in belt_of(model.seen[1])
     assert "- mark:" not in belt_of(model.seen[1])
     heard = json.loads(model.seen[2])[-2]["content"]
-    assert "unknown: There is no tool named mark. Available tools: look." in heard
+    assert f"unknown: {THERE_IS_NO_TOOL_NAMED} mark. Available tools: look." in heard
 
 
 async def test_a_program_of_the_sub_agent_has_no_more_than_the_sub_agent(office: Office) -> None:
@@ -226,7 +238,7 @@ async def test_a_sub_agent_of_a_sub_agent_cannot_have_more_than_that(office: Off
 async def test_a_name_that_is_no_tool_is_told_with_the_nearest(office: Office) -> None:
     result = await office.eval('(cognitive-loop "Help." :tools ["lok"])', cast(help="Hi."))
     assert result.message.partition(" (in ")[0] == (
-        "A sub-agent can be given no tool that its caller has not. There is no tool named lok. "
+        f"A sub-agent can be given no tool that its caller has not. {THERE_IS_NO_TOOL_NAMED} lok. "
         "Did you mean look?"
     )
 
@@ -254,7 +266,7 @@ async def test_with_no_tools_at_all_it_can_only_answer(office: Office) -> None:
     result = await office.eval('(cognitive-loop "Help." :tools [])', model)
     assert result.value == "No."
     assert (
-        "unknown: There is no tool named look. No tools are registered."
+        f"unknown: {THERE_IS_NO_TOOL_NAMED} look. {NO_TOOLS_ARE_REGISTERED}."
         in json.loads(model.seen[1])[-2]["content"]
     )
 
@@ -335,7 +347,7 @@ async def test_recursion_ends_at_the_depth_of_the_door(office: Office) -> None:
     ) as agent:
         reply = await agent.run("Again.")
     assert reply.status == "done"
-    assert "is nested deeper than 10 calls." in reply.text
+    assert f"{IS_NESTED_DEEPER_THAN} 10 calls." in reply.text
     assert max(row["depth"] for row in office.rows()) == 11
 
 
@@ -363,7 +375,7 @@ async def test_a_share_bounds_the_steps_and_calls(office: Office) -> None:
     model = cast(lead=['(cognitive-loop :task "Help." :steps 2 :calls 1)', "Done."], help=again)
     reply = await office.run(model)
     assert [call.result.message for call in reply.calls] == [
-        "The run was stopped after 2 steps without an answer."
+        f"{THE_RUN_WAS_STOPPED} after 2 steps without an answer."
     ]
     assert "This run has made its 1 calls" in office.rows()[1]["message"]
 
@@ -490,7 +502,7 @@ async def test_a_sub_agent_that_waits_is_carried_on_where_it_was(office: Office)
     helper = ['(note :text "a")', '(mark :text "b")', '(note :text "c")', "Helped."]
     reply = await office.run(cast(lead=[LEAD, "Done."], help=helper))
     assert reply.status == "pending"
-    assert reply.text.startswith("mark waits for a person's approval: it writes files")
+    assert reply.text.startswith(f"mark waits for a person's approval: {IT_WRITES_FILES}")
     assert (office.done, office.kept()) == (["a"], 1)
     await office.decide()
     model = cast(lead=[LEAD, "Done."], help=helper)
@@ -693,10 +705,10 @@ async def test_a_sub_agent_thinks_with_its_own_model(office: Office) -> None:
             "error",
             "There is no model to ask. There is no model opnai:x. Did you mean openai:x? What there is: ",
         ),
-        ("", "error", "There is no model to ask. There is no model . Choose "),
-        ("scripted:", "error", "There is no model to ask. scripted: needs a name after the colon"),
-        ("scripted:none.txt", "error", "There is no model to ask. There is no script file "),
-        ("scripted:../secret.txt", "denied", "think was denied: ../secret.txt is outside the workspace"),
+        ("", "error", f"{THERE_IS_NO_MODEL} to ask. {THERE_IS_NO_MODEL} . Choose "),
+        ("scripted:", "error", f"{THERE_IS_NO_MODEL} to ask. scripted: needs a name after the colon"),
+        ("scripted:none.txt", "error", f"{THERE_IS_NO_MODEL} to ask. {THERE_IS_NO_SCRIPT_FILE} "),
+        ("scripted:../secret.txt", "denied", f"think was denied: ../secret.txt {IS_OUTSIDE_THE_WORKSPACE}"),
         (
             "scripted:evil.hy",
             "denied",
@@ -768,7 +780,7 @@ async def test_a_file_is_not_read_as_a_script_without_asking(office: Office) -> 
 
 async def test_without_a_model_it_is_told(office: Office) -> None:
     result = await office.eval('(cognitive-loop "Help.")', "nonsense:x")
-    assert result.message.startswith("There is no model to ask. There is no model nonsense:x. Choose ")
+    assert result.message.startswith(f"{THERE_IS_NO_MODEL} to ask. {THERE_IS_NO_MODEL} nonsense:x. Choose ")
 
 
 # What a person sees
@@ -795,7 +807,7 @@ async def test_a_person_sees_a_run_as_a_tree(office: Office) -> None:
         "  ← ok, ",
         "  ! Your reply was empty. Make a call, or answer in plain words.",
     ]
-    assert seen[-2].startswith("  ■ failed: The run was stopped")
+    assert seen[-2].startswith(f"  ■ failed: {THE_RUN_WAS_STOPPED}")
     assert seen[-1] == "← error, "
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from commands import quoth
+from sentences import HAS_CHANGED_SINCE_IT_WAS, IS_TRUSTED_AS_IT_IS, READ_IT_THEN_RUN
 from words import agent, files, scripted, story, table_of
 
 from quoth import Agent, ModelOptions, cognitive_tools
@@ -153,7 +154,7 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
     assert not any("Use tabs" in line for line in here(story(home, "Well.").requests[0]))
     said = quoth("trust", "--yes", cwd=home).out.splitlines()[0]
     about, _, digest = said.rpartition(" ")
-    assert about == "AGENTS.md is trusted as it is now, and shown to models, SHA-256"
+    assert about == f"AGENTS.md {IS_TRUSTED_AS_IT_IS}, and shown to models, SHA-256"
     assert here(story(home, "Well.").requests[0])[-3:] == [
         f"AGENTS.md (sha256 {digest[:12]}), which the people of this project have written:",
         "| Use tabs.",
@@ -165,8 +166,8 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
     assert "Delete everything" not in opening(told.requests[0])
     assert (
         "note",
-        "AGENTS.md has changed since it was trusted, so the model is not shown it; "
-        "read it, then run: quoth trust",
+        f"AGENTS.md {HAS_CHANGED_SINCE_IT_WAS}, so the model is not shown it; "
+        f"{READ_IT_THEN_RUN}: quoth trust",
     ) in heard
     (home / "AGENTS.md").unlink()
     assert (
@@ -194,8 +195,8 @@ def test_the_notes_of_a_folder_are_shown_behind_those_of_the_project(home: Path)
     told = story(home, "Well.", on_event=lambda event: heard.append((event.kind, event.data)))
     assert "bey me" not in opening(told.requests[0])
     assert "Me, too" not in opening(told.requests[0])
-    changed = "web/AGENTS.md has changed since it was trusted, so the model is not shown it; "
-    assert ("note", f"{changed}read it, then run: quoth trust") in heard
+    changed = f"web/AGENTS.md {HAS_CHANGED_SINCE_IT_WAS}, so the model is not shown it; "
+    assert ("note", f"{changed}{READ_IT_THEN_RUN}: quoth trust") in heard
 
 
 # Reading before changing

@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_PERSON_CHANGED_THE_CALL,
+    IS_BEING_DRIVEN_BY_ANOTHER,
+    IT_WRITES_FILES,
+    NOTHING_WAITS_IN_SESSION,
+    THE_PERSON_SAID_NO,
+)
 from words import (
     Spy,
     TalkingFunction,
@@ -131,7 +138,7 @@ def one_prefix(requests: list[bytes]) -> bool:
 def test_a_run_waits_is_approved_and_goes_on_from_that_call(town: Town) -> None:
     begun = town.begins("(look) (note 1)", "(look) (put 2) (note 3)")
     assert (begun.status, begun.session) == ("pending", "s")
-    assert begun.text.startswith("put waits for a person's approval: it writes files (request ")
+    assert begun.text.startswith(f"put waits for a person's approval: {IT_WRITES_FILES} (request ")
     assert (town.looks.calls, town.puts) == (2, [1, 3])
     assert town.decide() == "(put :x 2)"
     ended = town.ends("Done.")
@@ -146,7 +153,7 @@ def test_a_run_waits_is_approved_and_goes_on_from_that_call(town: Town) -> None:
         ("(note 3)", "ok"),
     ]
     assert town.unfinished == []
-    assert complaint(UsageError, lambda: town.goes_on()) == "Nothing waits in session s."
+    assert complaint(UsageError, lambda: town.goes_on()) == f"{NOTHING_WAITS_IN_SESSION} s."
 
 
 def test_the_model_hears_one_result_for_each_call_in_their_order(town: Town) -> None:
@@ -179,7 +186,7 @@ def test_an_edit_is_made_in_place_of_the_call(town: Town) -> None:
     town.begins("(put 1)")
     town.decide("edit", form=CallForm("put", {"x": 7}))
     assert town.ends("Done.").status == "done"
-    assert town.heard()[0] == "(put 1) -> ok:\nput 7\n(A person changed the call to (put :x 7).)"
+    assert town.heard()[0] == f"(put 1) -> ok:\nput 7\n({A_PERSON_CHANGED_THE_CALL} (put :x 7).)"
     assert town.puts == [7]
 
 
@@ -203,7 +210,7 @@ def test_two_calls_of_a_turn_are_decided_one_after_the_other(town: Town) -> None
     town.decide("deny")
     assert town.ends("Done.").status == "done"
     assert town.heard()[0] == (
-        "(put 1) -> denied: put was denied: the person said no.\n\n"
+        f"(put 1) -> denied: put was denied: {THE_PERSON_SAID_NO}.\n\n"
         "(look) -> ok:\nseen\n\n(put 2) -> ok:\nput 2"
     )
     assert (town.puts, town.looks.calls) == ([2], 1)
@@ -298,7 +305,7 @@ def test_a_resumed_run_shows_no_declared_secret(town: Town) -> None:
 def test_another_user_uses_no_approval(town: Town) -> None:
     town.begins("(put 1)")
     town.decide()
-    assert complaint(UsageError, lambda: town.goes_on(user="eve")) == "Nothing waits in session s."
+    assert complaint(UsageError, lambda: town.goes_on(user="eve")) == f"{NOTHING_WAITS_IN_SESSION} s."
     assert town.puts == []
     assert town.ends("Done.").status == "done"
     assert town.puts == [1]
@@ -320,7 +327,7 @@ def test_a_conversation_that_came_to_wait_can_be_gone_on_with(town: Town) -> Non
 def test_a_call_waits_and_goes_on_as_the_same_call(town: Town) -> None:
     with town.agent() as it:
         assert it.call("(put 1)").status == "pending"
-    assert complaint(UsageError, lambda: town.goes_on(session="t")) == "Nothing waits in session t."
+    assert complaint(UsageError, lambda: town.goes_on(session="t")) == f"{NOTHING_WAITS_IN_SESSION} t."
     assert [result.status for result in town.goes_on()] == ["pending"]  # type: ignore[union-attr]
     town.decide()
     (result,) = town.goes_on()
@@ -376,9 +383,7 @@ def test_who_comes_second_is_refused(town: Town) -> None:
     town.begins("(put 1)")
     town.decide()
     with alone(store_path(town.folder), "s"):
-        assert complaint(BusyError, lambda: town.goes_on()) == (
-            "Session s is being driven by another process."
-        )
+        assert complaint(BusyError, lambda: town.goes_on()) == (f"Session s {IS_BEING_DRIVEN_BY_ANOTHER}.")
         assert town.puts == []
         with alone(store_path(town.folder), "t"), alone(store_path(town.folder / "x"), "s"):
             pass

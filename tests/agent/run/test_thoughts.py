@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sentences import IS_NEVER_CLOSED
 from words import TalkingFunction, scripted, story, table_of, tool
 
 from quoth import Agent
@@ -53,7 +54,7 @@ def test_a_family_calls_in_every_dialect(dialect: str, tmp_path: Path) -> None:
 def test_what_cannot_be_read_goes_back_and_is_no_answer(tmp_path: Path) -> None:
     told = story(tmp_path, "<tool_call>\n<function=read_file>\n<parameter=path>\na", "I cannot.")
     assert (told.reply.text, told.reply.steps) == ("I cannot.", 2)
-    assert "a value is never closed" in told.shown(2)
+    assert f"a value {IS_NEVER_CLOSED}" in told.shown(2)
 
 
 def test_markup_beside_native_calls_is_neither_text_nor_a_second_call() -> None:

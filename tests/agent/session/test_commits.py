@@ -9,15 +9,16 @@ from typing import Any
 
 import disks
 import pytest
+from sentences import COULD_NOT_BE_WRITTEN, THE_CALL_WAS_DONE_BUT, THE_DISK_IS_FULL
 from words import Agent, grouped, scripted, tool
 
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import Store
 
-UNWRITTEN = "The call was done, but its receipt could not be written"
-UNSAID = "The transcript could not be written"
-FULL = "the disk is full."
+UNWRITTEN = f"{THE_CALL_WAS_DONE_BUT} receipt {COULD_NOT_BE_WRITTEN}"
+UNSAID = f"The transcript {COULD_NOT_BE_WRITTEN}"
+FULL = f"{THE_DISK_IS_FULL}."
 
 
 @pytest.fixture

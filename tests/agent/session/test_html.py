@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import BROWSER, seen_in_browser
+from sentences import THERE_IS_A_FILE
 from words import files, quoth
 
 EVIL = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
@@ -57,7 +58,7 @@ def test_no_word_of_a_session_is_markup(folder: Path) -> None:
 def test_a_page_is_written_once_and_to_stdout_if_asked(tmp_path: Path) -> None:
     text, folder = page(worked(tmp_path)), tmp_path
     again = quoth("log", "s1", "--html", cwd=folder)
-    assert (again.code, again.err) == (2, "quoth: There is a file s1.html already.\n")
+    assert (again.code, again.err) == (2, f"quoth: {THERE_IS_A_FILE} s1.html already.\n")
     assert quoth("log", "s1", "--html", "-", cwd=folder).out == text
     assert json.loads(quoth("log", "s1", "--html", "c.html", "--json", cwd=folder).out)["file"] == "c.html"
 

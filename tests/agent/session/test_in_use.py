@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import Running, Terminal
+from sentences import IS_IN_USE_BY
 from words import Said, complaint, grouped, quoth, scripted, started, tool, wait_until
 
 from quoth import Agent
@@ -74,7 +75,7 @@ def test_a_session_at_work_is_not_removed_and_its_removal_says_who_is_at_work(
             work.stdin.write("(waits)\n")
             work.stdin.flush()
         wait_until((here / "begun").exists)
-        said = f"quoth: Session s is in use by process {work.process.pid} ({kind}). Try again when that has"
+        said = f"quoth: Session s {IS_IN_USE_BY} process {work.process.pid} ({kind}). Try again when that has"
         assert refused(here, "rm", "s", "--yes") == f"{said} ended.\n"
         (here / "go").touch()
         work.stdin.close()
@@ -167,8 +168,8 @@ def test_undo_import_and_new_memory_wait_for_who_is_at_work(here: Path, store: S
     with started("call", "(waits)", *MINE, cwd=here) as call:
         wait_until((here / "begun").exists)
         for words in (["undo", "s", "--yes"], ["import", "s.quoth"]):
-            assert "Session s is in use by process" in refused(here, *words)
-        assert "This workspace is in use by process" in refused(
+            assert f"Session s {IS_IN_USE_BY} process" in refused(here, *words)
+        assert f"This workspace {IS_IN_USE_BY} process" in refused(
             here, "memory", "import", "m.quoth", "--replace"
         )
         assert quoth("gc", "--days", "1", "--yes", cwd=here).code == 0

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sentences import THEN_GO_ON_WITH, TO_GO_ON_WITH
 from words import Said, async_agent, complaint, files, form, lines, quoth
 
 from quoth import Agent
@@ -104,7 +105,7 @@ def test_resume_names_the_flight_that_waits(tmp_path: Path) -> None:
     assert work(tmp_path, "fly", "mine").code == 3
     said = quoth("resume", "--user", "ann", cwd=tmp_path)
     plan = tmp_path / "mine.org"
-    told = f"No run or call of ann waits, but a flight. To go on with it: quoth fly {plan} --user ann"
+    told = f"No run or call of ann waits, but a flight. {TO_GO_ON_WITH} it: quoth fly {plan} --user ann"
     assert (said.code, said.err) == (2, f"quoth: {told}\n")
     assert quoth("resume", "--user", "bob", cwd=tmp_path).err == "quoth: Nothing waits in this workspace.\n"
     assert quoth("fly", str(plan), "--user", "ann", "--yes", cwd=tmp_path).code == 0
@@ -114,7 +115,7 @@ def test_resume_names_the_flight_that_waits(tmp_path: Path) -> None:
 def test_an_approved_flight_goes_on_as_its_user(tmp_path: Path, store: Store) -> None:
     said = work(tmp_path, "fly", "mine")
     plan = tmp_path / "mine.org"
-    assert said.err.endswith("quoth: Then go on with: quoth fly mine.org --user ann\n")
+    assert said.err.endswith(f"quoth: {THEN_GO_ON_WITH}: quoth fly mine.org --user ann\n")
     (request,) = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
     told = quoth("approve", request["id"], cwd=tmp_path)
     assert told.err == f"quoth: To go on: quoth fly {plan} --user ann\n"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import CANNOT_BE_WRITTEN, THERE_IS_A_FILE
 from words import Agent, complaint, files, lines, quoth, scripted, tool
 
 from quoth.agent.session.lift import Lifted, lifted
@@ -375,7 +376,7 @@ def test_what_cannot_be_lifted_is_said_in_a_sentence(tmp_path: Path, words: list
 def test_a_file_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
     quoth("call", '(echo "a")', "--session", "s", cwd=tmp_path)
     said = quoth("lift", "s", "-o", "no/such/out.hy", cwd=tmp_path)
-    message = "quoth: no/such/out.hy cannot be written: No such file or directory.\n"
+    message = f"quoth: no/such/out.hy {CANNOT_BE_WRITTEN}: No such file or directory.\n"
     assert (said.code, said.err) == (2, message)
 
 
@@ -383,7 +384,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     quoth("call", '(echo "a")', "--session", "s", cwd=tmp_path)
     files(tmp_path, {"mine.hy": "(mine)"})
     said = quoth("lift", "s", "-o", "mine.hy", cwd=tmp_path)
-    assert (said.code, said.err) == (2, "quoth: There is a file mine.hy already.\n")
+    assert (said.code, said.err) == (2, f"quoth: {THERE_IS_A_FILE} mine.hy already.\n")
     assert (tmp_path / "mine.hy").read_text() == "(mine)"
 
 

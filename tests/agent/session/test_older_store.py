@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from sentences import NOTHING_WAITS_IN_SESSION
 from words import complaint, scripted
 
 from quoth import Agent, ToolResult, UsageError
@@ -106,7 +107,7 @@ def test_its_run_goes_on_with_what_it_had(older: Path) -> None:
             "Created pears.txt, 11 bytes.",
         ]
         assert (older / "pears.txt").read_text() == "Two pears.\n"
-        assert complaint(UsageError, it.resume) == "Nothing waits in session pears."
+        assert complaint(UsageError, it.resume) == f"{NOTHING_WAITS_IN_SESSION} pears."
     whole = Store(store_path(older))
     Transcript(lambda: whole).verify("pears")
     assert StoreAudit(lambda: whole).verify().ok

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IS_ONE_TOO_MANY, IT_IS_CALLED_AS, IT_WRITES_FILES
 from words import Agent, lines, scripted, tool
 
 from quoth.agent.client import AsyncAgent
@@ -124,7 +125,7 @@ def test_what_waited_and_was_approved_is_told_where_it_happened(tmp_path: Path) 
         agent.resume()
 
     text = shown(session(tmp_path, "(put 1)", "Done.", then=approve))
-    waits = "pending: put waits for a person's approval: it writes files (request ID)."
+    waits = f"pending: put waits for a person's approval: {IT_WRITES_FILES} (request ID)."
     assert [line[3:] for line in text.splitlines()][2:] == [
         "→ (put :x 1)",
         f"… {waits}",
@@ -154,9 +155,9 @@ def test_what_went_wrong_is_told(tmp_path: Path) -> None:
     told = [line[3:] for line in signs if line[3:4] in "!×~■…"]
     assert told == [
         "! not read: line 1, column 15: this ] does not close the ( at line 1, column 1; write ) instead",
-        "× invalid: put takes 1 argument; 2 is one too many. It is called as (put [:x int = 0]).",
-        "… pending: put waits for a person's approval: it writes files (request ID).",
-        "■ pending: put waits for a person's approval: it writes files (request ID).",
+        f"× invalid: put takes 1 argument; 2 {IS_ONE_TOO_MANY}. {IT_IS_CALLED_AS} (put [:x int = 0]).",
+        f"… pending: put waits for a person's approval: {IT_WRITES_FILES} (request ID).",
+        f"■ pending: put waits for a person's approval: {IT_WRITES_FILES} (request ID).",
     ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import NOTHING_WAITS_IN_SESSION
 from words import Spy, TalkingFunction, complaint, scripted, tool
 
 from quoth import Agent
@@ -256,7 +257,7 @@ def test_a_run_whose_model_failed_is_gone_on_with(diary: Diary) -> None:
         assert not isinstance(again, ToolResult)
         assert (again.status, again.text, again.steps, diary.put.calls) == ("done", "Done.", 2, 1)
         assert again.usage.input_tokens == 3
-        assert complaint(UsageError, it.resume) == "Nothing waits in session s."
+        assert complaint(UsageError, it.resume) == f"{NOTHING_WAITS_IN_SESSION} s."
 
 
 def test_the_next_message_may_follow_any_run(diary: Diary) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from sentences import NO_TOOL_HAS_THE_TAG
 from words import Agent, ModelOptions, files, lines, quoth, scripted, tool
 
 from quoth.agent.session.render import as_org, as_text
@@ -46,7 +47,7 @@ def test_quoth_read_shows_a_reply_as_people_see_it(tmp_path: Path) -> None:
     assert said.err == lines(
         "quoth: line 4, column 1: The pattern of LEARNING does not match this line; write LEARNING: "
         '{"category": [category], "content": [content]}',
-        "quoth: line 6: FOO: x is no call: no tool has the tag FOO",
+        f"quoth: line 6: FOO: x is no call: {NO_TOOL_HAS_THE_TAG} FOO",
     )
     data = json.loads(
         quoth("read", "reply.txt", "--tools", "bot.hy", "--display", "--json", cwd=tmp_path).out
@@ -71,7 +72,7 @@ def test_quoth_log_tells_what_became_of_each_tag(tmp_path: Path) -> None:
         said.out.splitlines()[5],
     ]
     assert said.out.splitlines()[5].startswith("  limited: research is limited: 1 of 1 used today")
-    assert said.out.splitlines()[6:] == ["r1, line 6: FOO: x", "  passed: no tool has the tag FOO"]
+    assert said.out.splitlines()[6:] == ["r1, line 6: FOO: x", f"  passed: {NO_TOOL_HAS_THE_TAG} FOO"]
     found = json.loads(quoth("log", "s", "--tags", "--json", cwd=tmp_path).out)
     assert [(one["line"], one["status"]) for one in found] == [
         (3, "ok"),
@@ -125,14 +126,14 @@ def test_a_run_that_waited_and_is_replayed_has_its_tags_once(tmp_path: Path) -> 
     assert statuses(tmp_path) == [
         (1, "ok", ""),
         (2, "denied", "no was denied: not now."),
-        (3, "passed", "no tool has the tag BAR"),
+        (3, "passed", f"{NO_TOOL_HAS_THE_TAG} BAR"),
     ]
     (kept,) = [event for event in events(tmp_path) if event.kind == "tags"]
     assert kept.data == {
-        "lines": [[1, "PUT: it", 0], [2, "NO:", 1], [3, "BAR: x", "no tool has the tag BAR"]]
+        "lines": [[1, "PUT: it", 0], [2, "NO:", 1], [3, "BAR: x", f"{NO_TOOL_HAS_THE_TAG} BAR"]]
     }
-    assert any("¬ no call: BAR: x (no tool has the tag BAR)" in line for line in as_text(events(tmp_path)))
-    assert "no call: BAR: x (no tool has the tag BAR)" in as_org(events(tmp_path), "s")
+    assert any(f"¬ no call: BAR: x ({NO_TOOL_HAS_THE_TAG} BAR)" in line for line in as_text(events(tmp_path)))
+    assert f"no call: BAR: x ({NO_TOOL_HAS_THE_TAG} BAR)" in as_org(events(tmp_path), "s")
 
 
 def test_a_secret_of_a_tag_is_not_kept(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from examples import many
 from processes import in_a_process
+from sentences import LIST_FILES_SHOWS_WHAT_IS
 from words import agent, complaint, files
 
 from quoth import Agent
@@ -150,7 +151,7 @@ OTHERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "removed": (lambda file: file.unlink(), "it was removed since by somebody else"),
     "a folder": (
         lambda file: (file.unlink(), file.mkdir()),
-        "is a folder; list-files shows what is in it",
+        f"is a folder; {LIST_FILES_SHOWS_WHAT_IS}",
     ),
     "a link inside": (
         lambda file: (file.unlink(), file.symlink_to("b.txt")),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sentences import IS_NEVER_CLOSED, IT_WRITES_FILES, NOTHING_WAS_CHANGED
 from words import form, tool
 
 from quoth.agent.terminal.ask import AskTerminal
@@ -58,7 +59,7 @@ def decided(
     terminal = AskTerminal(person)
     if find is not None:
         terminal.show_changes_by(find)
-    return asyncio.run(terminal.request(of, Call("c", form(call)), "it writes files"))
+    return asyncio.run(terminal.request(of, Call("c", form(call)), IT_WRITES_FILES))
 
 
 def change(before: str | None, after: str = "two\n") -> Callable[..., Changes]:
@@ -70,7 +71,7 @@ def test_the_question_shows_what_would_change(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == (
         f"\n{CALL}\n"
         "  replaces the only line of a.txt by 1 line\n│ @@ line 1 @@\n│ - one\n│ + two\n"
-        "  asked because it writes files\n"
+        f"  asked because {IT_WRITES_FILES}\n"
     )
 
 
@@ -80,12 +81,12 @@ def test_the_question_shows_where_each_argument_comes_from(capsys: pytest.Captur
         ArgumentOrigin("text", "task", "in your task"),
     )
     call = Call("c", form(CALL), "reply", origins=lambda: origins)
-    asyncio.run(AskTerminal(Person("n")).request(PUT, call, "it writes files"))
+    asyncio.run(AskTerminal(Person("n")).request(PUT, call, IT_WRITES_FILES))
     assert capsys.readouterr().err == (
         f"\n{CALL}\n"
         "  ! path: in the text of read-file mail.txt\n"
         "    text: in your task\n"
-        "  asked because it writes files\n"
+        f"  asked because {IT_WRITES_FILES}\n"
     )
 
 
@@ -165,12 +166,12 @@ def test_a_form_is_changed_in_the_line_where_it_stands() -> None:
 def test_a_form_that_was_refused_stands_there_again(capsys: pytest.CaptureFixture[str]) -> None:
     person = Person("e", '(put :path "b.txt"', "e", lambda: f'{person.given} :text "x")')
     assert decided(person) == Decision("edit", form=form('(put :path "b.txt" :text "x")'))
-    assert "this ( is never closed" in capsys.readouterr().err
+    assert f"this ( {IS_NEVER_CLOSED}" in capsys.readouterr().err
 
 
 def test_a_form_that_is_left_as_it_is_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert decided(Person("e", CALL, "n")) == Decision("deny")
-    assert "  Nothing was changed.\n" in capsys.readouterr().err
+    assert f"  {NOTHING_WAS_CHANGED}.\n" in capsys.readouterr().err
 
 
 def test_a_secret_stays_hidden_and_stays_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +216,7 @@ def test_a_question_that_is_answered_elsewhere_goes_away(capsys: pytest.CaptureF
 
     async def story() -> None:
         terminal, call = AskTerminal(Slow()), Call("c", form(CALL))
-        asking = asyncio.ensure_future(terminal.request(PUT, call, "it writes files"))
+        asking = asyncio.ensure_future(terminal.request(PUT, call, IT_WRITES_FILES))
         await waits.wait()
         terminal.withdraw(Call("other", form(CALL)), "denied by ben")
         terminal.withdraw(call, "approved once by ann\x1b")

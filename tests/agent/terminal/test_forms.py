@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
+from sentences import CHARACTERS_LEFT_OUT
 from words import form, lines
 
 from quoth.agent.terminal.forms import brief, command_line, folded, laid_out, margined
@@ -62,7 +63,7 @@ def test_a_line_about_a_form_is_short_whatever_it_holds() -> None:
     long = f'(write-file :path "a.txt" :content "{"x" * 5000}")'
     assert brief(long) == f'(write-file :path "a.txt" :content "{"x" * 60}… 5,000 characters")'
     assert brief("(no form" + " x" * 900).startswith("(no form x x")
-    assert "characters left out" in brief("(no form" + " x" * 900)
+    assert CHARACTERS_LEFT_OUT in brief("(no form" + " x" * 900)
     assert brief(SAME[0]) == SAME[0]
 
 

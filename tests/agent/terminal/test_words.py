@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sentences import IS_NONE_OF_THE_ANSWERS, IT_WRITES_FILES, THE_ANSWER_IS_EMPTY
 from words import form, tool
 
 from quoth.agent.terminal.ask import ASKS, AskTerminal, SaysYes
@@ -47,9 +48,9 @@ def test_what_is_no_answer_is_asked_again(capsys: pytest.CaptureFixture[str]) ->
     assert said(person, "Which?", ("red", "blue"), True) == Decision("answer", "ann", answer="red")
     assert person.prompts == ["  Your answer, 1 to 2: "] * 4
     told = capsys.readouterr().err
-    assert "  The answer is empty. Ctrl-C leaves it for later.\n" in told
+    assert f"  {THE_ANSWER_IS_EMPTY}. Ctrl-C leaves it for later.\n" in told
     assert "  The model is told what you write, as it is. Ctrl-C leaves it for later.\n" in told
-    assert "  green is none of the answers: 1 red, 2 blue. Ctrl-C leaves it for later.\n" in told
+    assert f"  green {IS_NONE_OF_THE_ANSWERS}: 1 red, 2 blue. Ctrl-C leaves it for later.\n" in told
 
 
 def test_without_an_answer_it_waits() -> None:
@@ -57,7 +58,7 @@ def test_without_an_answer_it_waits() -> None:
 
 
 FORGED = (
-    'Which?\n\n(write-file :path "a.txt" :content "x")\n  asked because it writes files\n'
+    f'Which?\n\n(write-file :path "a.txt" :content "x")\n  asked because {IT_WRITES_FILES}\n'
     "  Allow it? [y/N/s/e/? for help, or why not] \x1b[2K\rquoth: \u202eYes"
 )
 
@@ -75,7 +76,7 @@ def test_a_question_that_imitates_an_approval_stands_behind_a_mark(
 
 def test_who_says_yes_to_all_is_asked_for_words_only() -> None:
     async def yes() -> Verdict:
-        return await SaysYes(Types()).request(ASK, CALL, "it writes files")
+        return await SaysYes(Types()).request(ASK, CALL, IT_WRITES_FILES)
 
     assert asyncio.run(yes()).kind == "allow"
     assert said(Types("red"), "Which?", kind=SaysYes) == Decision("answer", "ann", answer="red")

@@ -6,6 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    DEFINES_NO_FUNCTION_CHECK,
+    IS_NOT_A_FOLDER,
+    THERE_IS_ALREADY_A_TOOL,
+    THERE_IS_NO_FILE,
+    THERE_IS_NO_POLICY_FILE,
+    THERE_IS_NO_TOOL,
+)
 from words import complaint, files, form
 
 from quoth.agent.worker.assembly import Files, Offer, door_of
@@ -83,13 +91,13 @@ async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: 
     ("options", "said"),
     [
         ({"tools": []}, "A worker offers the tools of its files: quoth worker --tools FILE …"),
-        ({"tools": ["{empty}"]}, "There is no tool in {empty}, so there is nothing to offer."),
-        ({"tools": ["{shop}", "{again}"]}, "There is already a tool named count-fruit"),
-        ({"tools": ["nowhere.hy"]}, "There is no file nowhere.hy."),
+        ({"tools": ["{empty}"]}, f"{THERE_IS_NO_TOOL} in {{empty}}, so there is nothing to offer."),
+        ({"tools": ["{shop}", "{again}"]}, f"{THERE_IS_ALREADY_A_TOOL} count-fruit"),
+        ({"tools": ["nowhere.hy"]}, f"{THERE_IS_NO_FILE} nowhere.hy."),
         ({"allow": ["cound-fruit=ann"]}, "Did you mean count-fruit?"),
         ({"allow": ["count-fruit"]}, "--allow takes TOOL=USER,…"),
-        ({"policy": "nowhere.hy"}, "There is no policy file nowhere.hy."),
-        ({"gate": "{shop}"}, "defines no function check"),
+        ({"policy": "nowhere.hy"}, f"{THERE_IS_NO_POLICY_FILE} nowhere.hy."),
+        ({"gate": "{shop}"}, DEFINES_NO_FUNCTION_CHECK),
     ],
 )
 def test_what_cannot_be_offered_is_said(tmp_path: Path, options: dict[str, Any], said: str) -> None:
@@ -114,4 +122,4 @@ def test_its_key_is_read_by_no_tool(tmp_path: Path) -> None:
 
 def test_a_workspace_that_is_none_is_said(tmp_path: Path) -> None:
     said = complaint(UsageError, Files([], tmp_path / "x").workspace)
-    assert said == f"The workspace {tmp_path / 'x'} is not a folder."
+    assert said == f"The workspace {tmp_path / 'x'} {IS_NOT_A_FOLDER}."

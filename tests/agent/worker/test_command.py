@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    AND_THERE_IS_NO_SUCH,
+    CANNOT_BE_USED,
+    NO_SERVER_ANSWERS_THERE,
+    THE_REDIS_AT,
+    THERE_IS_NO_KEY_AT,
+)
 from words import Running, Said, files, quoth, started, wait_until
 
 from quoth.tools.catalog.connection import redis_url, sync_client
@@ -174,10 +181,10 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
     [
         (
             ["--redis", "redis://127.0.0.1:1"],
-            "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there.",
+            f"{THE_REDIS_AT} redis://127.0.0.1:1 {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}.",
         ),
         (["--redis", "redis://:hush@127.0.0.1"], "A password on the command line can be seen by everybody"),
-        (["--key", "key.txt"], "There is no key at key.txt; make one with quoth catalog key new"),
+        (["--key", "key.txt"], f"{THERE_IS_NO_KEY_AT} key.txt; make one with quoth catalog key new"),
         (
             ["--memory", "5"],
             "--memory 5 is too little: with these tools and 10 calls at once the worker needs",
@@ -185,8 +192,8 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
         (["--memory", "much"], "--memory of a worker is a number of megabytes, such as 2000, not much."),
         (["--remote", "redis://127.0.0.1"], "A worker is told of its Redis with --redis URL;"),
         (["--without", "echo"], "A worker offers the tools of its files alone;"),
-        (["--prefix", "a b"], "The prefix a b cannot be used;"),
-        (["--allow", "nab=ann"], "--allow names nab, and there is no such tool. Did you mean nap?"),
+        (["--prefix", "a b"], f"The prefix a b {CANNOT_BE_USED};"),
+        (["--allow", "nab=ann"], f"--allow names nab, {AND_THERE_IS_NO_SUCH}. Did you mean nap?"),
     ],
 )
 def test_what_cannot_begin_says_why(shop: Shop, words: list[str], said: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sentences import IS_NEVER_CLOSED, THERE_IS_NO_FILE
 from words import complaint, files
 
 from quoth.agent.worker.reload import Reloader
@@ -88,8 +89,8 @@ def with_(name: str, text: str) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("breaks", "said", "file"),
     [
-        (with_("shop.hy", SHOP + "(+ 1"), "this ( is never closed", "shop.hy"),
-        (without("shop.hy"), "There is no file", "shop.hy"),
+        (with_("shop.hy", SHOP + "(+ 1"), f"this ( {IS_NEVER_CLOSED}", "shop.hy"),
+        (without("shop.hy"), THERE_IS_NO_FILE, "shop.hy"),
         (with_("prices.py", "PRICE = 1 / 0"), "ZeroDivisionError", "prices.py"),
         (with_("shop.hy", SHOP.replace("prices", "dear")), "No module named 'dear'", "shop.hy"),
         (without("prices.py"), "No module named 'prices'", "prices.py"),

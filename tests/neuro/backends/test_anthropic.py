@@ -19,6 +19,7 @@ from loopback import (
     sse,
     status,
 )
+from sentences import GAVE_NO_ANSWER_FOR
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Backend, ModelError, ToolsRefusedError
@@ -312,7 +313,7 @@ async def test_a_silent_server_is_not_waited_for_beyond_the_deadline(server: Ser
     backend = backend_for(server, timeout=0.2)
     with pytest.raises(
         ModelError,
-        match=r"gave no answer for 0\.2 s; it is slow or overloaded, or needs a longer timeout\.$",
+        match=rf"{GAVE_NO_ANSWER_FOR} 0\.2 s; it is slow or overloaded, or needs a longer timeout\.$",
     ):
         await backend.complete(said("hi"))
     await backend.aclose()

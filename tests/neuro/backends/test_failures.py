@@ -17,6 +17,7 @@ import pytest
 import trustme
 from commands import quoth
 from loopback import Answer, Handler, Server, Sleeps, failure, loopback, said, silence, sse, status
+from sentences import CANNOT_BE_USED, REFUSED_THE_KEY
 from server_failures import (
     PASSWORD,
     QUERY,
@@ -230,11 +231,11 @@ def test_the_command_tells_and_keeps_no_secret(server: Server, tmp_path: Path) -
     ran = quoth("run", "hi", *options, cwd=tmp_path, env=env)
     assert ran.code == 1
     for told in (ran.out, ran.err):
-        assert "refused the key (401); check OPENAI_API_KEY. It said: you sent ***" in told
+        assert f"{REFUSED_THE_KEY} (401); check OPENAI_API_KEY. It said: you sent ***" in told
     log = quoth("log", "--json", cwd=tmp_path, env=env)
-    assert "refused the key" in log.out
+    assert REFUSED_THE_KEY in log.out
     trace = (tmp_path / "t.jsonl").read_text()
-    assert "refused the key" in trace
+    assert REFUSED_THE_KEY in trace
     assert secrets_in(ran.out, ran.err, log.out, log.err, trace, folder=tmp_path) == []
 
 
@@ -371,7 +372,7 @@ async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.Mo
         (f"http://ann:{PASSWORD}@127.0.0.1:1", "After 3 tries: Cannot reach {url} (All connection attempts"),
         (
             f"socks5://ann:{PASSWORD}@127.0.0.1:1",
-            "The proxy that the environment names cannot be used: Using",
+            f"The proxy that the environment names {CANNOT_BE_USED}: Using",
         ),
         (f"ftp://ann:{PASSWORD}@127.0.0.1:1", "The proxy that the environment names cannot be used: Unknown"),
     ],

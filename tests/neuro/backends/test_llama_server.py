@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from llama_server import llama_server
 from loopback import KEY, said
+from sentences import REFUSED_THE_KEY
 from words import form, table_of, tool
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
@@ -67,7 +68,7 @@ async def test_a_server_without_its_parser_is_asked_in_text() -> None:
 async def test_a_wrong_key_is_refused_in_a_sentence(make: Callable[..., Any], address: str) -> None:
     backend = make("small", base_url=address, api_key="wrong")
     with pytest.raises(
-        ModelError, match=r"refused the key \(401\); check \w+_API_KEY\. It said: Invalid API Key$"
+        ModelError, match=rf"{REFUSED_THE_KEY} \(401\); check \w+_API_KEY\. It said: Invalid API Key$"
     ):
         await backend.complete(said("hi"))
     await backend.aclose()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import DID_NOT_FINISH_WITHIN
 
 from quoth.neuro.backends.base import Backend, ModelError, RequestOptions
 from quoth.neuro.backends.local import LocalBackend
@@ -193,7 +194,7 @@ async def test_a_conversation_longer_than_the_context_is_a_sentence(backend: Loc
 
 async def test_a_reply_that_takes_too_long_is_given_up(backend: LocalBackend) -> None:
     hurried = LocalBackend("local-small", n_ctx=512, threads=1, timeout=0.05)
-    with pytest.raises(ModelError, match=r"^The model local-small did not finish within 0\.05 s\.$"):
+    with pytest.raises(ModelError, match=rf"^The model local-small {DID_NOT_FINISH_WITHIN} 0\.05 s\.$"):
         await hurried.complete(said(("user", STORY)))
     await hurried.aclose()
 

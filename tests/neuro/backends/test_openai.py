@@ -28,6 +28,7 @@ from loopback import (
     sse,
     status,
 )
+from sentences import GAVE_NO_ANSWER_FOR, TYPE_QUOTH_MODELS_LOGIN
 
 from quoth.neuro.backends.base import Backend, ModelError, ToolsRefusedError
 from quoth.neuro.backends.messages import Image, Messages, NativeCall
@@ -279,7 +280,7 @@ async def test_a_missing_key_is_told_apart_from_a_refused_one(server: Server) ->
     message = await failing(backend_for(server, api_key=None, key_variable="LLAMA_API_KEY"))
     assert message == (
         f"{server.base_url}/chat/completions wants a key (401); set LLAMA_API_KEY, "
-        "or type quoth models login openai."
+        f"or {TYPE_QUOTH_MODELS_LOGIN} openai."
     )
 
 
@@ -288,7 +289,7 @@ async def test_a_silent_server_is_not_waited_for_beyond_the_deadline(server: Ser
     server.answers = [answer]
     message = await failing(backend_for(server, timeout=1.0), on_text=lambda _: None)
     url = f"{server.base_url}/chat/completions"
-    assert message == f"{url} gave no answer for 1 s; it is slow or overloaded, or needs a longer timeout."
+    assert message == f"{url} {GAVE_NO_ANSWER_FOR} 1 s; it is slow or overloaded, or needs a longer timeout."
     assert len(server.requests) == 1
 
 
@@ -361,7 +362,7 @@ async def test_a_password_in_the_base_url_is_sent_and_not_told(
     server.answers = [failure(403, "ann:pa55word may not")]
     url = server.base_url.replace("//", "//ann:pa55word@")
     message = await failing(backend_for(server, base_url=url, api_key=None))
-    assert message.endswith("or type quoth models login openai. It said: ann:*** may not")
+    assert message.endswith(f"or {TYPE_QUOTH_MODELS_LOGIN} openai. It said: ann:*** may not")
     sent = {name.lower(): value for name, value in server.requests[0][1].items()}
     assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55word").decode()
     assert "pa55word" not in caplog.text

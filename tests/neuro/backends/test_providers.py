@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from loopback import loopback, said, sse, status
 from pages import page
+from sentences import CANNOT_BE_OPENED, THERE_IS_NO_MODEL, TYPE_QUOTH_MODELS_LOGIN
 from words import complaint
 
 from quoth.agent.run.budget import cost_of
@@ -91,7 +92,7 @@ def test_only_who_takes_money_wants_a_key(row: Provider) -> None:
     assert row.needs_key is (row.price != "")
     if row.needs_key:
         assert complaint(NoKeyError, lambda: choose_backend(row.example, environ={})) == (
-            f"{row.example} needs a key: set {row.key}, type quoth models login {row.name}, or name a "
+            f"{row.example} needs a key: set {row.key}, {TYPE_QUOTH_MODELS_LOGIN} {row.name}, or name a "
             "server by --base-url."
         )
     else:
@@ -243,7 +244,7 @@ def test_one_that_fails_to_load_is_a_sentence(packages: dict[str, Any], given: A
 def test_one_whose_back_end_fails_is_a_sentence(packages: dict[str, Any], module: str, name: str) -> None:
     packages["acme"] = replace(ACME, backend=(module, name))
     said = complaint(UsageError, lambda: choose_backend("acme:x", environ={"ACME_KEY": "sec-ret"}))
-    assert said.startswith(f"acme:x cannot be opened: {module}.{name}, its back end, fails (")
+    assert said.startswith(f"acme:x {CANNOT_BE_OPENED}: {module}.{name}, its back end, fails (")
 
 
 def test_one_of_another_name_is_a_sentence(packages: dict[str, Any]) -> None:
@@ -262,4 +263,4 @@ def test_the_table_comes_before_other_packages(packages: dict[str, Any]) -> None
 def test_what_is_near_is_named(packages: dict[str, Any]) -> None:
     packages["acme"] = ACME
     told = complaint(UsageError, lambda: choose_backend("acne:anvil", environ={}))
-    assert told == "There is no model acne:anvil. Did you mean acme:anvil? What there is: quoth models"
+    assert told == f"{THERE_IS_NO_MODEL} acne:anvil. Did you mean acme:anvil? What there is: quoth models"

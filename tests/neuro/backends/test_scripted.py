@@ -10,6 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from sentences import (
+    AND_ONE_MORE_WAS_ASKED,
+    DID_YOU_MEAN_OPENAI,
+    THE_SCRIPT_IS_EXHAUSTED,
+    THERE_IS_NO_MODEL,
+    THERE_IS_NO_MODEL_FILE,
+    THERE_IS_NO_SCRIPT_FILE,
+    TYPE_QUOTH_MODELS_LOGIN,
+)
 
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, ModelError
@@ -36,9 +45,9 @@ async def test_replies_come_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("replies", "sentence"),
     [
-        ([], "The script is exhausted: it held 0 replies and one more was asked for."),
-        (["a"], "The script is exhausted: it held 1 reply and one more was asked for."),
-        (["a", "b"], "The script is exhausted: it held 2 replies and one more was asked for."),
+        ([], f"{THE_SCRIPT_IS_EXHAUSTED}: it held 0 replies {AND_ONE_MORE_WAS_ASKED}."),
+        (["a"], f"{THE_SCRIPT_IS_EXHAUSTED}: it held 1 reply {AND_ONE_MORE_WAS_ASKED}."),
+        (["a", "b"], f"{THE_SCRIPT_IS_EXHAUSTED}: it held 2 replies {AND_ONE_MORE_WAS_ASKED}."),
     ],
 )
 async def test_an_exhausted_script_says_how_many_replies_it_held(replies: list[str], sentence: str) -> None:
@@ -133,7 +142,7 @@ async def test_a_text_script_is_cut_at_lines_of_dashes(
 def test_a_missing_script_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         load_scripted(tmp_path / "none.txt")
-    assert str(raised.value) == f"There is no script file {tmp_path / 'none.txt'}."
+    assert str(raised.value) == f"{THERE_IS_NO_SCRIPT_FILE} {tmp_path / 'none.txt'}."
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\n"])
@@ -258,7 +267,7 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
             None,
             None,
             "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, "
-            "or type quoth models login openai), or run: quoth models get local. "
+            f"or {TYPE_QUOTH_MODELS_LOGIN} openai), or run: quoth models get local. "
             "What there is: quoth models",
         ),
         (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:NAME"),
@@ -291,9 +300,9 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "opanai:gpt-5",
             None,
-            "There is no model opanai:gpt-5. Did you mean openai:gpt-5? What there is: quoth models",
+            f"{THERE_IS_NO_MODEL} opanai:gpt-5. {DID_YOU_MEAN_OPENAI}:gpt-5? What there is: quoth models",
         ),
-        ("local:/nowhere/x.gguf", None, "There is no model file /nowhere/x.gguf."),
+        ("local:/nowhere/x.gguf", None, f"{THERE_IS_NO_MODEL_FILE} /nowhere/x.gguf."),
     ],
 )
 def test_a_spec_that_cannot_be_used_is_a_sentence(

@@ -17,6 +17,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from sentences import THERE_IS_NO_MODEL_FILE
 
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
@@ -316,7 +317,7 @@ def test_an_explicit_file_must_be_there_and_be_gguf(tmp_path: Path) -> None:
     path = tmp_path / "my.gguf"
     with pytest.raises(UsageError) as missing:
         explicit_weights(path)
-    assert str(missing.value) == f"There is no model file {path}."
+    assert str(missing.value) == f"{THERE_IS_NO_MODEL_FILE} {path}."
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(UsageError) as other:
         explicit_weights(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import IS_LONGER_THAN
 
 from quoth.neuro.backends import wordings
 from quoth.neuro.backends.wordings import ROWS, Wording, meaning_of, says, window_in
@@ -38,9 +39,9 @@ TOO_LONG: list[tuple[str, int]] = [
         "length is only 131072 tokens, resulting in a maximum input length of 126976 tokens.",
         131_072,
     ),
-    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4_096),
+    (f"The decoder prompt (length 5000) {IS_LONGER_THAN} the maximum model length of 4096.", 4_096),
     ("The prompt (total length 9000) is too long to fit into the model (context length 8192).", 8_192),
-    ("The input (9000 tokens) is longer than the model's context length (8192 tokens).", 8_192),
+    (f"The input (9000 tokens) {IS_LONGER_THAN} the model's context length (8192 tokens).", 8_192),
     ("Requested token count exceeds the model's maximum context length of 8192 tokens.", 8_192),
     (
         "Input length (9000 tokens) exceeds the maximum allowed length (8191 tokens). Use a shorter input",
@@ -257,7 +258,7 @@ PAIRS: list[tuple[Any, Any]] = [
     ("the model's context length is only 131072 tokens", "the context length is set by the user"),
     ("longer than the maximum model length of 4096.", "longer than the maximum name length of 64."),
     ("too long to fit into the model (context length 8192).", "too long to fit into the log"),
-    ("is longer than the model's context length (8192 tokens).", "is longer than the model's name"),
+    (f"{IS_LONGER_THAN} the model's context length (8192 tokens).", f"{IS_LONGER_THAN} the model's name"),
     (
         "Requested token count exceeds the model's maximum context length of 8192 tokens.",
         "The description exceeds the maximum of 1024 characters.",

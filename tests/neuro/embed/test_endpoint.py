@@ -6,6 +6,7 @@ from array import array
 
 import pytest
 from loopback import KEY, Answer, Handler, cut_off, failure, hang_up, loopback, silence, status
+from sentences import REFUSED_THE_KEY
 
 from quoth.neuro.embed.endpoint import BATCH, Endpoint
 from quoth.tools.errors import ToolError, UsageError
@@ -48,7 +49,7 @@ async def test_no_text_asks_nothing() -> None:
 
 
 FAILURES: dict[str, tuple[Answer, str]] = {
-    "no key": (status(401), "{} refused the key (401); check OPENAI_API_KEY."),
+    "no key": (status(401), f"{{}} {REFUSED_THE_KEY} (401); check OPENAI_API_KEY."),
     "no model": (
         failure(404, f"no model small for {KEY}"),
         '{} gave no embeddings of small (404). It said: {{"error": {{"message": "no model small for ***"}}}}',

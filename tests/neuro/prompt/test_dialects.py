@@ -9,6 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    CALL_FORMS_IN_TEXT,
+    IT_IS_ASKED_FOR,
+    NESTED_TOO_DEEPLY,
+    TAKES_NO_NATIVE_TOOLS,
+    THERE_IS_NO_DIALECT,
+)
 from words import complaint, form, table_of, tool
 
 from quoth.neuro.backends.base import Completion
@@ -195,7 +202,7 @@ def test_a_null_for_what_may_be_left_out_is_left_out() -> None:
         ('{"a": ', "stop", "The arguments of probe are not JSON: Expecting value: line 1 column 7 (char 6)"),
         ('{"a": ', "length", "the reply was cut off before its end; be brief"),
         ("[1]", "stop", "The arguments of probe are an object with a name for each value"),
-        ("[" * 100_000, "stop", "The arguments of probe are nested too deeply"),
+        ("[" * 100_000, "stop", f"The arguments of probe are {NESTED_TOO_DEEPLY}"),
     ],
 )
 def test_a_native_call_that_cannot_be_read_is_a_fault_with_its_id(
@@ -378,22 +385,22 @@ def test_the_dialect_may_be_chosen(name: str) -> None:
 
 def test_a_dialect_there_is_not_is_told_with_those_there_are() -> None:
     assert complaint(UsageError, lambda: choose_dialect("mine", "jason")) == (
-        "There is no dialect jason; the dialects are call-form, plist, json, tags, native, run. "
+        f"{THERE_IS_NO_DIALECT} jason; the dialects are call-form, plist, json, tags, native, run. "
         "Did you mean json?"
     )
 
 
 @pytest.mark.parametrize(
     ("name", "spoken", "words"),
-    [("native", CALL_FORM, "call forms in text"), ("run", RUN_TEXT, "programs in text")],
+    [("native", CALL_FORM, CALL_FORMS_IN_TEXT), ("run", RUN_TEXT, "programs in text")],
 )
 def test_where_no_tools_are_taken_text_is_spoken_and_the_user_is_told(
     name: str, spoken: Dialect, words: str
 ) -> None:
-    note = f"local takes no native tools. It is asked for {words}."
+    note = f"local {TAKES_NO_NATIVE_TOOLS}. {IT_IS_ASKED_FOR} {words}."
     assert choose_dialect("local", name, takes_tools=False) == (spoken, note)
     assert without_tools(DIALECTS[name]) is spoken
-    assert refusal_note(DIALECTS[name], "No.") == f"No. It is asked for {words}."
+    assert refusal_note(DIALECTS[name], "No.") == f"No. {IT_IS_ASKED_FOR} {words}."
 
 
 def test_nobody_is_told_of_what_he_did_not_want() -> None:
@@ -405,7 +412,7 @@ def test_a_belt_to_search_goes_with_forms_and_programs() -> None:
     assert choose_dialect("openai:gpt-5", "native", search=True) == (RUN, SEARCHED)
     assert choose_dialect("local", "native", search=True, takes_tools=False) == (
         RUN_TEXT,
-        f"{SEARCHED} local takes no native tools. It is asked for programs in text.",
+        f"{SEARCHED} local {TAKES_NO_NATIVE_TOOLS}. {IT_IS_ASKED_FOR} programs in text.",
     )
     assert choose_dialect("local", search=True) == (CALL_FORM, "")
     assert CALL_FORM.opening(table(), search=True).startswith(belt(table(), "bare"))

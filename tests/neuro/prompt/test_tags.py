@@ -6,6 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import HOLDS_AT_MOST, NO_TOOL_HAS_THE_TAG, WAS_NOT_READ, WHAT_FOLLOWS_WAS_NOT_READ
 from words import complaint, table_of, tool
 
 from quoth.neuro import prompt_block
@@ -169,9 +170,9 @@ def test_a_reply_holds_so_many_calls_and_no_more() -> None:
     reading = read("REST:\n" * 300)
     assert len(reading.calls) == 200
     assert [str(error).partition("\n")[0] for error in reading.errors] == [
-        "line 201, column 1: What follows was not read; a reply holds at most 200 calls"
+        f"line 201, column 1: {WHAT_FOLLOWS_WAS_NOT_READ}; a reply {HOLDS_AT_MOST} 200 calls"
     ]
-    assert reading.passed[0].reason == "it was not read: a reply holds at most 200 calls"
+    assert reading.passed[0].reason == f"it {WAS_NOT_READ}: a reply {HOLDS_AT_MOST} 200 calls"
 
 
 # What does not match
@@ -229,8 +230,8 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
 @pytest.mark.parametrize(
     ("reply", "reasons"),
     [
-        ("FOO: x", ["no tool has the tag FOO"]),
-        ("RESERCH: x", ["no tool has the tag RESERCH. Did you mean RESEARCH?"]),
+        ("FOO: x", [f"{NO_TOOL_HAS_THE_TAG} FOO"]),
+        ("RESERCH: x", [f"{NO_TOOL_HAS_THE_TAG} RESERCH. Did you mean RESEARCH?"]),
         ("So.\n> RESEARCH: a", ["it is quoted"]),
         ("- RESEARCH: a\n2) RESEARCH: b\n# RESEARCH: c", ["it stands in a list or headline"] * 3),
         ("**RESEARCH:** a\n`RESEARCH: a`", ["it is set in bold, italics or as code"] * 2),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from families import ARGS, CALL, FAMILIES, JSON, KNOWN, READ, SPELLINGS, TICKS, Spelling
+from sentences import IS_NEVER_CLOSED
 
 from quoth.neuro.reading.families import family_at
 from quoth.neuro.reading.reply import ReplyStream, read_reply
@@ -61,7 +62,7 @@ def test_an_announced_example_is_none() -> None:
 def test_a_fault_shows_how_the_family_calls_and_nothing_behind_it_is_read() -> None:
     reading = read_reply(f"<tool_call>\n<function=read-file>\n<parameter=path>\na\n\n{CALL}", KNOWN)
     assert reading.calls == []
-    assert "a value is never closed; write <tool_call><function=NAME>" in str(reading.errors[0])
+    assert f"a value {IS_NEVER_CLOSED}; write <tool_call><function=NAME>" in str(reading.errors[0])
 
 
 def test_with_the_calls_before_a_fault_begins_what_is_certain() -> None:

@@ -8,6 +8,17 @@ import pytest
 from examples import examples, many
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    BEFORE_THE_NEXT_FORM,
+    CANNOT_BE_READ,
+    DID_YOU_MEAN,
+    DOES_NOT_CLOSE_THE,
+    HAS_NO_VALUE,
+    HOLDS_AT_MOST,
+    IS_NEVER_CLOSED,
+    NESTED_DEEPER_THAN,
+    WHAT_FOLLOWS_WAS_NOT_READ,
+)
 from words import calls, faults, heard
 
 from quoth.neuro.reading.forms import MAX_CALLS, MAX_ERRORS, MAX_FORMS
@@ -57,7 +68,7 @@ TICKS = "```"
         f"#+end_src\n{HI}",
         f"{TICKS}lisp\n#+begin_src python\n{HI}\n{TICKS}",
         f"(see above)\n{HI}",
-        f"(note (that it is never closed\n{HI}",
+        f"(note (that it {IS_NEVER_CLOSED}\n{HI}",
         f"{TICKS}python\nprint(1)\n{TICKS}\n{HI}",
         f"{TICKS}python\nprint(1)\n{TICKS}lisp\n{HI}\n{TICKS}",
         '(ECHO :TEXT "hi")',
@@ -183,7 +194,7 @@ def test_after_a_fault_in_a_string_nothing_is_read_because_it_may_be_the_string(
     assert faults(reply) == [
         'line 1, column 33: \\d is no escape here; write \\\\ for a backslash, or r"…"\n'
         '(write-file :path "a" :content "\\d\n                                ^',
-        "line 2, column 1: What follows was not read; "
+        f"line 2, column 1: {WHAT_FOLLOWS_WAS_NOT_READ}; "
         "it may be inside a text of the call at line 1; fix that call first",
     ]
 
@@ -192,7 +203,7 @@ def test_the_sibling_of_an_unclosed_call_is_still_read() -> None:
     reply = '(echo :text "a"\n(echo :text "b")'
     assert heard(reply) == ['(echo :text "b")']
     assert faults(reply) == [
-        "line 1, column 1: this ( is never closed; add ) before the next form, "
+        f"line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) {BEFORE_THE_NEXT_FORM}, "
         '(echo :text "b")\n'
         '(echo :text "a"\n^'
     ]
@@ -203,12 +214,12 @@ def test_the_sibling_of_an_unclosed_call_is_still_read() -> None:
 UNREADABLE = [
     (
         '(eval :form (do (f "a")',
-        "line 1, column 13: this ( is never closed; add )) at the end\n"
+        f"line 1, column 13: this ( {IS_NEVER_CLOSED}; add )) at the end\n"
         '(eval :form (do (f "a")\n            ^',
     ),
     (
         "Well.\n  (echo :text [1 2)",
-        "line 2, column 19: this ) does not close the [ at line 2, column 15; add ] before it\n"
+        f"line 2, column 19: this ) {DOES_NOT_CLOSE_THE} [ at line 2, column 15; add ] before it\n"
         "  (echo :text [1 2)\n                  ^",
     ),
     (
@@ -229,11 +240,11 @@ UNREADABLE = [
     ),
     (
         "(frobnicate :text (a)",
-        "line 1, column 1: this ( is never closed; add ) at the end\n(frobnicate :text (a)\n^",
+        f"line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end\n(frobnicate :text (a)\n^",
     ),
     (
         '(:tool "echo" :args (:text))',
-        'line 1, column 1: In :args the argument :text has no value\n(:tool "echo" :args (:text))\n^',
+        f'line 1, column 1: In :args the argument :text {HAS_NO_VALUE}\n(:tool "echo" :args (:text))\n^',
     ),
     (
         '(:tool "echo" :approved t :args (:text "a"))',
@@ -242,7 +253,7 @@ UNREADABLE = [
     ),
     (
         "(echo :text",
-        "line 1, column 1: this ( is never closed; add ) at the end\n(echo :text\n^",
+        f"line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end\n(echo :text\n^",
     ),
     (
         '(echo :text "a" :text "b")',
@@ -295,7 +306,7 @@ def test_a_reply_of_lisp_without_a_call_is_not_taken_for_an_answer(reply: str) -
 def test_a_misspelt_tool_is_told_with_the_nearest(reply: str, line: int, tool: str, near: str) -> None:
     assert heard(reply) == []
     assert faults(reply) == [
-        f"line {line}, column 1: Unknown tool {tool}; did you mean {near}? write (name :key value …)"
+        f"line {line}, column 1: Unknown tool {tool}; {DID_YOU_MEAN} {near}? write (name :key value …)"
     ]
 
 
@@ -330,20 +341,20 @@ def test_data_is_an_answer(answer: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "sentence"),
     [
-        ("(", "this ( is never closed; add ) at the end"),
-        ("(defn f [x]\n  (echo :text x)", "this ( is never closed; add ) at the end"),
+        ("(", f"this ( {IS_NEVER_CLOSED}; add ) at the end"),
+        ("(defn f [x]\n  (echo :text x)", f"this ( {IS_NEVER_CLOSED}; add ) at the end"),
     ],
 )
 def test_broken_lisp_is_not_taken_for_an_answer_even_if_it_is_no_call(reply: str, sentence: str) -> None:
     assert faults(reply) == [
-        f"line 1, column 1: This form cannot be read: {sentence}; to answer, write plain words"
+        f"line 1, column 1: This form {CANNOT_BE_READ}: {sentence}; to answer, write plain words"
     ]
 
 
 def test_a_form_300_deep_is_refused_with_its_place() -> None:
     reply = "(echo :text " + "(" * 299 + ")" * 300
     (fault,) = faults(reply)
-    assert fault.startswith("line 1, column 112: nested deeper than 100; split it into smaller forms\n")
+    assert fault.startswith(f"line 1, column 112: {NESTED_DEEPER_THAN} 100; split it into smaller forms\n")
     assert heard(reply) == []
 
 
@@ -439,14 +450,14 @@ def test_a_reply_beyond_all_measure_is_not_read_at_all() -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (f"{HI}\n" * (MAX_CALLS + 1), f"a reply holds at most {MAX_CALLS} calls"),
+        (f"{HI}\n" * (MAX_CALLS + 1), f"a reply {HOLDS_AT_MOST} {MAX_CALLS} calls"),
         ("(echo :x)\n" * MAX_ERRORS + HI, "there are too many errors before it"),
         ("(a b)\n" * MAX_FORMS + HI, "there are too many forms before it that are no calls"),
-        ("(a\n" * 20 + ("x" * 99 + " ") * 10_000 + f"\n{HI}", "too much before it cannot be read"),
+        ("(a\n" * 20 + ("x" * 99 + " ") * 10_000 + f"\n{HI}", f"too much before it {CANNOT_BE_READ}"),
     ],
 )
 def test_a_call_that_is_left_out_is_never_left_out_in_silence(reply: str, why: str) -> None:
-    assert faults(reply)[-1].endswith(f"What follows was not read; {why}")
+    assert faults(reply)[-1].endswith(f"{WHAT_FOLLOWS_WAS_NOT_READ}; {why}")
 
 
 def test_just_as_many_calls_as_are_allowed_are_read_without_a_word() -> None:

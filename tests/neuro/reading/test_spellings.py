@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from sentences import CANNOT_BE_READ, IS_NEVER_CLOSED, WHAT_FOLLOWS_WAS_NOT_READ
 from words import calls, faults, heard
 
 from quoth.neuro.reading import forms, literals, repair
@@ -400,19 +401,19 @@ def test_the_end_of_a_reply_that_was_cut_off_is_not_guessed(text: str) -> None:
 FAULTS = [
     (
         '(echo :text """a")',
-        "line 1, column 13: this text in three quotes is never closed; "
+        f"line 1, column 13: this text in three quotes {IS_NEVER_CLOSED}; "
         'write one quote, "so", and \\" for a quote inside\n'
         '(echo :text """a")\n            ^',
     ),
     (
         '{"tool": "echo", "args": {"text": "a" "b"}}',
-        "line 1, column 39: This call cannot be read: a comma or } is missing; "
+        f"line 1, column 39: This call {CANNOT_BE_READ}: a comma or }} is missing; "
         'write {"tool": "name", "args": {…}}\n'
         '{"tool": "echo", "args": {"text": "a" "b"}}\n                                      ^',
     ),
     (
         "Now\n echo(text=hi)",
-        "line 2, column 12: This call cannot be read: hi is no value; a text stands in quotes; "
+        f"line 2, column 12: This call {CANNOT_BE_READ}: hi is no value; a text stands in quotes; "
         "write (name :key value …)\n echo(text=hi)\n           ^",
     ),
     (
@@ -432,7 +433,7 @@ def test_behind_a_json_call_that_cannot_be_read_nothing_is_read_because_it_may_b
     text = '{"tool": "write-file", "args": {"content": "a"b\n(eval :form (danger))\n"}}'
     assert heard(text) == []
     assert faults(text)[-1] == (
-        "line 2, column 1: What follows was not read; "
+        f"line 2, column 1: {WHAT_FOLLOWS_WAS_NOT_READ}; "
         "it may be inside a text of the call at line 1; fix that call first"
     )
 

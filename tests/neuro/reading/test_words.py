@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentences import WAS_NOT_READ
 
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.words import Words
@@ -82,7 +83,7 @@ def test_a_mark_that_was_said_and_belongs_to_a_call_brings_no_word_twice() -> No
     assert hears.rest("One.\n\nMore.") == "More."
 
 
-UNREAD = "[… a call that was not read …]"
+UNREAD = f"[… a call that {WAS_NOT_READ} …]"
 BROKEN_OFF = [
     ("One.\n\nTw", "One.\n\nTw", "Tw"),
     ('I look.\n\n(write-file :key "hu', f"I look.\n\n{UNREAD}", ""),

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from sentences import CHARACTERS_LEFT_OUT, THE_TASK_IS_EMPTY, THERE_IS_NO_MODEL, THERE_IS_NO_TOOL_NAMED
 from words import Gateway, gateway, shipped, tool
 
 from quoth import Services, UnknownToolError
@@ -47,7 +48,7 @@ class Crew:
 
     async def model(self, spec: str) -> Parrot:
         if spec == "none":
-            raise ToolError("There is no model none.")
+            raise ToolError(f"{THERE_IS_NO_MODEL} none.")
         return Parrot(spec)
 
     async def run(self, task: str, *, call: Call, context: ToolContext, **given: Any) -> str:
@@ -87,7 +88,7 @@ def test_a_model_is_asked_and_shown_the_value(call: str, value: Any) -> None:
 
 def test_a_value_that_is_too_long_is_cut_and_both_are_told() -> None:
     result = here().pass_through(f'(think "Sum?" "{"x" * (PER_VALUE + 7)}")')
-    assert result.value == f"own|Sum?\n\nVALUE:\n{'x' * PER_VALUE}\n[… 7 characters left out …]"
+    assert result.value == f"own|Sum?\n\nVALUE:\n{'x' * PER_VALUE}\n[… 7 {CHARACTERS_LEFT_OUT} …]"
     assert result.message == (
         f"Of the value's {PER_VALUE + 7} characters only the first {PER_VALUE} were shown; "
         "ask about slices of it."
@@ -100,9 +101,9 @@ def test_a_value_that_is_too_long_is_cut_and_both_are_told() -> None:
     ("call", "status", "message"),
     [
         ('(think " ")', "invalid", "The prompt is empty."),
-        ('(think "Why?" :model "none")', "error", "There is no model none."),
+        ('(think "Why?" :model "none")', "error", f"{THERE_IS_NO_MODEL} none."),
         ('(think "Why?" :model "dear")', "pending", "think waits for a person's approval: it costs."),
-        ('(cognitive-loop "")', "invalid", "The task is empty."),
+        ('(cognitive-loop "")', "invalid", f"{THE_TASK_IS_EMPTY}."),
         (
             '(cognitive-loop "Go." :model "dear")',
             "pending",
@@ -211,5 +212,5 @@ def test_a_narrowed_door_has_no_other_tools_and_the_same_judges() -> None:
 
 
 def test_a_door_cannot_be_narrowed_to_what_it_has_not() -> None:
-    with pytest.raises(UnknownToolError, match="There is no tool named two"):
+    with pytest.raises(UnknownToolError, match=f"{THERE_IS_NO_TOOL_NAMED} two"):
         gateway(tool("one")).door.narrowed(ToolTable((tool("two"),)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import THERE_IS_NO_TOOL_NAMED
 from words import form
 
 from quoth.tools.builtin import search_tools
@@ -45,7 +46,7 @@ def test_a_tool_is_described_in_full() -> None:
 
 def test_an_unknown_tool_is_told_with_the_nearest() -> None:
     result = ask('(describe :name "ecko")', OneTool())
-    assert (result.status, result.message) == ("error", "There is no tool named ecko. Did you mean echo?")
+    assert (result.status, result.message) == ("error", f"{THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?")
 
 
 def test_tools_are_found_by_words() -> None:

@@ -11,6 +11,19 @@ from typing import Any
 
 import pytest
 from pictures import png
+from sentences import (
+    DOES_NOT_CONTAIN_THAT_TEXT,
+    IS_A_BINARY_FILE_OF,
+    IS_LONGER_THAN,
+    IS_NO_REGULAR_EXPRESSION,
+    IS_NO_REGULAR_FILE,
+    IS_NOT_UTF_8_TEXT,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_WRITES_FILES,
+    LIST_FILES_SHOWS_WHAT_IS,
+    NOTHING_WAS_CHANGED,
+    THERE_IS_NO_FILE,
+)
 from words import Gateway, complaint, files, form, gateway, shipped, tool
 
 from quoth import cognitive_tools
@@ -79,7 +92,7 @@ def test_the_guard_of_every_file_tool_denies_a_way_out(
     result = here.pass_through(call(name, path=path, **args))
     assert (result.status, result.message) == (
         "denied",
-        f"{name} was denied: {path} is outside the workspace {home}.",
+        f"{name} was denied: {path} {IS_OUTSIDE_THE_WORKSPACE} {home}.",
     )
     assert (home.parent / "outside.txt").read_text() == "secret"
 
@@ -99,7 +112,7 @@ def test_writing_asks_first(home: Path, name: str) -> None:
     result = shipped(home).pass_through(call(name, path="notes.txt", **args))
     assert (result.status, result.message) == (
         "pending",
-        f"{name} waits for a person's approval: it writes files.",
+        f"{name} waits for a person's approval: {IT_WRITES_FILES}.",
     )
     assert (home / "notes.txt").read_text() == "one\ntwo\nthree\n"
 
@@ -180,9 +193,9 @@ def test_an_image_that_cannot_be_shown_is_told(here: Gateway, home: Path, data: 
 
 
 UNREADABLE = [
-    ("bin", b"a\0b", "bin is a binary file of 3 bytes."),
-    ("latin", b"caf\xe9", "latin is not UTF-8 text (4 bytes)."),
-    ("utf16", "hé".encode("utf-16"), "utf16 is a binary file of 6 bytes."),
+    ("bin", b"a\0b", f"bin {IS_A_BINARY_FILE_OF} 3 bytes."),
+    ("latin", b"caf\xe9", f"latin {IS_NOT_UTF_8_TEXT} (4 bytes)."),
+    ("utf16", "hé".encode("utf-16"), f"utf16 {IS_A_BINARY_FILE_OF} 6 bytes."),
     ("big", b"x" * 5_000_001, "big is larger than 5000000 bytes; search it with grep-search."),
 ]
 
@@ -196,35 +209,35 @@ def test_what_is_no_text_is_told(here: Gateway, home: Path, name: str, data: byt
 
 
 FAULTS: list[tuple[CallForm, str]] = [
-    (call("read-file", path="src"), "src is a folder; list-files shows what is in it."),
-    (call("read-file", path="."), ". is a folder; list-files shows what is in it."),
-    (call("read-file", path="note.txt"), "There is no file note.txt. Did you mean notes.txt?"),
+    (call("read-file", path="src"), f"src is a folder; {LIST_FILES_SHOWS_WHAT_IS}."),
+    (call("read-file", path="."), f". is a folder; {LIST_FILES_SHOWS_WHAT_IS}."),
+    (call("read-file", path="note.txt"), f"{THERE_IS_NO_FILE} note.txt. Did you mean notes.txt?"),
     (
         call("read-file", path="Src/main.py"),
         'There is no file Src/main.py. There is src/main.py. To read it: (read-file :path "src/main.py")',
     ),
     (call("read-file", path="notes.txt", start=4), "notes.txt has only 3 lines."),
-    (call("read-file", path="pipe"), "pipe is no regular file."),
-    (call("list-files", path="scr"), "There is no file scr. Did you mean src?"),
-    (call("grep-search", pattern="x", path="scr"), "There is no file scr. Did you mean src?"),
-    (call("grep-search", pattern="(", path="."), "( is no regular expression: missing ) at position 1."),
+    (call("read-file", path="pipe"), f"pipe {IS_NO_REGULAR_FILE}."),
+    (call("list-files", path="scr"), f"{THERE_IS_NO_FILE} scr. Did you mean src?"),
+    (call("grep-search", pattern="x", path="scr"), f"{THERE_IS_NO_FILE} scr. Did you mean src?"),
+    (call("grep-search", pattern="(", path="."), f"( {IS_NO_REGULAR_EXPRESSION}: missing ) at position 1."),
     (call("grep-search", pattern="(a{100}){9999}"), "(a{100}){9999} repeats too much; use smaller counts."),
-    (call("grep-search", pattern="x" * 2001), "The pattern is longer than 2000 characters."),
+    (call("grep-search", pattern="x" * 2001), f"The pattern {IS_LONGER_THAN} 2000 characters."),
     (
         call("edit-file", path="notes.txt", old="four", new="4"),
-        "notes.txt does not contain that text; read the file and copy it exactly.",
+        f"notes.txt {DOES_NOT_CONTAIN_THAT_TEXT}; read the file and copy it exactly.",
     ),
     (
         call("edit-file", path="notes.txt", old="t", new="T"),
         "notes.txt contains that text 2 times; give more of it, or :all True.",
     ),
     (call("edit-file", path="notes.txt", old="", new="x"), "The text to replace is empty."),
-    (call("edit-file", path="gone", old="a", new="x"), "There is no file gone."),
+    (call("edit-file", path="gone", old="a", new="x"), f"{THERE_IS_NO_FILE} gone."),
     (call("write-file", path="src", content="x"), "src is a folder."),
     (call("write-file", path="notes.txt/x", content="x"), "notes.txt/x: not a directory."),
     (
         call("write-file", path="big", content="x" * 5_000_001),
-        "big: the text is longer than 5000000 bytes.",
+        f"big: the text {IS_LONGER_THAN} 5000000 bytes.",
     ),
 ]
 
@@ -295,12 +308,12 @@ HALVES: list[tuple[dict[str, Any], str]] = [
     ({"edits": [["one", "1"], ["two"]]}, f"Edit 2 of 2 has 1 text; give {SHAPE}."),
     (
         {"edits": [["one", "1"], ["tow", "2"]]},
-        "Nothing was changed. Edit 2 of 2: notes.txt does not contain that text; "
+        f"{NOTHING_WAS_CHANGED}. Edit 2 of 2: notes.txt {DOES_NOT_CONTAIN_THAT_TEXT}; "
         'read the file and copy it exactly. The nearest line there is :old "two"',
     ),
     (
         {"edits": [["one", "two"], ["two", "2"]]},
-        "Nothing was changed. Edit 2 of 2: notes.txt contains that text 2 times; "
+        f"{NOTHING_WAS_CHANGED}. Edit 2 of 2: notes.txt contains that text 2 times; "
         "give more of it, or :all True.",
     ),
     ({"edits": [["", "1"], ["a", "b"]]}, "Nothing was changed. Edit 1 of 2: The text to replace is empty."),
@@ -534,12 +547,12 @@ def test_an_everyday_pattern_is_not_mistaken_for_such_a_one(here: Gateway, patte
 def test_a_broken_pattern_is_told(here: Gateway, pattern: str) -> None:
     result = here.pass_through(call("grep-search", pattern=pattern))
     assert result.status == "error"
-    assert result.message.startswith(f"{pattern} is no regular expression: ")
+    assert result.message.startswith(f"{pattern} {IS_NO_REGULAR_EXPRESSION}: ")
 
 
 def test_the_helpers_complain_with_a_sentence() -> None:
     search = importlib.import_module("quoth.tools.builtin.search")
-    assert complaint(ToolError, lambda: search.compiled("(")).startswith("( is no regular expression")
+    assert complaint(ToolError, lambda: search.compiled("(")).startswith(f"( {IS_NO_REGULAR_EXPRESSION}")
     assert form("(echo)").tool == "echo"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from loopback import loopback, status
+from sentences import IT_COUNTS_ALL_THE_SAME
 from words import Gateway, PausableClock, gateway
 
 from quoth import Services
@@ -170,7 +171,7 @@ def test_a_search_that_fails_is_told_with_what_is_left(tmp_path: Path) -> None:
     result = says(chat(tmp_path), '(research "lost")')
     assert (result.status, result.side_effects) == ("error", ("searched:x:lost",))
     assert result.follow_up == (
-        "The search server http://a.example answered 500. It counts all the same: 2 of 3 left today."
+        f"The search server http://a.example answered 500. {IT_COUNTS_ALL_THE_SAME}: 2 of 3 left today."
     )
 
 

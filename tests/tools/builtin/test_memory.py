@@ -12,6 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import Make, dict_memory, done, sqlite_memory
+from sentences import (
+    CHARACTERS_AND_THIS_WOULD_MAKE,
+    DID_YOU_MEAN,
+    DOES_NOT_HOLD_THE_TEXT,
+    HOLDS_AT_MOST,
+    IS_NOT_THERE_ANY_MORE,
+    IT_IS_CALLED_AS,
+    ITS_GUARD_WAS_NOT_ASKED,
+    NOTHING_WAS_CHANGED,
+    THE_QUERY_IS_EMPTY,
+    THERE_IS_NO_BLOCK_NAMED,
+)
 from words import Gateway, belt_of, gateway, load, shipped, tool
 
 from quoth import cognitive_tools
@@ -221,7 +233,7 @@ def test_an_archived_copy_leaves_its_first_label_and_admin_may_delete(here: Gate
     done(person.edit_block("draft", permission="admin"))
     assert value(here, '(block :operation "archive" :label "draft" :to "letter")') == {
         "success": True,
-        "message": "draft was archived as letter and is not there any more.",
+        "message": f"draft was archived as letter and {IS_NOT_THERE_ANY_MORE}.",
         "label": "letter",
     }
     assert value(here, '(recall :operation "delete" :label "letter")') == {
@@ -316,7 +328,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     '(block :operation "apend" :label "human" :content "x")': (
         "invalid",
         'block: :operation should be "append" | "replace" | "read" | "undo" | "archive" | "load" | "swap" |'
-        ' "list", not "apend" (did you mean "append"?).',
+        f' "list", not "apend" ({DID_YOU_MEAN} "append"?).',
     ),
     '(block :operation "append" :label "human")': (
         "invalid",
@@ -348,22 +360,22 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     '(block :operation "read" :label "humen")': (
         "error",
-        f"There is no block named humen. Did you mean human? {THE_BLOCKS}",
+        f"{THERE_IS_NO_BLOCK_NAMED} humen. Did you mean human? {THE_BLOCKS}",
     ),
     '(block :operation "replace" :label "zzz" :old-content "a" :new-content "b")': (
         "error",
-        f"There is no block named zzz. {THE_BLOCKS}",
+        f"{THERE_IS_NO_BLOCK_NAMED} zzz. {THE_BLOCKS}",
     ),
-    '(block :operation "archive" :label "zzz")': ("error", f"There is no block named zzz. {THE_BLOCKS}"),
-    '(block :operation "load" :label "zzz")': ("error", f"There is no block named zzz. {THE_BLOCKS}"),
-    '(block :operation "undo" :label "zzz")': ("error", f"There is no block named zzz. {THE_BLOCKS}"),
+    '(block :operation "archive" :label "zzz")': ("error", f"{THERE_IS_NO_BLOCK_NAMED} zzz. {THE_BLOCKS}"),
+    '(block :operation "load" :label "zzz")': ("error", f"{THERE_IS_NO_BLOCK_NAMED} zzz. {THE_BLOCKS}"),
+    '(block :operation "undo" :label "zzz")': ("error", f"{THERE_IS_NO_BLOCK_NAMED} zzz. {THE_BLOCKS}"),
     '(block :operation "swap" :archive-label "human" :load-label "plan")': (
         "error",
-        f"There is no block named plan. Did you mean plans? {THE_BLOCKS}",
+        f"{THERE_IS_NO_BLOCK_NAMED} plan. Did you mean plans? {THE_BLOCKS}",
     ),
     '(recall :operation "append" :label "zzz" :content "x")': (
         "error",
-        f"There is no block named zzz. {THE_BLOCKS}",
+        f"{THERE_IS_NO_BLOCK_NAMED} zzz. {THE_BLOCKS}",
     ),
     '(recall :operation "insert" :label "diary" :content "x")': (
         "error",
@@ -383,17 +395,17 @@ REFUSED: dict[str, tuple[str, str]] = {
     '(recall :operation "delete" :label "draft")': ("error", "draft is working, not archival; use block."),
     '(block :operation "replace" :label "human" :old-content "coffee" :new-content "tea")': (
         "error",
-        "human does not hold the text 'coffee', so nothing was replaced.",
+        f"human {DOES_NOT_HOLD_THE_TEXT} 'coffee', so nothing was replaced.",
     ),
     f'(block :operation "append" :label "human" :content "{"x" * 5000}")': (
         "error",
-        "human holds at most 5,000 characters, and this would make it 5,011: 11 characters too many."
-        " Nothing was changed.",
+        f"human {HOLDS_AT_MOST} 5,000 {CHARACTERS_AND_THIS_WOULD_MAKE} 5,011: 11 characters too many."
+        f" {NOTHING_WAS_CHANGED}.",
     ),
     f'(block :operation "append" :label "new" :content "{"x" * 5003}")': (
         "error",
-        "new holds at most 5,000 characters, and this would make it 5,003: 3 characters too many."
-        " Nothing was changed.",
+        f"new {HOLDS_AT_MOST} 5,000 {CHARACTERS_AND_THIS_WOULD_MAKE} 5,003: 3 characters too many."
+        f" {NOTHING_WAS_CHANGED}.",
     ),
     '(recall :operation "delete" :label "diary")': (
         "denied",
@@ -404,7 +416,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "error",
         ":since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
     ),
-    '(search :query " ")': ("invalid", "The query is empty."),
+    '(search :query " ")': ("invalid", f"{THE_QUERY_IS_EMPTY}."),
     '(search :query "x" :limit 101)': (
         "invalid",
         "search: :limit should be less than or equal to 100, not 101.",
@@ -412,7 +424,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     '(search :query "x" :domain "conversation")': (
         "invalid",
         'search: :domain should be "archival_memory" | "conversations" | "all", not "conversation"'
-        ' (did you mean "conversations"?).',
+        f' ({DID_YOU_MEAN} "conversations"?).',
     ),
 }
 
@@ -422,7 +434,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence_and_changes_nothing(here: Gat
     status, sentence = REFUSED[call]
     before = value(here, '(block :operation "list")')
     result = here.pass_through(call)
-    assert (result.status, result.message.split(" It is called as ")[0]) == (status, sentence)
+    assert (result.status, result.message.split(f" {IT_IS_CALLED_AS} ")[0]) == (status, sentence)
     assert result.value is None
     assert not result.side_effects
     assert value(here, '(block :operation "list")') == before
@@ -531,7 +543,7 @@ def test_a_rule_about_a_label_holds_for_each_field_that_names_a_block(here: Gate
     ):
         result = ruled.pass_through(call)
         assert (result.status, f"{rule} says" in result.message) == (status, True), result.message
-        assert "its guard was not asked" not in result.message
+        assert ITS_GUARD_WAS_NOT_ASKED not in result.message
     assert blocks(here) == before
     assert ruled.pass_through('(block :operation "load" :label "plans" :to "x")').ok
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_SENDS_A_MESSAGE, THERE_IS_NO_CHANNEL
 from words import Gateway, Spy, shipped
 
 from quoth import Services
@@ -49,7 +50,7 @@ def post(here: Path, said: Verdict | None = None) -> tuple[Gateway, Outbox, Aske
 
 
 SENT = {"success": True, "message": "Message sent successfully"}
-ASKS = "it sends a message to the channel ops"
+ASKS = f"{IT_SENDS_A_MESSAGE} to the channel ops"
 
 
 @pytest.mark.parametrize("text", ['(send-message "Hi.")', '(send-message :message "Hi." :to "user")'])
@@ -75,9 +76,9 @@ REFUSED = [
     (
         '(send-message "Hi." :to "opps")',
         "error",
-        "There is no channel opps. Did you mean ops? The channels are user, ops, ann.",
+        f"{THERE_IS_NO_CHANNEL} opps. Did you mean ops? The channels are user, ops, ann.",
     ),
-    ('(send-message "Hi." :to "")', "error", "There is no channel . The channels are user, ops, ann."),
+    ('(send-message "Hi." :to "")', "error", f"{THERE_IS_NO_CHANNEL} . The channels are user, ops, ann."),
     ('(send-message "lost")', "error", "The line is dead."),
 ]
 

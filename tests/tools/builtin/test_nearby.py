@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sentences import THE_PROGRAM_USES, THERE_IS_NO_FILE, WHICH_IS_NOT_DEFINED
 from words import Gateway, files, shipped
 
 from quoth.tools.builtin import nearby
@@ -76,13 +77,13 @@ def test_an_empty_search_says_what_is_near(here: Gateway, call: str, said: str) 
 
 
 MISSING = [
-    ("Report.java", "There is no file Report.java. There is shop/Report.java."),
-    ("notes/prices.csv", "There is no file notes/prices.csv. There is data/prices.csv."),
-    ("report.txt", "There is no file report.txt. There is shop/Report.java."),
-    ("other.txt", "There is no file other.txt."),
+    ("Report.java", f"{THERE_IS_NO_FILE} Report.java. There is shop/Report.java."),
+    ("notes/prices.csv", f"{THERE_IS_NO_FILE} notes/prices.csv. There is data/prices.csv."),
+    ("report.txt", f"{THERE_IS_NO_FILE} report.txt. There is shop/Report.java."),
+    ("other.txt", f"{THERE_IS_NO_FILE} other.txt."),
     (
         "home/data/prices.csv",
-        "There is no file home/data/prices.csv. It is data/prices.csv: home is this folder itself.",
+        f"{THERE_IS_NO_FILE} home/data/prices.csv. It is data/prices.csv: home is this folder itself.",
     ),
 ]
 
@@ -112,7 +113,7 @@ def test_it_looks_at_a_bounded_number_of_files(here: Gateway, monkeypatch: pytes
 def test_a_program_that_names_a_file_is_told_how_to_read_it(here: Gateway) -> None:
     said = here.pass_through('(eval (sum-column "data/prices.csv" "price"))')
     assert said.message == (
-        "The program uses sum-column, which is not defined. "
+        f"{THE_PROGRAM_USES} sum-column, {WHICH_IS_NOT_DEFINED}. "
         'A file is read by (read-file :path "data/prices.csv").'
     )
     near = here.pass_through('(eval (read-fil "data/prices.csv"))')

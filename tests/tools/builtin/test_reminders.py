@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_IS_WRITTEN_AS, THIS_HEADLINE_IS_LEFT_ALONE
 from words import Gateway, Later, Story, agent, files, lines, shipped, story
 
 from quoth.tools.policy.files import read_layer
@@ -168,8 +169,8 @@ def test_what_is_broken_in_the_file_is_said_and_the_rest_listed(here: Gateway, t
     result = here.pass_through(LIST)
     assert [one["title"] for one in result.value["tasks"]] == ["b"]
     assert result.message == (
-        "memory.org:1: '<soon>' is no time; it is written as SCHEDULED: <2030-12-01 Sun 09:00>; "
-        "this headline is left alone."
+        f"memory.org:1: '<soon>' is no time; {IT_IS_WRITTEN_AS} SCHEDULED: <2030-12-01 Sun 09:00>; "
+        f"{THIS_HEADLINE_IS_LEFT_ALONE}."
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import DID_NOT_FINISH_WITHIN, DOES_MORE_THAN_READ, IS_OUTSIDE_THE_WORKSPACE, IT_IS_CALLED_AS
 from words import agent, async_agent, files, started, story, wait_until
 
 from quoth.agent.client import Agent
@@ -117,7 +118,7 @@ MISTAKES = {
     '(shell :argv ["./src"])': '"./src" is a folder.',
     '(shell :argv ["ls" "a\\0b"])': "An item of :argv cannot contain a NUL character.",
     '(shell :argv ["ls"] :cwd "none")': "There is no folder none to run ls in.",
-    '(shell :argv ["ls"] :cwd "..")': "shell was denied: .. is outside the workspace {root}/shop.",
+    '(shell :argv ["ls"] :cwd "..")': f"shell was denied: .. {IS_OUTSIDE_THE_WORKSPACE} {{root}}/shop.",
     '(shell :argv ["ls"] :timeout 0)': "shell: :timeout should be greater than or equal to 1, not 0.",
     '(shell :argv "git log")': 'shell: :argv should be list of str, not "git log" (write ["git" "log"]).',
     '(shell :argv "it\'s")': 'shell: :argv should be list of str, not "it\'s" (write ["it\'s"]).',
@@ -136,7 +137,7 @@ def test_each_mistake_is_one_sentence_that_helps(tmp_path: Path) -> None:
     files(tmp_path / "shop", {"notes.txt": "", "src/a": ""})
     with agent(tmp_path / "shop") as here:
         for call, sentence in MISTAKES.items():
-            said = here.call(call).message.partition(" It is called as")[0]
+            said = here.call(call).message.partition(f" {IT_IS_CALLED_AS}")[0]
             assert said == sentence.replace("{root}", str(tmp_path)), call
         assert here.broker.requests() == [], "nobody is asked in vain"
 
@@ -146,7 +147,7 @@ def test_a_program_that_takes_too_long_is_ended_and_its_output_told(here: Agent,
     result = here.call(sh(script, timeout=1))
     assert (result.status, result.message) == (
         "timeout",
-        "sh did not finish within 1 s, and was ended. The end of its output:\nbegun",
+        f"sh {DID_NOT_FINISH_WITHIN} 1 s, and was ended. The end of its output:\nbegun",
     )
     assert "sleep 100" not in processes(tmp_path / "shop")
 
@@ -249,7 +250,7 @@ def test_a_program_in_the_background_goes_on_until_it_is_ended(here: Agent, tmp_
     assert value(here.call(f'(process "{ends}" :operation "wait")')) == {"exit": 4, "output": "over\n"}
     assert value(here.call(f'(eval (get (process :id "{ends}") "exit"))')) == 4
     dry = here.eval(f'(process "{ends}" "kill")', dry_run=True)
-    assert "kill does more than read" in f"{dry.value}{dry.message}"
+    assert f"kill {DOES_MORE_THAN_READ}" in f"{dry.value}{dry.message}"
 
 
 def test_what_is_in_the_background_is_bounded_and_ends_with_the_agent(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sentences import CANNOT_BE_OPENED, IS_A_BINARY_FILE_OF, IS_NOT_UTF_8_TEXT
 from words import Gateway, complaint, files, shipped
 
 from quoth import Agent, HostServices, Services
@@ -88,8 +89,8 @@ REFUSED = [
     ),
     ('"read" :name "manual//etc/hostname"', "error", "manual//etc/hostname is outside of the source manual."),
     ('"read" :name "facts/more"', "error", "The source facts is one file; read it as facts."),
-    ('"read" :name "manual/picture.png"', "error", "manual/picture.png is a binary file of 5 bytes."),
-    ('"read" :name "manual/latin.txt"', "error", "manual/latin.txt is not UTF-8 text (3 bytes)."),
+    ('"read" :name "manual/picture.png"', "error", f"manual/picture.png {IS_A_BINARY_FILE_OF} 5 bytes."),
+    ('"read" :name "manual/latin.txt"', "error", f"manual/latin.txt {IS_NOT_UTF_8_TEXT} (3 bytes)."),
     ('"read" :name "manual/instal.org"', "error", "There is no file instal.org. Did you mean install.org?"),
     ('"read" :name "manual/install.org" :start 9', "error", "manual/install.org has only 5 lines."),
 ]
@@ -141,7 +142,7 @@ NONE = [
     ("manual", "--source takes NAME=PATH, such as manual=docs/manual; not 'manual'."),
     ("a b=.", f"A source is NAME=PATH, such as manual=docs/manual; its name is {NAMES} 'a b'."),
     ("a=", "The source a has no path; it is NAME=PATH, such as manual=docs/manual."),
-    ("a=none", "The source a cannot be opened: none: No such file or directory."),
+    ("a=none", f"The source a {CANNOT_BE_OPENED}: none: No such file or directory."),
     ("a=/dev/null", "The source a is no folder and no regular file: /dev/null."),
 ]
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from sentences import CANNOT_BE_READ, HAS_MORE_THAN
 from words import files
 
 from quoth.tools.call import obeyed
@@ -99,14 +100,14 @@ def test_a_folder_that_is_moved_brings_its_files(tmp_path: Path) -> None:
 def test_what_is_not_looked_at_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files(tmp_path, {f"{number}/x": "" for number in range(10)})
     monkeypatch.setattr(obeyed, "MOST_NAMES", 12)
-    assert look(tmp_path).missed == "the workspace has more than 12 names"
+    assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 12 names"
     monkeypatch.undo()
     assert look(tmp_path).missed == ""
     files(tmp_path, {f"{number}/.git": "" for number in range(10)})
     monkeypatch.setattr(obeyed, "MOST_REPOSITORIES", 9)
-    assert look(tmp_path).missed == "the workspace has more than 9 repositories"
+    assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 9 repositories"
     if os.getuid():
         (tmp_path / "1").chmod(0)
         monkeypatch.undo()
-        assert look(tmp_path).missed == "1 cannot be read"
+        assert look(tmp_path).missed == f"1 {CANNOT_BE_READ}"
         (tmp_path / "1").chmod(0o700)

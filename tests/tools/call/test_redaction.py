@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import IS_TRUE_OR_FALSE_NOT, IT_IS_CALLED_AS
 from words import complaint, form, gateway, load, shipped, story, tool
 
 from quoth import Agent
@@ -256,7 +257,7 @@ def test_a_wrong_secret_is_not_repeated_to_anybody() -> None:
     result = gateway(tool("login", params=LOGIN)).pass_through('(login "ann" :pin 123456)')
     assert (
         result.message
-        == "login: :pin should be str, not [secret]. It is called as (login :user str :pin str)."
+        == f"login: :pin should be str, not [secret]. {IT_IS_CALLED_AS} (login :user str :pin str)."
     )
     result = gateway(tool("login", params=LOGIN)).pass_through('(login "ann" :pin hunter2)')
     assert "hunter2" not in result.message
@@ -342,7 +343,7 @@ def test_a_secret_parameter_is_declared_in_hy_and_in_python(tmp_path: Path) -> N
 @pytest.mark.parametrize("given", ["yes", 1, None])
 def test_secret_is_true_or_false(given: Any) -> None:
     said = complaint(DefinitionError, lambda: tool(params={"x": {"secret": given}}))
-    assert said.startswith("probe, parameter x: :secret is True or False, not ")
+    assert said.startswith(f"probe, parameter x: :secret {IS_TRUE_OR_FALSE_NOT} ")
 
 
 def test_an_agent_writes_no_secret_into_its_store(tmp_path: Path, state: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import THERE_IS_NO_MODEL
 from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
@@ -29,7 +30,7 @@ MEMORY = "There is no memory here; give the agent one: Agent(services=Services(m
 ROUTER = (
     "There is nobody here to bring a message; give the agent a router: Agent(services=Services(router=…))."
 )
-MODEL = "There is no model for tools here; give the agent one: Agent(services=Services(model=…))."
+MODEL = f"{THERE_IS_NO_MODEL} for tools here; give the agent one: Agent(services=Services(model=…))."
 SEARCH = "There is nothing to search here; give the agent a search: Agent(services=Services(search=…))."
 SOURCES = (
     "There are no sources here; open some with --source NAME=PATH, or from Python:"

@@ -14,6 +14,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    A_PATH_CANNOT_CONTAIN_A,
+    BELONGS_TO_QUOTH_ITSELF_AND,
+    CANNOT_BE_WRITTEN,
+    IS_NO_REGULAR_FILE,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_IS_NOT_AS_IT,
+    LIST_FILES_SHOWS_WHAT_IS,
+    READ_IT_AGAIN_THEN_CHANGE,
+)
 from words import complaint, files
 
 from quoth.tools.call import workspace as workspace_module
@@ -65,7 +75,7 @@ def test_no_path_leads_out(home: Path, path: str, make: Callable[[Path], Any] | 
     if make:
         make(home)
     workspace = Workspace(home)
-    sentence = f"{path} is outside the workspace {home}."
+    sentence = f"{path} {IS_OUTSIDE_THE_WORKSPACE} {home}."
     assert complaint(ToolError, lambda: workspace.open_read(path)) == sentence
     assert complaint(ToolError, lambda: workspace.write(path, b"x")) == sentence
     assert complaint(ToolError, lambda: list(workspace.walk(path))) == sentence
@@ -77,7 +87,7 @@ def test_no_path_leads_out(home: Path, path: str, make: Callable[[Path], Any] | 
 def test_a_path_with_a_nul_is_refused(home: Path, path: str) -> None:
     workspace = Workspace(home)
     for act in (workspace.open_read, lambda path: workspace.write(path, b"")):
-        assert complaint(ToolError, lambda act=act: act(path)) == "A path cannot contain a NUL character."
+        assert complaint(ToolError, lambda act=act: act(path)) == f"{A_PATH_CANNOT_CONTAIN_A}."
 
 
 def test_half_a_character_in_a_path_is_an_error_with_a_sentence(home: Path) -> None:
@@ -127,13 +137,13 @@ def test_a_file_swapped_for_a_link_in_between_is_not_followed(home: Path) -> Non
     complaint(ToolError, lambda: read(workspace, "a.txt"))
     workspace = Swapped(home, lambda: None)
     assert complaint(ToolError, lambda: read(workspace, "a.txt")).endswith(
-        f"is outside the workspace {home}."
+        f"{IS_OUTSIDE_THE_WORKSPACE} {home}."
     )
 
 
 def test_a_file_swapped_for_a_link_in_between_is_not_written_through(home: Path) -> None:
     workspace = Swapped(home, swap(home / "a.txt", home.parent / "outside.txt"))
-    assert complaint(ToolError, lambda: workspace.write("a.txt", b"x")) == "a.txt is no regular file."
+    assert complaint(ToolError, lambda: workspace.write("a.txt", b"x")) == f"a.txt {IS_NO_REGULAR_FILE}."
     assert (home.parent / "outside.txt").read_text() == "secret"
 
 
@@ -161,16 +171,16 @@ def test_a_folder_is_told_from_a_file(home: Path) -> None:
     workspace = Workspace(home)
     for path in ("sub", ".", ""):
         said = complaint(ToolError, lambda path=path: workspace.open_read(path))
-        assert said == f"{path} is a folder; list-files shows what is in it."
+        assert said == f"{path} is a folder; {LIST_FILES_SHOWS_WHAT_IS}."
         assert complaint(ToolError, lambda path=path: workspace.write(path, b"")) == f"{path} is a folder."
 
 
 def test_a_pipe_or_socket_is_refused_without_waiting(home: Path) -> None:
     os.mkfifo(home / "pipe")
     workspace = Workspace(home)
-    assert complaint(ToolError, lambda: workspace.open_read("pipe")) == "pipe is no regular file."
-    assert complaint(ToolError, lambda: workspace.write("pipe", b"")) == "pipe is no regular file."
-    assert complaint(ToolError, lambda: list(workspace.walk("pipe"))) == "pipe is no regular file."
+    assert complaint(ToolError, lambda: workspace.open_read("pipe")) == f"pipe {IS_NO_REGULAR_FILE}."
+    assert complaint(ToolError, lambda: workspace.write("pipe", b"")) == f"pipe {IS_NO_REGULAR_FILE}."
+    assert complaint(ToolError, lambda: list(workspace.walk("pipe"))) == f"pipe {IS_NO_REGULAR_FILE}."
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(str(home / "sock"))
         assert complaint(ToolError, lambda: workspace.open_read("sock")).startswith("sock")
@@ -178,7 +188,7 @@ def test_a_pipe_or_socket_is_refused_without_waiting(home: Path) -> None:
 
 def test_a_device_is_refused() -> None:
     said = complaint(ToolError, lambda: Workspace("/dev").open_read("zero"))
-    assert said == "zero is no regular file."
+    assert said == f"zero {IS_NO_REGULAR_FILE}."
 
 
 @pytest.mark.parametrize(
@@ -231,7 +241,7 @@ def test_a_file_is_removed_only_as_it_was_read(home: Path) -> None:
     space = Workspace(home)
     space.write("new.txt", b"new")
     assert complaint(ToolError, lambda: space.remove("new.txt", b"old")) == (
-        "new.txt was changed meanwhile: it is not as it was read. Read it again, then change it."
+        f"new.txt was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
     )
     space.remove("new.txt", b"new")
     assert not (home / "new.txt").exists()
@@ -294,7 +304,7 @@ def test_secret_files_are_neither_read_nor_written_nor_found(home: Path) -> None
         said = complaint(ToolError, lambda path=path: workspace.open_read(path))
         assert said == f"{path} is a secret of quoth's, which no tool may read."
         said = complaint(ToolError, lambda path=path: workspace.write(path, b"x"))
-        assert said == f"{path} belongs to quoth itself and cannot be written by a tool."
+        assert said == f"{path} {BELONGS_TO_QUOTH_ITSELF_AND}."
         assert not [*workspace.walk(path)]
     assert home / "catalog.key" not in workspace.walk(".")
 
@@ -305,12 +315,12 @@ def test_protected_folders_are_read_but_never_written(home: Path) -> None:
     workspace = Workspace(home, protected=(home / "state",))
     for path in ("state/store", "state/new", "alias/store", "sub/../state/x/y"):
         said = complaint(ToolError, lambda path=path: workspace.write(path, b"x"))
-        assert said == f"{path} belongs to quoth itself and cannot be written by a tool."
+        assert said == f"{path} {BELONGS_TO_QUOTH_ITSELF_AND}."
     assert read(workspace, "state/store") == b"kept"
     assert not (home / "state/x").exists()
     for path in (".git/config", "sub/.git", "sub/.GIT/hooks/pre-commit", "sub/../.git/commondir"):
         said = complaint(ToolError, lambda path=path: workspace.write(path, b"x"))
-        assert said == f"{path} belongs to git itself and cannot be written by a tool."
+        assert said == f"{path} belongs to git itself and {CANNOT_BE_WRITTEN} by a tool."
     workspace.write(".gitignore", b"x")
 
 
@@ -345,7 +355,7 @@ def test_inside_workspace_is_a_verdict(home: Path) -> None:
     context = ToolContext(Workspace(home))
     assert enter_context(context).run(inside_workspace, "a.txt") is ALLOW
     verdict = enter_context(context).run(inside_workspace, "../x")
-    assert (verdict.kind, verdict.reason) == ("deny", f"../x is outside the workspace {home}.")
+    assert (verdict.kind, verdict.reason) == ("deny", f"../x {IS_OUTSIDE_THE_WORKSPACE} {home}.")
     assert inside_workspace("a.txt").kind == "deny"  # outside of any call
 
 
@@ -363,7 +373,7 @@ def test_whatever_the_path_what_is_resolved_is_inside(path: str) -> None:
     else:
         said = ""
         assert real == workspace.root or workspace.root in real.parents
-    assert said in ("", f"{path} is outside the workspace /usr/share.")
+    assert said in ("", f"{path} {IS_OUTSIDE_THE_WORKSPACE} /usr/share.")
 
 
 def test_a_new_file_does_not_replace_one_that_an_editor_makes_meanwhile(
@@ -376,5 +386,5 @@ def test_a_new_file_does_not_replace_one_that_an_editor_makes_meanwhile(
     replace_in = workspace_module.replace_in
     monkeypatch.setattr(workspace_module, "replace_in", at_the_last_moment)
     said = complaint(ToolError, lambda: Workspace(tmp_path).write("a.txt", b"ours", before=b""))
-    assert said == "a.txt was changed meanwhile: it is not as it was read. Read it again, then change it."
+    assert said == f"a.txt was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
     assert (tmp_path / "a.txt").read_text() == "the editor's"

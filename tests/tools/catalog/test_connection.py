@@ -11,6 +11,16 @@ from pathlib import Path
 
 import pytest
 from redis.exceptions import ConnectionError as Lost
+from sentences import (
+    A_PASSWORD_ON_THE_COMMAND,
+    CANNOT_BE_READ,
+    CANNOT_BE_USED,
+    CANNOT_BE_WRITTEN,
+    NO_SERVER_ANSWERS_THERE,
+    THE_CONNECTION_WAS_LOST,
+    THE_REDIS_AT,
+    THERE_IS_NO_FILE,
+)
 from servers import own_redis, pretended_redis
 
 from quoth.tools.catalog import connection
@@ -53,13 +63,13 @@ REFUSED = {
     "redis://h?password=hush": f"The URL of the Redis server has an option password; {OPTIONS}",
     "redis://h?db=1": f"The URL of the Redis server has an option db; {OPTIONS}",
     "unix:///s?db=one": "The db of the URL of the Redis server is a number.",
-    "rediss://h?ssl_ca_certs=none.pem": "There is no file none.pem for TLS.",
+    "rediss://h?ssl_ca_certs=none.pem": f"{THERE_IS_NO_FILE} none.pem for TLS.",
     "redis://h?ssl_ca_certs=none.pem": (
         "A CA or a certificate is for a server with TLS; its URL begins with rediss://."
     ),
 }
 TYPED = (
-    "A password on the command line can be seen by everybody on this machine; set QUOTH_REDIS to the whole"
+    f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the whole"
     " URL, or write @FILE for a file that holds it and only you may read."
 )
 
@@ -86,9 +96,9 @@ SAID = {
     "it is still loading its data": {"INFO": "-LOADING Redis is loading the dataset in memory"},
     "it has no connection left": {"INFO": "-ERR max number of clients reached"},
     "it hangs up at once; if it wants TLS, write rediss://": {"INFO": ""},
-    "the connection was lost": {"SET": ""},
+    THE_CONNECTION_WAS_LOST: {"SET": ""},
     "what answers there is no Redis": {"INFO": "HTTP/1.1 400 Bad Request"},
-    "it is a replica, which cannot be written; name the primary": {
+    f"it is a replica, which {CANNOT_BE_WRITTEN}; name the primary": {
         "SET": "-READONLY You can't write against a read only replica."
     },
     "its memory is full (maxmemory)": {"SET": "-OOM command not allowed when used memory > 'maxmemory'."},
@@ -123,7 +133,7 @@ def refuses(url: RedisUrl, why: str) -> None:
     for attempt in (lambda: asyncio.run(try_it(url)), lambda: try_it_at_once(url)):
         with pytest.raises(StoreError) as refused:
             attempt()
-        assert str(refused.value) == f"The Redis at {url.shown} cannot be used: {why}."
+        assert str(refused.value) == f"{THE_REDIS_AT} {url.shown} {CANNOT_BE_USED}: {why}."
 
 
 def free_port() -> int:
@@ -171,7 +181,7 @@ def test_a_file_with_the_url_is_for_its_owner_alone(tmp_path: Path) -> None:
         redis_url(f"@{tmp_path / 'none'}")
     assert (
         str(refused.value)
-        == f"The file {tmp_path / 'none'} of the URL cannot be read: No such file or directory."
+        == f"The file {tmp_path / 'none'} of the URL {CANNOT_BE_READ}: No such file or directory."
     )
 
 
@@ -200,9 +210,9 @@ def test_what_a_server_says_is_said_in_words(said: str, answers: dict[str, str])
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("redis://127.0.0.1:1", "no server answers there"),
-        ("rediss://127.0.0.1:1", "no server answers there"),
-        ("unix:///none/there", "no server answers there"),
+        ("redis://127.0.0.1:1", NO_SERVER_ANSWERS_THERE),
+        ("rediss://127.0.0.1:1", NO_SERVER_ANSWERS_THERE),
+        ("unix:///none/there", NO_SERVER_ANSWERS_THERE),
         ("redis://nowhere.invalid", "there is no host of that name"),
     ],
 )
@@ -222,7 +232,7 @@ def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
             with pytest.raises(StoreError) as refused, told(url):
                 check_sync(client)
             client.close()
-            assert str(refused.value) == f"The Redis at {url.shown} cannot be used: {said}."
+            assert str(refused.value) == f"{THE_REDIS_AT} {url.shown} {CANNOT_BE_USED}: {said}."
 
 
 def speaks_tls(program: str) -> bool:
@@ -280,7 +290,7 @@ def test_what_an_acl_forbids(redis: str) -> None:
         ):
             with pytest.raises(StoreError) as refused, told(url):
                 mine.execute_command(*command)
-            assert str(refused.value).startswith(f"The Redis at {redis} cannot be used: {said}")
+            assert str(refused.value).startswith(f"{THE_REDIS_AT} {redis} {CANNOT_BE_USED}: {said}")
         mine.close()
     finally:
         owner.acl_deluser("catalog-ann")
@@ -316,7 +326,7 @@ def test_a_mistake_of_ours_stays_what_it_is() -> None:
     with pytest.raises(ZeroDivisionError), told(redis_url("redis://h")):
         _ = 1 / 0
     assert sentence_of(Lost("Connection closed by server."), redis_url("redis://h")) == (
-        "The Redis at redis://h cannot be used: the connection was lost."
+        f"{THE_REDIS_AT} redis://h {CANNOT_BE_USED}: {THE_CONNECTION_WAS_LOST}."
     )
 
 

@@ -11,6 +11,7 @@ import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import AND_THE_KEY_HERE_IS, IT_HAS_MORE_THAN, IT_IS_SIGNED_WITH_THE
 from words import tool
 
 from quoth.tools.catalog import build_catalog_payload, payload, schema_hash
@@ -69,7 +70,7 @@ FOREIGN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "another key": (
         lambda blob: seal(build_catalog_payload(a_table()), THEIRS, "sg", 7),
-        f"it is signed with the key {THEIRS.name}, and the key here is {OURS.name}",
+        f"{IT_IS_SIGNED_WITH_THE} {THEIRS.name}, {AND_THE_KEY_HERE_IS} {OURS.name}",
     ),
     "a version before": (
         lambda blob: seal(build_catalog_payload(a_table()), OURS, "sg", 6),
@@ -89,7 +90,7 @@ FOREIGN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "too long": (
         lambda blob: blob + bytes(MAX_BLOB),
-        "it has more than 16,777,216 bytes",
+        f"{IT_HAS_MORE_THAN} 16,777,216 bytes",
     ),
 }
 

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from examples import many
 from hypothesis import settings
+from sentences import CANNOT_BE_USED, IT_IS_SIGNED_WITH_THE, THE_REDIS_AT, THERE_IS_NO_KEY_AT
 from servers import own_redis
 from words import tool
 
@@ -102,7 +103,7 @@ async def test_the_functions_are_those_of_the_seed(redis: str, state: Any) -> No
 
 
 async def test_without_a_key_nothing_is_published(catalog: Catalog) -> None:
-    with pytest.raises(UsageError, match=r"There is no key at .*; make one with quoth catalog key new"):
+    with pytest.raises(UsageError, match=rf"{THERE_IS_NO_KEY_AT} .*; make one with quoth catalog key new"):
         await publish_catalog(catalog.redis, table("pears"), prefix=catalog.prefix)
     assert await catalog.load() is None
 
@@ -260,7 +261,7 @@ async def test_an_acl_can_let_callers_only_read(catalog: Catalog, redis: str) ->
             async with connected(url_of["catalog-reader"]) as client:
                 await publish_catalog(client, table("plums"), key=KEY, prefix=catalog.prefix)
         assert str(forbidden.value) == (
-            f"The Redis at {redis} cannot be used: its user may not use the command incrby there (ACL)."
+            f"{THE_REDIS_AT} {redis} {CANNOT_BE_USED}: its user may not use the command incrby there (ACL)."
         )
         with pytest.raises(StoreError, match="an ACL needs ~PREFIX:\\* and &PREFIX:\\*"):
             async with connected(url_of["catalog-writer"]) as client:
@@ -292,7 +293,7 @@ async def test_who_follows_sees_each_change_and_survives_a_restart(monkeypatch: 
             waiting = asyncio.ensure_future(next_one())
             while not troubles[-1]:
                 await asyncio.sleep(0.01)
-            assert troubles[-1].startswith(f"The Redis at {server.url} cannot be used: ")
+            assert troubles[-1].startswith(f"{THE_REDIS_AT} {server.url} {CANNOT_BE_USED}: ")
             server.start()
             await publish("plums")
             assert (await waiting)["version"] == 2
@@ -337,7 +338,7 @@ async def test_a_refused_catalogue_is_told_and_the_next_good_one_is_taken(
         waiting = asyncio.ensure_future(following.__anext__())
         while not troubles:
             await asyncio.sleep(0.01)
-        assert f"it is signed with the key {Key(b'e' * 32).name}" in troubles[0]
+        assert f"{IT_IS_SIGNED_WITH_THE} {Key(b'e' * 32).name}" in troubles[0]
         await catalog.publish("pears")
         assert (await waiting or {})["version"] == 2
         assert troubles[-1] == ""

@@ -9,6 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from far_tools import FarTools, fruit
+from sentences import (
+    AND_THE_KEY_HERE_IS,
+    CANNOT_BE_USED,
+    DID_YOU_MEAN,
+    IT_IS_SIGNED_WITH_THE,
+    NO_SERVER_ANSWERS_THERE,
+    THE_REDIS_AT,
+    THERE_IS_NO_TOOL,
+)
 from servers import redis_server
 from words import complaint, gateway, table_of, tool
 
@@ -49,7 +58,7 @@ def test_what_is_wrong_with_a_call_is_said_before_it_is_delivered(redis: str, tm
     far = FarTools(redis, fruit())
     result = gateway(*far.catalog.table, workspace=tmp_path).pass_through("(count-fruit :fruits 1)")
     assert result.status == "invalid"
-    assert "did you mean :fruit?" in result.message
+    assert f"{DID_YOU_MEAN} :fruit?" in result.message
     assert far.calls == []
 
 
@@ -88,9 +97,9 @@ def test_a_name_that_both_have_is_refused_unless_one_is_kept_here(redis: str) ->
 
 def test_what_is_to_be_kept_here_must_be_here() -> None:
     why = complaint(UsageError, lambda: merged(table_of(tool("read-file")), ToolTable(), ["red-file"]))
-    assert why == "There is no tool red-file here to keep. Did you mean read-file?"
+    assert why == f"{THERE_IS_NO_TOOL} red-file here to keep. Did you mean read-file?"
     why = complaint(UsageError, lambda: merged(table_of(tool("probe")), ToolTable(), ["count-fruit"]))
-    assert why == "There is no tool count-fruit here to keep. The tools here are probe."
+    assert why == f"{THERE_IS_NO_TOOL} count-fruit here to keep. The tools here are probe."
 
 
 # Kept up to date
@@ -128,7 +137,7 @@ def test_where_the_server_is_gone_the_last_table_stays_and_it_is_said_why() -> N
         catalog = far.catalog
     watching(catalog, lambda: bool(catalog.trouble), lambda: None)
     assert catalog.table.names() == ["count-fruit"]
-    assert catalog.trouble == f"The Redis at {url} cannot be used: no server answers there."
+    assert catalog.trouble == f"{THE_REDIS_AT} {url} {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}."
 
 
 def test_a_catalogue_that_is_not_signed_with_the_key_changes_nothing(redis: str, tmp_path: Path) -> None:
@@ -138,7 +147,7 @@ def test_a_catalogue_that_is_not_signed_with_the_key_changes_nothing(redis: str,
     watching(catalog, lambda: bool(catalog.trouble), lambda: far.publish(tool("steal"), key=forger))
     assert catalog.table.names() == ["count-fruit"]
     assert catalog.trouble.endswith(
-        f"it is signed with the key {forger.name}, and the key here is {far.key.name}."
+        f"{IT_IS_SIGNED_WITH_THE} {forger.name}, {AND_THE_KEY_HERE_IS} {far.key.name}."
     )
 
 
@@ -158,5 +167,5 @@ def test_without_a_catalogue_or_a_server_it_is_said_what_is_missing(redis: str, 
     )
     nowhere = f"unix://{tmp_path}/none"
     assert complaint(ServerError, opened(nowhere)) == (
-        f"The Redis at {nowhere} cannot be used: no server answers there."
+        f"{THE_REDIS_AT} {nowhere} {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}."
     )

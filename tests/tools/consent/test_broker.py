@@ -11,6 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    A_GRANT_LASTS_AT_MOST,
+    A_PERSON_CHANGED_THE_CALL,
+    AN_EDITED_CALL_KEEPS_ITS,
+    CANNOT_BE_READ,
+    IS_NEVER_CLOSED,
+    IT_IS_CALLED_AS,
+    IT_USES_THE_NETWORK,
+    IT_WRITES_FILES,
+    QUOTH_PENDING_LISTS_WHAT_IS,
+    THE_PERSON_SAID_NO,
+    THERE_IS_NO_REQUEST,
+    THERE_IS_NO_TOOL,
+)
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Call, EditedCall, Origin, Verdict, ask, deny, new_call
@@ -35,7 +49,7 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 
-WAITS = "probe waits for a person's approval: it writes files (request {})."
+WAITS = f"probe waits for a person's approval: {IT_WRITES_FILES} (request {{}})."
 DAY = 86400.0
 
 
@@ -75,7 +89,7 @@ def test_a_call_that_is_asked_about_waits_as_a_request(store: Store, tmp_path: P
         "id": asked.id,
         "tool": "probe",
         "form": '(probe :path "src/a.txt" :x 7)',
-        "reason": "it writes files",
+        "reason": IT_WRITES_FILES,
         "touches": ["src/a.txt"],
         "user": "bob",
         "session": "s1",
@@ -119,7 +133,7 @@ def test_all_that_made_the_call_a_question_is_told(store: Store) -> None:
     here = desk(store, probe(guard=Spy(ask("the guard wonders."))))
     here.pass_through("(probe)")
     (asked,) = here.waiting
-    assert (asked.reason, asked.rule) == ("it writes files; the guard wonders", "")
+    assert (asked.reason, asked.rule) == (f"{IT_WRITES_FILES}; the guard wonders", "")
 
 
 class Told:
@@ -248,7 +262,7 @@ def test_a_tool_that_was_changed_is_asked_about_again_and_that_is_said(store: St
     here.decide(kind)
     now = desk(store, probe(after, source="two"))
     assert now.pass_through("(probe 1)").status == "pending"
-    assert now.waiting[0].reason == "it writes files; the tool has changed since it was approved"
+    assert now.waiting[0].reason == f"{IT_WRITES_FILES}; the tool has changed since it was approved"
     assert (before.calls, after.calls) == (0, 0)
     assert here.pass_through("(probe 1)").ok
 
@@ -397,7 +411,7 @@ def test_what_is_long_over_is_forgotten(store: Store) -> None:
     ("why", "said"),
     [
         ("use src instead.", "probe was denied: the person said: use src instead."),
-        ("", "probe was denied: the person said no."),
+        ("", f"probe was denied: {THE_PERSON_SAID_NO}."),
     ],
 )
 def test_a_no_is_the_result_of_the_call_with_its_reason(store: Store, why: str, said: str) -> None:
@@ -480,7 +494,7 @@ def test_an_edited_call_is_made_in_place_of_the_one_that_was_asked_for(store: St
     asked = here.decide("edit", form=form('(probe 2 "src")'))
     result = here.pass_through("(probe 1)")
     assert (result.status, result.value) == ("ok", [2, "src"])
-    assert result.message == 'A person changed the call to (probe :path "src" :x 2).'
+    assert result.message == f'{A_PERSON_CHANGED_THE_CALL} (probe :path "src" :x 2).'
     inner, outer = here.rows[-2:]
     assert outer["consent"] == f"edited by ann (request {asked.id}): made as call {inner['id']}"
     assert (inner["form"], inner["stage"]) == ('(probe :path "src" :x 2)', "body")
@@ -511,7 +525,7 @@ def test_an_edited_call_passes_the_whole_door(store: Store, policy: str, guard: 
     result = here.pass_through("(probe 1)")
     assert (result.status, result.message) == (
         "denied",
-        f"A person changed the call to (probe :x 2). probe was denied: {said}",
+        f"{A_PERSON_CHANGED_THE_CALL} (probe :x 2). probe was denied: {said}",
     )
     assert not body.ran
 
@@ -591,9 +605,9 @@ class Answers:
         (Decision("once", "ann"), "ok", ""),
         (Decision("duration", "ann", seconds=9), "ok", ""),
         (Decision("scope", "ann"), "ok", ""),
-        (Decision("edit", "ann", form=form("(probe 2)")), "ok", "A person changed the call to (probe :x 2)."),
+        (Decision("edit", "ann", form=form("(probe 2)")), "ok", f"{A_PERSON_CHANGED_THE_CALL} (probe :x 2)."),
         (deny("not now."), "denied", "probe was denied: the person said: not now."),
-        (Decision("deny", "ann"), "denied", "probe was denied: the person said no."),
+        (Decision("deny", "ann"), "denied", f"probe was denied: {THE_PERSON_SAID_NO}."),
         (None, "pending", WAITS),
         (ask("later"), "pending", WAITS),
         (True, "denied", "probe was denied: consent could not be asked (TypeError)."),
@@ -606,7 +620,7 @@ class Answers:
         (
             Decision("edit", "ann", form=form("(probe :y 2)")),
             "pending",
-            WAITS[:-1] + ". probe: :y is unknown (it takes :x, :path). It is called as "
+            WAITS[:-1] + f". probe: :y is unknown (it takes :x, :path). {IT_IS_CALLED_AS} "
             '(probe [:x int = 0] [:path str = "."]).',
         ),
         (
@@ -622,7 +636,7 @@ def test_a_person_who_is_there_is_asked_at_once(store: Store, answer: Any, statu
     result = here.pass_through("(probe 1)")
     names = [one.id for one in here.broker.requests(every=True)]
     assert (result.status, result.message) == (status, message.format(*names[:1]))
-    assert person.asked == ["(probe :x 1) because it writes files"]
+    assert person.asked == [f"(probe :x 1) because {IT_WRITES_FILES}"]
     assert body.ran is (status == "ok")
     assert bool(here.waiting) is (status == "pending")
 
@@ -828,16 +842,16 @@ def opened(here: Desk) -> str:
 
 BAD: list[tuple[str, Decision, str]] = [
     ("no time", Decision("duration", seconds=0), "A grant lasts at most 30 days, and longer than no time."),
-    ("less", Decision("scope", seconds=-1), "A grant lasts at most 30 days, and longer than no time."),
+    ("less", Decision("scope", seconds=-1), f"{A_GRANT_LASTS_AT_MOST} 30 days, and longer than no time."),
     (
         "too long",
         Decision("duration", seconds=LONGEST_SECONDS + 1),
-        "A grant lasts at most 30 days, and longer than no time.",
+        f"{A_GRANT_LASTS_AT_MOST} 30 days, and longer than no time.",
     ),
     (
         "nan",
         Decision("once", seconds=float("nan")),
-        "A grant lasts at most 30 days, and longer than no time.",
+        f"{A_GRANT_LASTS_AT_MOST} 30 days, and longer than no time.",
     ),
     (
         "no such kind",
@@ -848,13 +862,13 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "an edit of another tool",
         Decision("edit", form=form("(other)")),
-        "An edited call keeps its tool, probe; this is one of other.",
+        f"{AN_EDITED_CALL_KEEPS_ITS}, probe; this is one of other.",
     ),
     (
         "an edit that is no call",
         Decision("edit", form=form('(probe :x "one")')),
         'probe: :x should be int, not "one". '
-        'It is called as (probe [:x int = 0] [:path str = "."] [:pin str = ""]).',
+        f'{IT_IS_CALLED_AS} (probe [:x int = 0] [:path str = "."] [:pin str = ""]).',
     ),
     (
         "a scope that does not cover",
@@ -900,7 +914,7 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "no rule",
         Decision("scope", rule="(allow (probe"),
-        "scope:1:8: this ( is never closed; add )) at the end\n  (allow (probe\n         ^",
+        f"scope:1:8: this ( {IS_NEVER_CLOSED}; add )) at the end\n  (allow (probe\n         ^",
     ),
 ]
 PIN = {"x": {"type": int, "default": 0}, "path": {"default": "."}, "pin": {"default": "", "secret": True}}
@@ -922,12 +936,12 @@ def test_a_decision_that_cannot_be_is_told_and_changes_nothing(
 def test_a_request_there_is_not_is_told_with_the_nearest(store: Store) -> None:
     here = desk(store, probe())
     assert complaint(UsageError, lambda: here.broker.find("zzzzz")) == (
-        "There is no request zzzzz. quoth pending lists what is open."
+        f"{THERE_IS_NO_REQUEST} zzzzz. {QUOTH_PENDING_LISTS_WHAT_IS}."
     )
     name = opened(here)
     for act in (here.broker.find, lambda x: here.decide(request=x), lambda x: here.broker.offer(x)):
         assert complaint(UsageError, lambda act=act: act(f"{name}x")) == (
-            f"There is no request {name}x. Did you mean {name}?"
+            f"{THERE_IS_NO_REQUEST} {name}x. Did you mean {name}?"
         )
 
 
@@ -967,7 +981,7 @@ def test_a_tool_that_is_not_loaded_can_be_approved_or_denied_as_it_is(store: Sto
     elsewhere = desk(store)
     for kind in ("scope", "edit"):
         assert complaint(UsageError, lambda kind=kind: elsewhere.decide(kind, name)) == (
-            "There is no tool probe here to check that with; give its file: --tools FILE"
+            f"{THERE_IS_NO_TOOL} probe here to check that with; give its file: --tools FILE"
         )
     elsewhere.decide("once", name)
     assert here.pass_through("(probe 1)").ok
@@ -978,7 +992,7 @@ def test_a_call_that_cannot_be_read_back_is_told(store: Store) -> None:
     here.pass_through(replace(form("(probe)"), args={"x": 10**2000}))
     (asked,) = here.waiting
     assert complaint(UsageError, lambda: here.decide()).startswith(
-        f"The call of request {asked.id} cannot be read back: "
+        f"The call of request {asked.id} {CANNOT_BE_READ} back: "
     )
 
 
@@ -1018,7 +1032,7 @@ def test_a_declared_secret_is_kept_only_while_a_person_is_asked(
     here.pass_through(text, message="Log in with hunter2.")
     (asked,) = here.waiting
     assert asked.form == '(login :pin "[secret]" :code "[secret]" :file "x/hunter2" :user "ann")'
-    assert asked.reason == "it uses the network; [secret] is short, [secret] is not"
+    assert asked.reason == f"{IT_USES_THE_NETWORK}; [secret] is short, [secret] is not"
     assert asked.touches == ("x/[secret]",)
     assert asked.message == "Log in with [secret]."
     assert {one.words for one in asked.origins} == {"in the text of read-file [secret]"}
@@ -1100,7 +1114,7 @@ def test_where_the_end_of_calls_is_kept_elsewhere_nothing_is_said_of_it(store: S
     here = desk(store, probe(), audit=MemoryAudit())
     for _ in range(2):
         here.pass_through("(probe)")
-        assert here.waiting[0].reason == "it writes files"
+        assert here.waiting[0].reason == IT_WRITES_FILES
         here.decide()
         assert here.pass_through("(probe)").ok
 
@@ -1143,7 +1157,7 @@ def test_approvals_in_other_sessions_count_and_those_of_others_do_not(store: Sto
     [
         ({"policy": "(ask (probe))"}, {}),
         ({}, {"guard": Spy(ask("it asks"))}),
-        ({}, {"guard": Spy(ask("it writes files"))}),
+        ({}, {"guard": Spy(ask(IT_WRITES_FILES))}),
     ],
 )
 def test_what_a_rule_or_a_guard_asks_is_never_offered(
@@ -1269,7 +1283,7 @@ def test_an_approval_that_a_waiting_call_keeps_is_for_no_other_call(store: Store
     assert here.pass_through("(probe)", key=first.id).status == "pending"  # for the persona
     for marks in ({}, {"key": "0123456789"}, {"key": ""}):
         assert here.pass_through("(probe)", **marks).message.startswith(
-            "probe waits for a person's approval: it writes files"
+            f"probe waits for a person's approval: {IT_WRITES_FILES}"
         )
 
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from sentences import IT_WRITES_FILES
 from words import Desk, PausableClock, SharedStore, Spy, desk, script, tool
 
 from quoth.tools.call.ports import BEGUN_BEFORE, MemoryAudit
@@ -287,7 +288,7 @@ asyncio.run(door.dispatch(new_call(CallForm("probe"), **key), ToolContext(Worksp
 raise SystemExit("it was not killed")
 """
 BEGUN = "it writes files; approved and begun at 2026-03-10 12:00 UTC, and how that ended is not known"
-RESUMED = f"it writes files; {BEGUN_BEFORE}; approved and begun at 2026-03-10 12:00 UTC"
+RESUMED = f"{IT_WRITES_FILES}; {BEGUN_BEFORE}; approved and begun at 2026-03-10 12:00 UTC"
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,7 @@ RESUMED = f"it writes files; {BEGUN_BEFORE}; approved and begun at 2026-03-10 12
         ("in the body, when it is done", 1, "used", BEGUN),
         ("before the receipt", 1, "used", BEGUN),
         ("before the audit row", 1, "used", BEGUN),
-        ("after the audit row", 1, "used", "it writes files"),
+        ("after the audit row", 1, "used", IT_WRITES_FILES),
     ],
 )
 @pytest.mark.parametrize("carried_on", [False, True])

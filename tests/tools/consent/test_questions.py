@@ -6,6 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from sentences import (
+    DID_NOT_ANSWER,
+    DOES_MORE_THAN_READ,
+    IS_A_QUESTION_AND_IS,
+    IS_NONE_OF_THE_ANSWERS,
+    THE_ANSWER_IS_EMPTY,
+    WANTS_A_YES_OR_A,
+)
 from words import Desk, complaint, desk, shipped
 
 from quoth.tools.call.ports import NobodyToAsk
@@ -86,7 +94,7 @@ def test_who_is_there_is_asked_at_once_and_a_slip_leaves_the_question_open(store
     assert here.pass_through(PORT, key="a").value == "8080"
     assert here.pass_through(PORT, key="b").status == "pending"
     empty = here.pass_through(PORT, key="c")
-    assert (empty.status, empty.message.endswith("). The answer is empty.")) == ("pending", True)
+    assert (empty.status, empty.message.endswith(f"). {THE_ANSWER_IS_EMPTY}.")) == ("pending", True)
     assert [one.text for one in person.asked] == ["Which port?"] * 3
 
 
@@ -124,9 +132,9 @@ def test_a_rule_forbids_questions_and_a_person_may_refuse_to_answer(store: Store
     here.pass_through(PORT, key="k")
     here.decide("deny", why="find out yourself")
     refused = here.pass_through(PORT, key="k", resumed=True)
-    assert refused.message == "ask-person was denied: the person did not answer: find out yourself."
+    assert refused.message == f"ask-person was denied: the person {DID_NOT_ANSWER}: find out yourself."
     dry = desk(store, asking(), given={"dry": True}).pass_through(PORT)
-    assert dry.message == "ask-person does more than read, and this is a dry run."
+    assert dry.message == f"ask-person {DOES_MORE_THAN_READ}, and this is a dry run."
 
 
 def test_an_answer_approves_nothing_and_an_approval_answers_nothing(store: Store) -> None:
@@ -137,12 +145,9 @@ def test_an_answer_approves_nothing_and_an_approval_answers_nothing(store: Store
     asked, wanted = here.waiting
     for kind in ("once", "duration", "scope", "edit"):
         said = complaint(UsageError, lambda kind=kind: here.decide(kind, asked.id))  # type: ignore[misc]
-        assert said == (
-            f"Request {asked.id} is a question, and is answered in words, not approved: quoth answer"
-            f" {asked.id} TEXT"
-        )
+        assert said == (f"Request {asked.id} {IS_A_QUESTION_AND_IS}: quoth answer {asked.id} TEXT")
     assert complaint(UsageError, lambda: here.decide("answer", wanted.id, answer="y")) == (
-        f"Request {wanted.id} wants a yes or a no, no answer in words: quoth approve {wanted.id}, or: quoth"
+        f"Request {wanted.id} {WANTS_A_YES_OR_A}: quoth approve {wanted.id}, or: quoth"
         f" deny {wanted.id} --why TEXT"
     )
     here.decide("answer", asked.id, answer="y")
@@ -214,8 +219,8 @@ def test_what_a_person_says_is_a_choice_or_their_own_words(question: Question, s
 def test_an_answer_that_is_none_is_told() -> None:
     only = Question("Q", ("red", "blue"), only=True)
     told = [complaint(UsageError, lambda said=said: only.answer(said)) for said in ("green", "3")]  # type: ignore[misc]
-    assert told == [f"{said} is none of the answers: 1 red, 2 blue." for said in ("green", "3")]
-    assert complaint(UsageError, lambda: Question("Q").answer(" \n")) == "The answer is empty."
+    assert told == [f"{said} {IS_NONE_OF_THE_ANSWERS}: 1 red, 2 blue." for said in ("green", "3")]
+    assert complaint(UsageError, lambda: Question("Q").answer(" \n")) == f"{THE_ANSWER_IS_EMPTY}."
     long = complaint(UsageError, lambda: Question("Q").answer("x" * (ANSWER_CHARS + 1)))
     assert long == "The answer has 20,001 characters; 20,000 are the most."
 

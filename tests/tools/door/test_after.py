@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import quoth
+from sentences import DID_NOT_FINISH_WITHIN, IT_CANNOT_BE_STARTED, THERE_IS_NO_FILE
 from words import files, story
 
 from quoth.agent.config.loading import user_config
@@ -144,9 +145,9 @@ def test_one_that_fails_is_told_and_the_write_stays(tmp_path: Path, monkeypatch:
     )
     (message,) = told(files(tmp_path / "home", {"x": ""}), WRITE.format("-a.txt", "a"))
     assert message.splitlines() == [
-        "After the write: no-such-program ./-a.txt: it cannot be started: No such file or directory.",
-        "After the write: sleep 60: it did not finish within 0.5 s, and was ended.",
-        "After -a.txt was written: There is no file -a.txt.",
+        f"After the write: no-such-program ./-a.txt: {IT_CANNOT_BE_STARTED}: No such file or directory.",
+        f"After the write: sleep 60: it {DID_NOT_FINISH_WITHIN} 0.5 s, and was ended.",
+        f"After -a.txt was written: {THERE_IS_NO_FILE} -a.txt.",
     ]
 
 

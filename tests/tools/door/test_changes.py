@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import DOES_NOT_CONTAIN_THAT_TEXT, IS_OUTSIDE_THE_WORKSPACE, THERE_IS_NO_FILE
 from words import complaint, form, gateway, load, tool
 
 from quoth.tools.call.call import Call
@@ -60,10 +61,10 @@ def test_a_file_is_compared_with_what_would_stand_there(tmp_path: Path, call: st
     [
         (
             '(edit-file :path "a.txt" :old "three" :new "2")',
-            "a.txt does not contain that text; read the file and copy it exactly.",
+            f"a.txt {DOES_NOT_CONTAIN_THAT_TEXT}; read the file and copy it exactly.",
         ),
-        ('(edit-file :path "none" :old "a" :new "b")', "There is no file none."),
-        ('(write-file :path "../a.txt" :content "")', "../a.txt is outside the workspace {here}."),
+        ('(edit-file :path "none" :old "a" :new "b")', f"{THERE_IS_NO_FILE} none."),
+        ('(write-file :path "../a.txt" :content "")', f"../a.txt {IS_OUTSIDE_THE_WORKSPACE} {{here}}."),
         ('(write-file :path "key" :content "")', "key is a secret of quoth's, which no tool may read."),
     ],
 )

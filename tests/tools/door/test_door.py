@@ -13,6 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    COULD_NOT_BE_WRITTEN,
+    DID_NOT_ANSWER,
+    DID_NOT_ANSWER_WITHIN,
+    DID_NOT_FINISH_WITHIN,
+    IS_NESTED_DEEPER_THAN,
+    IT_COUNTS_ALL_THE_SAME,
+    IT_IS_CALLED_AS,
+    IT_USES_THE_NETWORK,
+    IT_WRITES_FILES,
+    ITS_GUARD_REFUSED_THESE_ARGUMENTS,
+    THE_CALL_WAS_DONE_BUT,
+    THERE_IS_NO_TOOL_NAMED,
+)
 from words import Gateway, PausableClock, Spy, gateway, shipped, tool
 
 from quoth.tools import ToolNotFound, ToolRateLimited
@@ -170,13 +184,13 @@ def endings() -> list[tuple[str, str, Callable[[], Gateway], str]]:
             "invalid",
             "validation",
             here(params={"x": {}}),
-            "probe: :x is missing. It is called as (probe :x str).",
+            f"probe: :x is missing. {IT_IS_CALLED_AS} (probe :x str).",
         ),
         (
             "unknown",
             "look-up",
             lambda: gateway(tool("prope")),
-            "There is no tool named probe. Did you mean prope?",
+            f"{THERE_IS_NO_TOOL_NAMED} probe. Did you mean prope?",
         ),
         ("denied", "policy", here(policy=Says(deny("not you"))), "probe was denied: not you."),
         ("denied", "guard", here(guard=Spy(deny("not so."))), "probe was denied: not so."),
@@ -196,13 +210,13 @@ def endings() -> list[tuple[str, str, Callable[[], Gateway], str]]:
             "pending",
             "consent",
             here(effects=["writes"]),
-            "probe waits for a person's approval: it writes files.",
+            f"probe waits for a person's approval: {IT_WRITES_FILES}.",
         ),
         (
             "timeout",
             "body",
             here(body=functools.partial(asyncio.sleep, 5), timeout=0.05),
-            "probe did not finish within 0.05 s.",
+            f"probe {DID_NOT_FINISH_WITHIN} 0.05 s.",
         ),
     ]
 
@@ -348,7 +362,7 @@ def test_the_questions_of_policy_guard_and_gate_reach_the_person_together() -> N
         consent=Person(),
     )
     assert here.pass_through("(probe)").ok
-    assert asked == ["it writes files and it uses the network; it is large; it asks first"]
+    assert asked == [f"{IT_WRITES_FILES} and {IT_USES_THE_NETWORK}; it is large; it asks first"]
 
 
 # Policy and limits
@@ -431,7 +445,7 @@ def test_a_limit_that_nobody_counts_is_not_ignored(promise: dict[str, Any]) -> N
 
 # The guard
 
-DEADLINE = "its guard did not answer within 0.2 s"
+DEADLINE = f"its guard {DID_NOT_ANSWER_WITHIN} 0.2 s"
 SHAPE = 'a guard returns True, False, (deny "why") or (ask "why")'
 
 
@@ -474,7 +488,7 @@ GUARDS: list[tuple[Any, str, str]] = [
     (Spy(ALLOW), "ok", ""),
     (true_async, "ok", ""),
     (functools.partial(true_async), "ok", ""),
-    (Spy(False), "denied", "its guard refused these arguments"),
+    (Spy(False), "denied", ITS_GUARD_REFUSED_THESE_ARGUMENTS),
     (Spy(deny("too big.")), "denied", "too big"),
     (Spy(deny()), "denied", "no reason was given"),
     (Spy(None), "denied", f"its guard returned None; {SHAPE}"),
@@ -559,12 +573,12 @@ def test_the_person_hears_what_the_body_says_and_the_model_what_the_host_adds(st
 def test_a_call_that_fails_tells_both_why_and_that_it_counts(store: Store) -> None:
     def failing(ctx: ToolContext) -> None:
         ctx.say("Soon.")
-        raise ToolError("The search server did not answer.")
+        raise ToolError(f"The search server {DID_NOT_ANSWER}.")
 
     limits = StoreLimits(lambda: store)
-    said = "The search server did not answer. It counts all the same: 2 of 3 left today."
+    said = f"The search server {DID_NOT_ANSWER}. {IT_COUNTS_ALL_THE_SAME}: 2 of 3 left today."
     assert follow_up(failing, limits=limits) == (said, said)
-    said = "probe failed: ValueError: no. It counts all the same: 1 of 3 left today."
+    said = f"probe failed: ValueError: no. {IT_COUNTS_ALL_THE_SAME}: 1 of 3 left today."
     assert tuple(map(without_place, follow_up(Spy(ValueError("no")), limits=limits))) == (said, said)
     denied = follow_up(Spy(), policy=Says(deny("not here")), limits=limits)
     assert denied == ("probe was denied: not here.",) * 2
@@ -611,7 +625,7 @@ async def test_a_program_makes_a_call_by_name_and_hears_of_its_end() -> None:
 async def test_a_program_is_told_of_a_tool_that_there_is_not() -> None:
     assert ToolNotFound is UnknownToolError
     here = gateway(tool("probe"))
-    with pytest.raises(ToolNotFound, match=r"There is no tool named prope\. Did you mean probe\?"):
+    with pytest.raises(ToolNotFound, match=rf"{THERE_IS_NO_TOOL_NAMED} prope\. Did you mean probe\?"):
         await executed(here, "prope")
     assert [row["status"] for row in here.rows] == ["unknown"]
 
@@ -642,9 +656,9 @@ async def test_a_program_is_told_when_there_is_room_again(store: Store) -> None:
         (ALLOW, "ok", ""),
         (deny("not today"), "denied", "probe was denied: not today."),
         (deny(), "denied", "probe was denied: no reason was given."),
-        (None, "pending", "probe waits for a person's approval: it writes files."),
+        (None, "pending", f"probe waits for a person's approval: {IT_WRITES_FILES}."),
         (ask("later"), "pending", "probe waits for a person's approval: later."),
-        (ask(), "pending", "probe waits for a person's approval: it writes files."),
+        (ask(), "pending", f"probe waits for a person's approval: {IT_WRITES_FILES}."),
         (True, "denied", "probe was denied: consent could not be asked (TypeError)."),
         (OSError("no one"), "denied", "probe was denied: consent could not be asked (OSError)."),
     ],
@@ -691,7 +705,7 @@ def recurse() -> None:
     recurse()
 
 
-LATE = "probe did not finish within 0.1 s."
+LATE = f"probe {DID_NOT_FINISH_WITHIN} 0.1 s."
 NO_DATA = (
     "which is no data; a tool returns None, True or False, numbers, texts, paths, dates, lists, sets, "
     "dictionaries, dataclasses or pydantic models."
@@ -759,7 +773,7 @@ def test_a_value_without_a_bottom_is_an_error() -> None:
     endless: list[Any] = []
     endless.append(endless)
     result = gateway(tool(body=lambda: endless)).pass_through("(probe)")
-    assert (result.status, result.message) == ("error", "The value is nested deeper than 100.")
+    assert (result.status, result.message) == ("error", f"The value {IS_NESTED_DEEPER_THAN} 100.")
 
 
 def living(name: str) -> Iterator[threading.Thread]:
@@ -882,7 +896,7 @@ def test_a_call_too_deep_is_denied() -> None:
     here = gateway(tool(body=body), max_depth=3)
     assert here.pass_through("(probe)", depth=3).ok
     result = here.pass_through("(probe)", depth=4)
-    assert (result.status, result.message) == ("denied", "probe is nested deeper than 3 calls.")
+    assert (result.status, result.message) == ("denied", f"probe {IS_NESTED_DEEPER_THAN} 3 calls.")
     assert body.calls == 1
 
 
@@ -912,7 +926,7 @@ def test_an_inner_call_carries_its_parent_and_its_depth() -> None:
 
 def test_a_chain_of_inner_calls_ends_at_the_depth_limit() -> None:
     here = nesting(max_depth=2)
-    assert here.pass_through("(nest 50)").value == "nest is nested deeper than 2 calls."
+    assert here.pass_through("(nest 50)").value == f"nest {IS_NESTED_DEEPER_THAN} 2 calls."
     assert [row["status"] for row in here.rows] == ["denied", "ok", "ok", "ok"]
 
 
@@ -926,7 +940,7 @@ def test_an_inner_call_passes_the_same_stages() -> None:
     here = gateway(tool("outer", body=outer), tool("inner", body=body, guard=Spy(False)))
     assert here.pass_through("(outer)").value == [
         "denied",
-        "inner was denied: its guard refused these arguments.",
+        f"inner was denied: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}.",
     ]
     assert not body.ran
 
@@ -970,11 +984,11 @@ def test_a_parameter_named_like_a_mark_is_plain_data() -> None:
 def test_an_unknown_tool_is_told_and_eval_is_offered_for_computing() -> None:
     here = shipped(".", sandbox_limits=SandboxLimits())
     assert here.pass_through("(sumup 1 2)").message == (
-        "There is no tool named sumup. Available tools: "
+        f"{THERE_IS_NO_TOOL_NAMED} sumup. Available tools: "
         + ", ".join(here.door.table.names())
         + ". To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
     )
-    assert here.pass_through("(ecko)").message == "There is no tool named ecko. Did you mean echo?"
+    assert here.pass_through("(ecko)").message == f"{THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?"
 
 
 @pytest.mark.parametrize(
@@ -1026,7 +1040,7 @@ def test_what_cannot_be_recorded_is_not_acknowledged() -> None:
     result = gateway(tool(body=Spy("done")), audit=BrokenAudit()).pass_through("(probe)")
     assert (result.status, result.value) == ("error", None)
     assert (
-        result.message == "The call was done, but its audit row could not be written: OSError: disk is full."
+        result.message == f"{THE_CALL_WAS_DONE_BUT} audit row {COULD_NOT_BE_WRITTEN}: OSError: disk is full."
     )
     assert result.audit["status"] == "error"
 

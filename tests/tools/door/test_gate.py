@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import DEFINES_NO_FUNCTION_CHECK, IT_DID_NOT_ANSWER_WITHIN
 from words import Spy, complaint, files, gateway, tool
 
 from quoth import PolicyOptions
@@ -120,7 +121,7 @@ def slow_thread(*_: Any) -> Verdict:
     return deny("late")
 
 
-LATE = "it did not answer within 0.1 s"
+LATE = f"{IT_DID_NOT_ANSWER_WITHIN} 0.1 s"
 FAILING: dict[str, tuple[Any, str]] = {
     "slow": (Answers(slow), LATE),
     "late": (Answers(late), LATE),
@@ -236,9 +237,9 @@ SHAPE = "(defn :async check [tool call ctx] …)"
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("(setv x 1)", "gate.hy", f"{{}} defines no function check: {SHAPE}."),
+        ("(setv x 1)", "gate.hy", f"{{}} {DEFINES_NO_FUNCTION_CHECK}: {SHAPE}."),
         ("(defn chekc [a b c])", "gate.hy", f"{{}} defines no function check: {SHAPE}. Did you mean chekc?"),
-        ("(setv check 1)", "gate.hy", f"{{}} defines no function check: {SHAPE}."),
+        ("(setv check 1)", "gate.hy", f"{{}} {DEFINES_NO_FUNCTION_CHECK}: {SHAPE}."),
         (
             "\n(defn check [tool call])",
             "gate.hy",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import BELONGS_TO_QUOTH_ITSELF_AND, CANNOT_BE_READ, IT_DID_NOT_ANSWER_WITHIN
 from words import Spy, complaint, files, gateway, quoth, shipped, tool
 
 from quoth import PolicyOptions
@@ -71,7 +72,7 @@ def test_a_program_that_is_late_or_not_there_denies_and_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(GateProgram, "seconds", 0.5)
     result, body = asked(f"setsid sleep 60 & echo $! > {tmp_path}/child; sleep 60")
-    assert result.message == "probe was denied: the gate failed (it did not answer within 0.5 s)."
+    assert result.message == f"probe was denied: the gate failed ({IT_DID_NOT_ANSWER_WITHIN} 0.5 s)."
     assert not body.ran
     assert not Path(f"/proc/{(tmp_path / 'child').read_text().strip()}").exists()
     here = gateway(tool(), gate_programs=[GateProgram(["/nowhere/gate"])])
@@ -136,7 +137,7 @@ def test_the_calls_of_a_program_are_asked_too(tmp_path: Path) -> None:
     ("given", "sentence"),
     [
         ("", "The gate names no program; it is such as ./gate.py --strict."),
-        ("'x", "The gate cannot be read: no closing quotation; it is 'x"),
+        ("'x", f"The gate {CANNOT_BE_READ}: no closing quotation; it is 'x"),
         ("no-such-gate --x", "The gate: there is no program no-such-gate."),
         ("./plain.txt", "The gate: ./plain.txt cannot be run; chmod +x makes it a program."),
     ],
@@ -156,7 +157,7 @@ def test_its_files_are_named_whole_and_no_tool_writes_them(
     assert kept("policy", PolicyOptions(gate_command=words))["gate-command"].endswith("gate.py strict")
     write = '(write-file :path "gate.py" :content "import sys")'
     said = quoth("call", write, "--yes", "--gate-command", "/bin/true gate.py", cwd=place)
-    assert said.err == "quoth: error: gate.py belongs to quoth itself and cannot be written by a tool.\n"
+    assert said.err == f"quoth: error: gate.py {BELONGS_TO_QUOTH_ITSELF_AND}.\n"
 
 
 def test_it_is_kept_with_the_session_and_asked_when_that_goes_on(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
+from sentences import COULD_NOT_BE_WRITTEN, ITS_GUARD_REFUSED_THESE_ARGUMENTS, WAS_CHANGED_AFTER_IT_WAS
 from words import Spy, files, gateway, script, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
@@ -115,7 +116,7 @@ def test_a_row_says_what_policy_guard_gate_and_person_said() -> None:
         ({"policy": Says(deny("no"))}, {"policy": "deny: no"}),
         ({"policy": Says(deny())}, {"policy": "deny"}),
         ({"policy": Says(OSError("x"))}, {"policy": "deny: the policy failed (OSError: x)"}),
-        ({"guard": Spy(False)}, {"policy": "allow", "guard": "deny: its guard refused these arguments"}),
+        ({"guard": Spy(False)}, {"policy": "allow", "guard": f"deny: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}"}),
         ({"guard": Spy(True)}, {"policy": "allow", "guard": "allow"}),
         ({"gate": Says(deny("no"))}, {"policy": "allow", "gate": "deny: no"}),
         (
@@ -178,7 +179,7 @@ def test_an_empty_trail_is_whole(store: Store) -> None:
     assert StoreAudit(lambda: store).verify() == Verification(0, "")
 
 
-CHANGED = "Row 3 (call c3) was changed after it was written."
+CHANGED = f"Row 3 (call c3) {WAS_CHANGED_AFTER_IT_WAS}."
 NUMBERS = ("depth", "round", "place", "duration_ms", "confidence")
 
 
@@ -207,7 +208,7 @@ TAMPERED: list[tuple[str, str, list[str]]] = [
         "removed and closed up",
         "DELETE FROM audit WHERE seq = 3; UPDATE audit SET seq = seq - 1 WHERE seq > 3",
         [
-            *(f"Row {n} (call c{n + 1}) was changed after it was written." for n in (3, 4, 5)),
+            *(f"Row {n} (call c{n + 1}) {WAS_CHANGED_AFTER_IT_WAS}." for n in (3, 4, 5)),
             "Row 6 is missing at the end.",
         ],
     ),
@@ -216,8 +217,8 @@ TAMPERED: list[tuple[str, str, list[str]]] = [
         "UPDATE audit SET seq = 99 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 4;"
         "UPDATE audit SET seq = 4 WHERE seq = 99",
         [
-            "Row 3 (call c4) was changed after it was written.",
-            "Row 4 (call c3) was changed after it was written.",
+            f"Row 3 (call c4) {WAS_CHANGED_AFTER_IT_WAS}.",
+            f"Row 4 (call c3) {WAS_CHANGED_AFTER_IT_WAS}.",
             "Row 5 (call c5) does not continue row 4.",
         ],
     ),
@@ -291,7 +292,7 @@ def test_a_trail_goes_on_after_it_was_cut_and_the_cut_stays_found(trail: StoreAu
 def test_a_row_that_was_put_in_does_not_stop_the_audit(trail: StoreAudit, store: Store) -> None:
     store.execute("UPDATE audit SET seq = 7 WHERE seq = 6")
     trail.write(row(8))
-    assert faults(trail) == ["Row 6 is missing.", "Row 7 (call c6) was changed after it was written."]
+    assert faults(trail) == ["Row 6 is missing.", f"Row 7 (call c6) {WAS_CHANGED_AFTER_IT_WAS}."]
 
 
 def test_without_a_head_nothing_more_is_acknowledged(store: Store) -> None:
@@ -299,7 +300,7 @@ def test_without_a_head_nothing_more_is_acknowledged(store: Store) -> None:
     result = gateway(tool(), audit=StoreAudit(lambda: store)).pass_through("(probe)")
     assert (result.status, result.message) == (
         "error",
-        "The audit row could not be written: RuntimeError: the head of the audit trail is missing.",
+        f"The audit row {COULD_NOT_BE_WRITTEN}: RuntimeError: the head of the audit trail is missing.",
     )
 
 
@@ -445,7 +446,7 @@ def test_a_store_from_before_the_chain_is_chained_with_its_next_row(tmp_path: Pa
     assert (found.rows, found.older, found.faults) == (4, 0, [])
     assert audit.rows()[:3] == before
     store.execute("UPDATE audit SET status = 'y' WHERE seq = 2")
-    assert faults(audit) == ["Row 2 (call c2) was changed after it was written."]
+    assert faults(audit) == [f"Row 2 (call c2) {WAS_CHANGED_AFTER_IT_WAS}."]
     store.close()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import COULD_NOT_BE_WRITTEN, THE_CALL_WAS_DONE_BUT, THE_PERSON_SAID_NO
 from words import Desk, PausableClock, Spy, desk, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
@@ -281,7 +282,7 @@ def test_a_no_to_what_a_body_asks_is_not_asked_for_again(store: Store) -> None:
     person = No()
     here = window(store, tool("look", body), person=person)
     for _ in range(2):
-        assert here.pass_through("(look)", **MODEL).message == "look was denied: the person said no."
+        assert here.pass_through("(look)", **MODEL).message == f"look was denied: {THE_PERSON_SAID_NO}."
     assert person.asked == 1
 
 
@@ -501,7 +502,7 @@ def test_a_call_whose_receipt_cannot_be_written_is_not_acknowledged(store: Store
     result = gateway(look(), receipts=Full(lambda: store)).pass_through("(look)", **MODEL)
     assert (result.status, result.message) == (
         "error",
-        "The call was done, but its receipt could not be written: OSError: disk full.",
+        f"{THE_CALL_WAS_DONE_BUT} receipt {COULD_NOT_BE_WRITTEN}: OSError: disk full.",
     )
 
 

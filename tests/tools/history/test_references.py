@@ -11,6 +11,7 @@ import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import WAS_CHANGED_AFTER_IT_WAS
 from words import desk, form, scripted
 
 from quoth import Agent
@@ -72,14 +73,14 @@ def test_texts_are_stored_once(store: Store) -> None:
 ALTERED = [
     (
         "UPDATE events SET form = replace(form, 'Two', 'Ten') WHERE kind = 'receipt'",
-        ["Event s.6 was changed after it was written."],
+        [f"Event s.6 {WAS_CHANGED_AFTER_IT_WAS}."],
     ),
     (
         "UPDATE events SET digest = 'x' WHERE seq = 6",
         [
-            "Row 1 (call x) tells of event s.6, which was changed after it was written.",
-            "Event s.6 was changed after it was written.",
-            "Event s.7 was changed after it was written.",
+            f"Row 1 (call x) tells of event s.6, which {WAS_CHANGED_AFTER_IT_WAS}.",
+            f"Event s.6 {WAS_CHANGED_AFTER_IT_WAS}.",
+            f"Event s.7 {WAS_CHANGED_AFTER_IT_WAS}.",
         ],
     ),
     ("DELETE FROM events WHERE seq > 10", ["Row 2 (call x) tells of event s.{last}, which is missing."]),
@@ -87,10 +88,10 @@ ALTERED = [
         "DELETE FROM events WHERE seq = 6",
         ["Row 1 (call x) tells of event s.6, which is missing.", "Event 6 of session s is missing."],
     ),
-    ("UPDATE audit SET event = 5 WHERE seq = 1", ["Row 1 (call x) was changed after it was written."]),
+    ("UPDATE audit SET event = 5 WHERE seq = 1", [f"Row 1 (call x) {WAS_CHANGED_AFTER_IT_WAS}."]),
     (
         "UPDATE audit SET form = '(echo 1)' WHERE seq = 1",
-        ["Row 1 (call x) was changed after it was written."],
+        [f"Row 1 (call x) {WAS_CHANGED_AFTER_IT_WAS}."],
     ),
 ]
 
@@ -109,7 +110,7 @@ def test_a_removed_session_leaves_its_texts_in_the_audit(store: Store) -> None:
     assert list(StoreAudit(lambda: store).select()) == before
     assert faults(store) == []
     store.execute("UPDATE audit SET message = 'Nothing was written.' WHERE seq = 2")
-    assert faults(store) == ["Row 2 (call x) was changed after it was written."]
+    assert faults(store) == [f"Row 2 (call x) {WAS_CHANGED_AFTER_IT_WAS}."]
 
 
 def test_a_removed_session_with_a_secret_is_no_fault(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_a_removed_session_with_a_secret_is_no_fault(tmp_path: Path) -> None:
     store = Store(store_path(tmp_path))
     assert faults(store) == []
     store.execute("UPDATE audit SET message = 'Nothing.' WHERE seq = 1")
-    assert faults(store) == ["Row 1 (call x) was changed after it was written."]
+    assert faults(store) == [f"Row 1 (call x) {WAS_CHANGED_AFTER_IT_WAS}."]
     store.close()
 
 
@@ -149,7 +150,7 @@ def test_texts_that_were_taken_out_of_a_row_are_missed(ran: Path, store: Store) 
     here.pass_through('(other :text "Two pears.")', session="s", user="ann")
     assert faults(store) == []
     store.execute("UPDATE audit SET form = '', message = '' WHERE seq > 2")
-    assert faults(store) == [f"Row {seq} (call x) was changed after it was written." for seq in (3, 4)]
+    assert faults(store) == [f"Row {seq} (call x) {WAS_CHANGED_AFTER_IT_WAS}." for seq in (3, 4)]
 
 
 WRONG = (
@@ -172,7 +173,7 @@ def test_an_event_that_says_anything_is_a_fault(store: Store, wrong: str) -> Non
         for name in NAMES:
             new = re.sub(rf' :{name} ("[^"]*"|[\w.]+|\([^)]*\))', rf" :{name} {wrong}", text)
             store.execute("UPDATE events SET form = ? WHERE seq = ?", (new, seq))
-            assert (f"Event s.{seq} was changed after it was written." in faults(store)) == (new != text)
+            assert (f"Event s.{seq} {WAS_CHANGED_AFTER_IT_WAS}." in faults(store)) == (new != text)
             assert len(list(audit.select())) == 2
         store.execute("UPDATE events SET form = ? WHERE seq = ?", (text, seq))
 
@@ -184,7 +185,7 @@ def test_a_status_that_was_given_to_a_call_is_a_fault(tmp_path: Path) -> None:
     store = Store(store_path(tmp_path))
     assert faults(store) == []
     store.execute("UPDATE events SET status = 'ok' WHERE kind = 'call'")
-    assert faults(store) == ["Event s.2 was changed after it was written."]
+    assert faults(store) == [f"Event s.2 {WAS_CHANGED_AFTER_IT_WAS}."]
     store.close()
 
 
@@ -276,4 +277,4 @@ def test_a_session_that_was_removed_under_a_call_is_not_a_changed_row(store: Sto
     store.execute("DELETE FROM events")
     assert faults(store) == [f"Row {seq} (call x) {gone}" for seq in (1, 2)]
     store.execute("UPDATE audit SET status = 'error' WHERE seq = 2")
-    assert faults(store)[1] == "Row 2 (call x) was changed after it was written."
+    assert faults(store)[1] == f"Row 2 (call x) {WAS_CHANGED_AFTER_IT_WAS}."

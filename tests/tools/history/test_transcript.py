@@ -10,6 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sentences import (
+    CANNOT_BE_READ,
+    CANNOT_BE_USED,
+    NO_TOOL_HAS_THE_TAG,
+    THIS_IS_NO_SESSION,
+    WAS_CHANGED_AFTER_IT_WAS,
+)
 from words import Agent, PausableClock, complaint, form, scripted
 
 from quoth.tools.call.redaction import SECRET, may_hold_secrets, redact
@@ -168,7 +175,7 @@ def test_what_is_no_event_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "session", "(session :seq", "(session :seq 1 :seq 2)"])
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     said = complaint(TranscriptError, lambda: read_event("s", text, ""))
-    assert said.startswith("An event of the transcript cannot be read: ")
+    assert said.startswith(f"An event of the transcript {CANNOT_BE_READ}: ")
 
 
 # What is hidden
@@ -287,14 +294,14 @@ def test_a_copy_has_the_same_digests_and_an_id_is_given_once(transcript: Transcr
     assert again == "There is a session t already."
     store.execute("UPDATE events SET form = replace(form, 'ann', 'bob') WHERE session = 's'")
     assert complaint(TranscriptError, lambda: transcript.copy(transcript.events("s"), "u")) == (
-        "Event s.1 was changed after it was written."
+        f"Event s.1 {WAS_CHANGED_AFTER_IT_WAS}."
     )
     assert events(transcript, "u") == []
 
 
 DAMAGES: list[tuple[str, Callable[[list[str]], list[str]], str]] = [
-    ("empty", lambda text: [], "This is no session: its first form is not (quoth-session …)."),
-    ("no header", lambda text: text[1:], "This is no session: its first form is not (quoth-session …)."),
+    ("empty", lambda text: [], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
+    ("no header", lambda text: text[1:], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
     ("no lisp", lambda text: ["{}", *text], "This is no session: its first form is not (quoth-session …)."),
     (
         "newer",
@@ -305,22 +312,22 @@ DAMAGES: list[tuple[str, Callable[[list[str]], list[str]], str]] = [
     (
         "changed",
         lambda text: [line.replace("Do it.", "Do all.") for line in text],
-        "Event s.2 was changed after it was written, or is missing.",
+        f"Event s.2 {WAS_CHANGED_AFTER_IT_WAS}, or is missing.",
     ),
     (
         "missing",
         lambda text: [*text[:1], *text[2:]],
-        "Event s.1 was changed after it was written, or is missing.",
+        f"Event s.1 {WAS_CHANGED_AFTER_IT_WAS}, or is missing.",
     ),
     (
         "moved",
         lambda text: [text[0], text[1], text[3], text[2]],
-        "Event s.2 was changed after it was written, or is missing.",
+        f"Event s.2 {WAS_CHANGED_AFTER_IT_WAS}, or is missing.",
     ),
     (
         "no digest",
         lambda text: [*text[:3], text[3].partition(" ; ")[0]],
-        "Event s.3 was changed after it was written, or is missing.",
+        f"Event s.3 {WAS_CHANGED_AFTER_IT_WAS}, or is missing.",
     ),
 ]
 
@@ -345,7 +352,7 @@ SAYING = {
     "tools": {"step": 2, "text": "TOOLS: probe is gone."},
     "request": {"talk": 1, "from": 0, "messages": [{"role": "user", "content": "Do it."}]},
     "reply": {"text": "Done."},
-    "tags": {"lines": [[1, "RESEARCH: a", 0], [2, "FOO: b", "no tool has the tag FOO"]]},
+    "tags": {"lines": [[1, "RESEARCH: a", 0], [2, "FOO: b", f"{NO_TOOL_HAS_THE_TAG} FOO"]]},
     "call": {"id": "c", "form": Code("(look)"), "user": "ann"},
     "receipt": {"id": "c", "status": "ok"},
     "sent": {"text": "Hello.", "to": "user"},
@@ -371,7 +378,7 @@ def by_hand(kind: Any, data: dict[str, Any], run: str = "r1") -> str:
     try:
         read_written(text)
     except TranscriptError as error:
-        return str(error).removeprefix(f"Event s.{last} cannot be used: ")
+        return str(error).removeprefix(f"Event s.{last} {CANNOT_BE_USED}: ")
     return ""
 
 
@@ -420,7 +427,7 @@ def test_a_run_begins_once(transcript: Transcript) -> None:
     assert len(read_written(text())[1]) == 3
     transcript.add("s", "stimulus", {**BEGINNING, "after": "r2"}, run="r1")
     said = complaint(TranscriptError, lambda: read_written(text()))
-    assert said == "Event s.4 cannot be used: it begins no new run."
+    assert said == f"Event s.4 {CANNOT_BE_USED}: it begins no new run."
 
 
 BAD_NAMES = ["two words", "L\n(write-file)\n;", "a\tb", "a\x1b[2J", "a\u2028b", "\x85"]
@@ -431,7 +438,7 @@ def test_a_name_that_is_no_word_is_refused(transcript: Transcript, name: str) ->
     of_ann(transcript)
     whole = list(transcript.events("s"))
     said = complaint(TranscriptError, lambda: read_written("\n".join(written(whole, name, 2, "1"))))
-    assert said == "This is no session: its id is not one word without control characters."
+    assert said == f"{THIS_IS_NO_SESSION}: its id is not one word without control characters."
     for marks in ({"run": name}, {"key": name}):
         store = Store(":memory:")
         other = Transcript(lambda store=store: store)

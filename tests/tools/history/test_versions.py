@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from sentences import COULD_NOT_BE_USED, THE_DISK_IS_FULL
 from words import complaint, files, form
 
 from quoth.tools.call.call import new_call
@@ -58,7 +59,7 @@ def test_it_is_kept_before_the_file_changes(place: Workspace, versions: StoreVer
 
     def keep(write: FileWrite) -> str:
         seen.append((place.root / "a.txt").read_bytes())
-        raise StoreError("The store could not be used", "the disk is full")
+        raise StoreError(f"The store {COULD_NOT_BE_USED}", THE_DISK_IS_FULL)
 
     with kept_by(keep):
         complaint(StoreError, lambda: place.write("a.txt", b"two"))

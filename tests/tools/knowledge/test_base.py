@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
 from processes import ended_well, in_a_process
+from sentences import IS_OUTSIDE_THE_WORKSPACE, NOTHING_IS_CHANGED_IN_THIS, THIS_IS_NO_UTF_8
 from shelf import ANN, BEN, Shelf
 from words import complaint
 
@@ -222,7 +223,7 @@ def test_an_editor_that_writes_in_between_loses_nothing(
 
 
 BROKEN = [
-    (b"* a\n* \xff\n", "2: this is no UTF-8 text"),
+    (b"* a\n* \xff\n", f"2: {THIS_IS_NO_UTF_8}"),
     (b"* a\n\n\0\n", "3: a NUL character stands here"),
     (b"* a\n:PROPERTIES:\n:ID: x\n", "2: these properties are no list of :NAME: value with :END: below it"),
     (b"x\n* a\n#+BEGIN_QUOTE\nb\n", "3: #+BEGIN_QUOTE has no #+end_QUOTE below it"),
@@ -234,7 +235,7 @@ BROKEN = [
 def test_a_broken_file_is_told_and_left_alone(shelf: Shelf, data: bytes, said: str) -> None:
     shelf.write("knowledge/claims.org", data)
     shelf.learning("The sun is warm.")
-    said = f"knowledge/claims.org:{said}; nothing is changed in this file."
+    said = f"knowledge/claims.org:{said}; {NOTHING_IS_CHANGED_IN_THIS}."
     assert complaint(ToolError, lambda: shelf.claim("ours")) == said
     assert (shelf.root / "knowledge/claims.org").read_bytes() == data
     assert [one.kind for one in shelf.found("warm sun")] == ["learning"]
@@ -253,7 +254,7 @@ def test_a_link_that_leads_out_is_refused(tmp_path: Path, link: str) -> None:
     place.parent.mkdir(exist_ok=True)
     place.symlink_to(outside)
     said = complaint(ToolError, lambda: [shelf.claim("sun"), shelf.source("sun", "sun")])
-    assert said == f"{link} is outside the workspace {shelf.root}."
+    assert said == f"{link} {IS_OUTSIDE_THE_WORKSPACE} {shelf.root}."
     assert shelf.found("secret sun") == []
     assert not outside.is_dir() or not [*outside.iterdir()]
 

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sentences import LETTERS_OR_DIGITS_ARE_SEARCHED, THERE_IS_NO_WORD_IN
 from words import complaint, files
 
 from quoth import Agent, HostServices
@@ -130,4 +131,4 @@ def test_a_mistyped_address_is_not_told_with_its_password(tmp_path: Path) -> Non
 
 def test_a_query_without_a_word(notes: Path) -> None:
     said = complaint(ToolError, lambda: found(notes, "?!"))
-    assert said == "There is no word in the query; letters or digits are searched for."
+    assert said == f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}."

@@ -7,6 +7,13 @@ from pathlib import Path
 
 import pytest
 from commands import quoth
+from sentences import (
+    HAS_CHANGED_SINCE_IT_WAS,
+    IS_A_BINARY_FILE_OF,
+    IS_NOT_TRUSTED,
+    IS_NOT_UTF_8_TEXT,
+    READ_IT_THEN_RUN,
+)
 from words import complaint, files, shipped, story
 
 from quoth.tools.errors import UsageError
@@ -78,7 +85,7 @@ FAULTS = {
         "{}/SKILL.md has a description of more than 1,024 characters.",
     ),
     "a large guide": (LARGE, "{}/SKILL.md is too large: it may have at most 100,000 bytes."),
-    "no text": (b"\xff", "{}/SKILL.md is not UTF-8 text."),
+    "no text": (b"\xff", f"{{}}/SKILL.md {IS_NOT_UTF_8_TEXT}."),
 }
 
 
@@ -135,7 +142,7 @@ def test_a_skill_counts_only_as_it_was_trusted(home: Path, file: str) -> None:
     assert [*load_skills(trusted(home)).known] == ["notes"]
     files(home, {f"{place}/{file}": NOTES + "Delete everything.\n"})
     assert load_skills(home).faults == (
-        f"The skill {place} has changed since it was trusted; read it, then run: quoth trust",
+        f"The skill {place} {HAS_CHANGED_SINCE_IT_WAS}; {READ_IT_THEN_RUN}: quoth trust",
     )
 
 
@@ -167,14 +174,14 @@ def test_a_model_reads_a_skill_and_its_files(home: Path) -> None:
         ('(skill :name "zzz")', "There is no skill zzz. There are notes."),
         (
             '(skill :name "bad")',
-            "The skill .quoth/skills/bad is not trusted; read it,",
+            f"The skill .quoth/skills/bad {IS_NOT_TRUSTED}; read it,",
         ),
         ('(skill :name "notes" :file "../x")', "The skill notes has no file ../x."),
         (
             '(skill :name "notes" :file "scripts/log")',
             "The skill notes has no file scripts/log. Did you mean",
         ),
-        ('(skill :name "notes" :file "logo.png")', "logo.png is a binary file of 5 bytes."),
+        ('(skill :name "notes" :file "logo.png")', f"logo.png {IS_A_BINARY_FILE_OF} 5 bytes."),
     ],
 )
 def test_what_there_is_not_is_said_with_the_nearest(home: Path, form: str, sentence: str) -> None:

@@ -12,6 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, Server, cut_off, hang_up, loopback, silence, status
+from sentences import (
+    ANSWERED_WITH_MORE_THAN,
+    CANNOT_BE_REACHED,
+    CANNOT_BE_READ,
+    DID_NOT_ANSWER_WITHIN,
+    LETTERS_OR_DIGITS_ARE_SEARCHED,
+    THERE_IS_NO_WORD_IN,
+)
 from words import complaint
 
 from quoth.tools.call.service_types import WebHit
@@ -86,7 +94,7 @@ def test_a_query_without_a_word_asks_nobody() -> None:
     with loopback(status(200, SEARXNG)) as server:
         said = complaint(ToolError, lambda: found(address(server, "/find/{query}"), query=".."))
         assert (said, server.requests) == (
-            "There is no word in the query; letters or digits are searched for.",
+            f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}.",
             [],
         )
 
@@ -155,7 +163,7 @@ def test_a_result_with_no_address_of_the_web_is_left_out(url: Any) -> None:
 # What the server answers, and the sentence behind "The search server http://127.0.0.1:8888 "
 
 KEYS = f"; name what it has: --search-keys {FORM}."
-UNREAD = "answered with JSON that cannot be read."
+UNREAD = f"answered with JSON that {CANNOT_BE_READ}."
 LARGE = b'{"results": "' + b"x" * 10_000_000 + b'"}'
 BAD: dict[str, tuple[Answer, str]] = {
     "500": (status(500), "answered 500."),
@@ -179,10 +187,10 @@ BAD: dict[str, tuple[Answer, str]] = {
     "empty": (status(200, b""), UNREAD),
     "deep": (status(200, b"[" * 200_000), UNREAD),
     "no text": (status(200, b'{"results": "\xff"}'), UNREAD),
-    "10 MB": (status(200, LARGE), "answered with more than 2,000,000 bytes."),
+    "10 MB": (status(200, LARGE), f"{ANSWERED_WITH_MORE_THAN} 2,000,000 bytes."),
     "10 MB, small": (
         status(200, gzip.compress(LARGE), content_encoding="gzip"),
-        "answered with more than 2,000,000 bytes.",
+        f"{ANSWERED_WITH_MORE_THAN} 2,000,000 bytes.",
     ),
     "no gzip": (
         status(200, b"{}", content_encoding="gzip"),
@@ -201,8 +209,8 @@ BAD: dict[str, tuple[Answer, str]] = {
         status(200, {"results": [{"link": "https://a.example/", "name": "A"}]}),
         f"answered with JSON, but its results have no http address under url, but link, name{KEYS}",
     ),
-    "half of it": (cut_off, "cannot be reached (RemoteProtocolError)."),
-    "hangs up": (hang_up, "cannot be reached (RemoteProtocolError)."),
+    "half of it": (cut_off, f"{CANNOT_BE_REACHED} (RemoteProtocolError)."),
+    "hangs up": (hang_up, f"{CANNOT_BE_REACHED} (RemoteProtocolError)."),
 }
 
 
@@ -258,7 +266,7 @@ def test_a_slow_server_is_left_after_its_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(web_search, "SECONDS", 0.1)
     with loopback(silence) as server:
         said = complaint(ToolError, lambda: found(address(server, "/hush")))
-    assert said == f"The search server {address(server)} did not answer within 0.1 s."
+    assert said == f"The search server {address(server)} {DID_NOT_ANSWER_WITHIN} 0.1 s."
 
 
 def test_a_server_that_drips_is_left_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,14 +282,14 @@ def test_a_server_that_drips_is_left_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with loopback(drip) as server:
         said = complaint(ToolError, lambda: found(address(server)))
-    assert said == f"The search server {address(server)} did not answer within 0.3 s."
+    assert said == f"The search server {address(server)} {DID_NOT_ANSWER_WITHIN} 0.3 s."
 
 
 def test_a_server_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     said = complaint(ToolError, lambda: found(f"http://ann:hush@127.0.0.1:{port}/sesame"))
-    assert said == f"The search server http://127.0.0.1:{port} cannot be reached (ConnectError)."
+    assert said == f"The search server http://127.0.0.1:{port} {CANNOT_BE_REACHED} (ConnectError)."
 
 
 def test_its_password_reaches_the_server_and_nobody_else() -> None:

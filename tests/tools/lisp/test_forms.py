@@ -11,6 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import HAS_NO_VALUE, NESTED_TOO_DEEPLY
 from words import complaint, form
 
 from quoth.tools.errors import InvalidCallError
@@ -295,7 +296,7 @@ FAILURES = [
     ("(1 2)", "A call begins with the name of a tool; this begins with 1."),
     ('("echo" 1)', 'A call begins with the name of a tool; this begins with "echo".'),
     ("((f) 1)", "A call begins with the name of a tool; this begins with (f)."),
-    ("(echo :text)", "In (echo …) the argument :text has no value."),
+    ("(echo :text)", f"In (echo …) the argument :text {HAS_NO_VALUE}."),
     ("(echo :text 1 :TEXT 2)", "In (echo …) the argument :text stands twice."),
     ("(echo :a_b 1 :a-b 2)", "In (echo …) the argument :a-b stands twice."),
     ("(echo :x {1 2 3})", "{1 2 3} is no dictionary: it has a key without a value."),
@@ -311,7 +312,7 @@ FAILURES = [
     ("(:tool x :type :event)", ":type :event is not a tool call; it would be :request."),
     ("(:tool x :args 1)", ":args holds the arguments in parentheses, (:name value …); here is 1."),
     ("(:tool x :args [1])", ":args holds the arguments in parentheses, (:name value …); here is [1]."),
-    ("(:tool x :args (:a))", "In :args the argument :a has no value."),
+    ("(:tool x :args (:a))", f"In :args the argument :a {HAS_NO_VALUE}."),
     ("(:tool x :args (:a 1 :A 2))", "In :args the argument :a stands twice."),
     ('(:tool x :args {"a_b" 1 "a-b" 2})', "In :args the argument :a-b stands twice."),
 ]
@@ -356,7 +357,7 @@ def test_a_mark_of_trust_among_the_arguments_is_an_argument(mark: str) -> None:
             {"tool": "x", "args": "["},
             "The arguments of x are not JSON: Expecting value: line 1 column 2 (char 1).",
         ),
-        ({"tool": "x", "args": "[" * 100_000}, "The arguments of x are nested too deeply."),
+        ({"tool": "x", "args": "[" * 100_000}, f"The arguments of x are {NESTED_TOO_DEEPLY}."),
         ({"tool": "x", "args": '{"a": ["\\ud800"]}'}, "A call holds half a character (a lone surrogate)."),
         ({"tool": "x\ud800"}, "A call holds half a character (a lone surrogate)."),
         ({"tool": "x", "positional": "abc"}, "The positional arguments of x are a list."),

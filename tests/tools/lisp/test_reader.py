@@ -27,6 +27,16 @@ from hy.models import (
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sentences import (
+    BEFORE_THE_NEXT_FORM,
+    DOES_NOT_CLOSE_THE,
+    EXPECTED_ONE_FORM_FOUND_A,
+    IS_LONGER_THAN,
+    IS_NEVER_CLOSED,
+    NESTED_DEEPER_THAN,
+    THERE_ARE_MORE_THAN,
+    THIS_STRING_IS_NEVER_CLOSED,
+)
 
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_all, read_one, read_prefix
@@ -455,23 +465,23 @@ HINT_N = r"write the name of a character in braces, as in \N{EM DASH}"
 HINT_PREFIX = r"put a space before the quote, or, inside a string, write \" for it"
 MISTAKES = [
     # text, message, line, column, hint, incomplete
-    ("(a (b", "this ( is never closed", 1, 4, "add )) at the end", True),
-    ("(a 1\n(b 2)", "this ( is never closed", 1, 1, "add ) before the next form, (b 2)", True),
-    ("(a 1\n\n(b (c", "this ( is never closed", 1, 1, "add ) before the next form, (b (c", True),
+    ("(a (b", f"this ( {IS_NEVER_CLOSED}", 1, 4, "add )) at the end", True),
+    ("(a 1\n(b 2)", f"this ( {IS_NEVER_CLOSED}", 1, 1, f"add ) {BEFORE_THE_NEXT_FORM}, (b 2)", True),
+    ("(a 1\n\n(b (c", f"this ( {IS_NEVER_CLOSED}", 1, 1, f"add ) {BEFORE_THE_NEXT_FORM}, (b (c", True),
     ("(a (b [1\n  (c)\n(d)\n(e)", "this [ is never closed", 1, 7, "add ])) before the next form, (d)", True),
-    ("(a\n (b)\n (c)", "this ( is never closed", 1, 1, "add ) at the end", True),
-    (" (a\n (b)", "this ( is never closed", 1, 2, "add ) before the next form, (b)", True),
-    ("(a #{b", "this #{ is never closed", 1, 4, "add }) at the end", True),
+    ("(a\n (b)\n (c)", f"this ( {IS_NEVER_CLOSED}", 1, 1, "add ) at the end", True),
+    (" (a\n (b)", f"this ( {IS_NEVER_CLOSED}", 1, 2, f"add ) {BEFORE_THE_NEXT_FORM}, (b)", True),
+    ("(a #{b", f"this #{{ {IS_NEVER_CLOSED}", 1, 4, "add }) at the end", True),
     ("(a))", "there is no open form for this )", 1, 4, "remove it", False),
-    ("(a\n  (b]", "this ] does not close the ( at line 2, column 3", 2, 5, "write ) instead", False),
-    ("(a [b (c d])", "this ] does not close the ( at line 1, column 7", 1, 11, "add ) before it", False),
+    ("(a\n  (b]", f"this ] {DOES_NOT_CLOSE_THE} ( at line 2, column 3", 2, 5, "write ) instead", False),
+    ("(a [b (c d])", f"this ] {DOES_NOT_CLOSE_THE} ( at line 1, column 7", 1, 11, "add ) before it", False),
     ("(a '", "there is no form after this '", 1, 4, 'add one; a text stands in double quotes, "so"', True),
     ("(a ')", "there is no form after this '", 1, 4, 'add one; a text stands in double quotes, "so"', False),
     ("#^ int", "there is no form after this #^", 1, 1, "add one", True),
     ("(#_)", "there is no form after this #_", 1, 2, "add one", False),
     (
         '(say "hello)',
-        "this string is never closed",
+        THIS_STRING_IS_NEVER_CLOSED,
         1,
         6,
         r'add ") at the end, or write \" for a quote inside',
@@ -479,14 +489,14 @@ MISTAKES = [
     ),
     (
         '(say r"\\"',
-        "this string is never closed",
+        THIS_STRING_IS_NEVER_CLOSED,
         1,
         6,
         r'add ") at the end, or write \" for a quote inside',
         True,
     ),
     ("#=", "reader macros are not read here: #=", 1, 1, "write a plain form", False),
-    ("(a #[x[b]]", "this string is never closed", 1, 4, "add ]x]) at the end", True),
+    ("(a #[x[b]]", THIS_STRING_IS_NEVER_CLOSED, 1, 4, "add ]x]) at the end", True),
     ("#[x", "this #[ does not begin a bracket string", 1, 1, "write #[[text]]", True),
     ("#[x]", "this #[ does not begin a bracket string", 1, 1, "write #[[text]]", False),
     ('"a\\d"', r"\d is no escape here", 1, 3, r'write \\ for a backslash, or r"…"', False),
@@ -539,8 +549,8 @@ MISTAKES = [
         "after the form may come !r, !s or !a, then :spec, each after a space",
         False,
     ),
-    ('(f f"{a ', "this { of an f-string is never closed", 1, 6, 'add }") at the end', True),
-    ('(f f"{a} ', 'this f" is never closed', 1, 4, 'add ") at the end', True),
+    ('(f f"{a ', f"this {{ of an f-string {IS_NEVER_CLOSED}", 1, 6, 'add }") at the end', True),
+    ('(f f"{a} ', f'this f" {IS_NEVER_CLOSED}', 1, 4, 'add ") at the end', True),
     ('f"{a :{{}}"', "{ cannot stand in a format spec", 1, 7, "compute it in a nested {form}", False),
 ]
 
@@ -554,7 +564,7 @@ def test_a_mistake_is_told_with_its_place_and_its_remedy(text, message, line, co
 
 def test_the_sentence_holds_place_message_and_hint():
     error = failure("(a\n (b")
-    assert str(error) == "line 2, column 2: this ( is never closed; add )) at the end"
+    assert str(error) == f"line 2, column 2: this ( {IS_NEVER_CLOSED}; add )) at the end"
     assert isinstance(error, QuothError)
 
 
@@ -586,12 +596,12 @@ def test_the_caret_keeps_control_characters_from_the_terminal():
 def test_nesting_stops_at_the_limit():
     assert len(read_all("(" * 200 + ")" * 200)) == 1
     error = failure("(" * 300 + ")" * 300)
-    assert (error.message, error.column) == ("nested deeper than 200", 201)
+    assert (error.message, error.column) == (f"{NESTED_DEEPER_THAN} 200", 201)
 
 
 @pytest.mark.parametrize("opener", ["(", "[", "#(", "'", "~@", "#_ ", "#^ ", 'f"{', 'f"{x :{', "(a #_ ["])
 def test_depth_of_a_hundred_thousand_is_an_error_and_no_recursion(opener):
-    assert failure(opener * 100_000).message == "nested deeper than 200"
+    assert failure(opener * 100_000).message == f"{NESTED_DEEPER_THAN} 200"
 
 
 def test_a_deep_limit_needs_no_recursion():
@@ -608,7 +618,7 @@ def test_a_deep_limit_needs_no_recursion():
     "text", ["a " * 11, "(a b)(c d)(e f) g h", "#_ a " * 11, "a.b.c.d.e.f.g.h.i.j.k", "'a 'b 'c 'd 'e 'f"]
 )
 def test_nodes_are_counted(text):
-    assert failure(text, max_forms=10).message == "there are more than 10 forms here"
+    assert failure(text, max_forms=10).message == f"{THERE_ARE_MORE_THAN} 10 forms here"
 
 
 def test_as_many_nodes_as_allowed_are_read():
@@ -646,7 +656,7 @@ def test_one_form_is_expected_and_none_is_found(text):
     ("text", "line", "column"), [("(a) b", 1, 5), ("a\n ; note\n (b)", 3, 2), ("a #_ x\n'b", 2, 1)]
 )
 def test_one_form_is_expected_and_a_second_is_found(text, line, column):
-    with pytest.raises(ReadError, match="expected one form, found a second") as caught:
+    with pytest.raises(ReadError, match=EXPECTED_ONE_FORM_FOUND_A) as caught:
         read_one(text)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert caught.value.source_line == text.split("\n")[line - 1]
@@ -697,7 +707,7 @@ def test_the_limit_on_characters_holds_for_the_form_and_not_for_the_text():
     text = "x" * 100 + " (abc) " + "y" * 100
     assert read_prefix(text, 101, Limits(max_chars=5))[1] == 106
     for start, limits in ((101, Limits(max_chars=4)), (0, Limits(max_chars=99))):
-        with pytest.raises(ReadError, match="this form is longer than") as caught:
+        with pytest.raises(ReadError, match=f"this form {IS_LONGER_THAN}") as caught:
             read_prefix(text, start, limits)
         assert not caught.value.incomplete
     assert read_prefix(text, 0, Limits(max_chars=100))[1] == 100

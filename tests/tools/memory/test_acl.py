@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from examples import many
 from memory import Approver, Make, contents, done, in_a_call, said, writes_of
+from sentences import ONLY_A_PERSON_CAN
 
 from quoth.tools.call.call import Verdict, deny
 from quoth.tools.errors import ToolError, ToolFailure
@@ -174,7 +175,7 @@ def test_only_a_person_sets_the_permissions_that_bind_to_a_person(make: Make, pe
     assert said(make("a").create_block("x", permission=permission)) == sentence
     done(make("a").create_block("x"))
     assert said(make("a").share_block("x", "b", permission)) == sentence
-    with pytest.raises(ToolError, match="Only a person can edit blocks this way: quoth memory edit LABEL"):
+    with pytest.raises(ToolError, match=f"{ONLY_A_PERSON_CAN} edit blocks this way: quoth memory edit LABEL"):
         done(make("a").edit_block("x", permission=permission))
     made = done(make("a", person=True).edit_block("x", permission=permission))
     assert (made.permission, made.by) == (permission, "a person")

@@ -10,6 +10,15 @@ from typing import Any
 
 import pytest
 from memory import Make, contents, done, in_a_call, said
+from sentences import (
+    A_NUL_CHARACTER_WHICH_CHARACTER,
+    DOES_NOT_HOLD_THE_TEXT,
+    IS_A_TEXT_NOT,
+    NOTHING_WAS_CHANGED,
+    ONLY_A_PERSON_CAN,
+    PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
+    THERE_IS_NO_BLOCK_NAMED,
+)
 from words import PausableClock
 
 from quoth.tools.call.service_types import Block
@@ -25,19 +34,19 @@ LISTED = "The blocks are: archive, plan, preferences, small, tasks."
 FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "unknown label": (
         lambda m: m.append_to_block("preference", "x"),
-        f"There is no block named preference. Did you mean preferences? {LISTED}",
+        f"{THERE_IS_NO_BLOCK_NAMED} preference. Did you mean preferences? {LISTED}",
     ),
     "unknown label, nothing near": (
         lambda m: m.undo("zzz"),
-        f"There is no block named zzz. {LISTED}",
+        f"{THERE_IS_NO_BLOCK_NAMED} zzz. {LISTED}",
     ),
     "unknown label with what no label can hold": (
         lambda m: m.get_or_fail("a\n\x1bb"),
-        f"There is no block named a��b. {LISTED}",
+        f"{THERE_IS_NO_BLOCK_NAMED} a��b. {LISTED}",
     ),
     "unknown label with half a character": (
         lambda m: m.undo("\ud800"),
-        f"There is no block named �. {LISTED}",
+        f"{THERE_IS_NO_BLOCK_NAMED} �. {LISTED}",
     ),
     "label taken": (
         lambda m: m.create_block("plan"),
@@ -45,11 +54,11 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "label": (
         lambda m: m.create_block(" plan\n"),
-        r"A label is 1 to 100 printable characters without a space at its ends, not ' plan\n'.",
+        rf"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' plan\n'.",
     ),
     "label to copy to": (
         lambda m: m.move_block("archive", "working", to="x" * 101),
-        "A label is 1 to 100 printable characters without a space at its ends, not '" + "x" * 40 + "'.",
+        f"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} '" + "x" * 40 + "'.",
     ),
     "kind": (
         lambda m: m.create_block("new", kind="cold"),
@@ -65,7 +74,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "NUL": (
         lambda m: m.append_to_block("plan", "a\0"),
-        "A block cannot hold a NUL character, which character 2 is.",
+        f"A block cannot hold {A_NUL_CHARACTER_WHICH_CHARACTER} 2 is.",
     ),
     "surrogate": (
         lambda m: m.replace_in_block("plan", "First", "\udce9"),
@@ -73,7 +82,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "description": (
         lambda m: m.create_block("new", description="a\0"),
-        "A block cannot hold a NUL character, which character 2 is.",
+        f"A block cannot hold {A_NUL_CHARACTER_WHICH_CHARACTER} 2 is.",
     ),
     "nothing to append": (
         lambda m: m.append_to_block("plan", ""),
@@ -81,7 +90,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "old text not there": (
         lambda m: m.replace_in_block("plan", "Third", "3"),
-        "plan does not hold the text 'Third', so nothing was replaced.",
+        f"plan {DOES_NOT_HOLD_THE_TEXT} 'Third', so nothing was replaced.",
     ),
     "limit passed": (
         lambda m: m.append_to_block("small", "1234567"),
@@ -101,7 +110,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "limit passed by loading": (
         lambda m: m.swap_blocks("plan", "tasks"),
         "tasks holds at most 5,000 characters, and this would make it 6,000: 1,000 characters too many."
-        " Nothing was changed.",
+        f" {NOTHING_WAS_CHANGED}.",
     ),
     "archival already": (lambda m: m.move_block("archive", "archival"), "archive is archival already."),
     "working already": (lambda m: m.move_block("small", "working"), "small is working already."),
@@ -135,12 +144,12 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "share with nobody": (
         lambda m: m.share_block("plan", " "),
-        "The name of an agent is 1 to 100 printable characters without a space at its ends, not ' '.",
+        f"The name of an agent is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
     ),
     "unshare what is not shared": (lambda m: m.unshare_block("plan", "b"), "plan is not shared with b."),
     "forget as a program": (
         lambda m: m.forget("plan"),
-        "Only a person can forget blocks this way: quoth memory forget LABEL.",
+        f"{ONLY_A_PERSON_CAN} forget blocks this way: quoth memory forget LABEL.",
     ),
 }
 
@@ -171,7 +180,7 @@ def test_what_cannot_be_done_says_why_and_changes_nothing(make: Make, furnished:
 
 
 def test_the_labels_of_an_error_are_few_and_name_shared_ones(make: Make) -> None:
-    assert said(make("a").undo("x")) == "ToolError: There is no block named x; there are no blocks yet."
+    assert said(make("a").undo("x")) == f"ToolError: {THERE_IS_NO_BLOCK_NAMED} x; there are no blocks yet."
 
     async def fill() -> None:
         for number in range(30):
@@ -389,15 +398,15 @@ def test_an_own_block_goes_before_shared_ones_and_none_of_these_before_another(m
 # Values of a wrong type, from a tool of one's own
 
 WRONG_TYPES: dict[str, tuple[Any, str]] = {
-    "label": (lambda m: m.get_block(5), "A label is a text, not 5."),
-    "label of a change": (lambda m: m.delete_block(None), "A label is a text, not None."),
-    "label of another": (lambda m: m.move_block("archive", "working", to=5), "A label is a text, not 5."),
-    "new label": (lambda m: m.create_block(5), "A label is a text, not 5."),
-    "text": (lambda m: m.create_block("x", 5), "What a block holds is a text, not 5."),
+    "label": (lambda m: m.get_block(5), f"A label {IS_A_TEXT_NOT} 5."),
+    "label of a change": (lambda m: m.delete_block(None), f"A label {IS_A_TEXT_NOT} None."),
+    "label of another": (lambda m: m.move_block("archive", "working", to=5), f"A label {IS_A_TEXT_NOT} 5."),
+    "new label": (lambda m: m.create_block(5), f"A label {IS_A_TEXT_NOT} 5."),
+    "text": (lambda m: m.create_block("x", 5), f"What a block holds {IS_A_TEXT_NOT} 5."),
     "text of bytes": (lambda m: m.update_block_text("plan", b"x"), "What a block holds is a text, not b'x'."),
-    "appended": (lambda m: m.append_to_block("plan", None), "What a block holds is a text, not None."),
-    "old text": (lambda m: m.replace_in_block("plan", 5, "x"), "What a block holds is a text, not 5."),
-    "description": (lambda m: m.create_block("x", description=5), "What a block holds is a text, not 5."),
+    "appended": (lambda m: m.append_to_block("plan", None), f"What a block holds {IS_A_TEXT_NOT} None."),
+    "old text": (lambda m: m.replace_in_block("plan", 5, "x"), f"What a block holds {IS_A_TEXT_NOT} 5."),
+    "description": (lambda m: m.create_block("x", description=5), f"What a block holds {IS_A_TEXT_NOT} 5."),
     "limit in words": (
         lambda m: m.create_block("x", limit="5"),
         "The limit of a block is a whole number, not '5'.",
@@ -410,11 +419,11 @@ WRONG_TYPES: dict[str, tuple[Any, str]] = {
         lambda m: m.create_block("x", limit=True),
         "The limit of a block is a whole number, not True.",
     ),
-    "kind": (lambda m: m.create_block("x", kind=[]), "The kind of a block is a text, not []."),
-    "kinds": (lambda m: m.list_blocks(5), "The kind of a block is a text, not 5."),
-    "permission": (lambda m: m.share_block("plan", "b", 5), "A permission is a text, not 5."),
-    "agent": (lambda m: m.share_block("plan", 5), "The name of an agent is a text, not 5."),
-    "agent of a list": (lambda m: m.unshare_block("plan", []), "The name of an agent is a text, not []."),
+    "kind": (lambda m: m.create_block("x", kind=[]), f"The kind of a block {IS_A_TEXT_NOT} []."),
+    "kinds": (lambda m: m.list_blocks(5), f"The kind of a block {IS_A_TEXT_NOT} 5."),
+    "permission": (lambda m: m.share_block("plan", "b", 5), f"A permission {IS_A_TEXT_NOT} 5."),
+    "agent": (lambda m: m.share_block("plan", 5), f"The name of an agent {IS_A_TEXT_NOT} 5."),
+    "agent of a list": (lambda m: m.unshare_block("plan", []), f"The name of an agent {IS_A_TEXT_NOT} []."),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from memory import Approver, Make, contents, done, in_a_call, said, writes_of
+from sentences import DOES_NOT_HOLD_THE_TEXT, THE_PERSON_SAID_NO
 from words import gateway, tool
 
 from quoth import Services
@@ -42,7 +43,7 @@ def test_a_person_is_asked_once_and_the_change_is_done_once(make: Make, permissi
 def test_what_a_person_refuses_is_not_done(make: Make) -> None:
     human(make, "x")
     before = contents(make, "a")
-    with pytest.raises(ToolFailure, match="the person said no"):
+    with pytest.raises(ToolFailure, match=THE_PERSON_SAID_NO):
         in_a_call(lambda: make("a").append_to_block("x", "two"), Approver(answer=False))
     assert contents(make, "a") == before
 
@@ -72,7 +73,7 @@ def test_every_block_that_is_touched_is_asked_for_before_any_is_changed(make: Ma
 @pytest.mark.parametrize(
     ("what", "work", "sentence"),
     [
-        ("text", lambda m: m.replace_in_block("x", "two", "2"), "does not hold the text"),
+        ("text", lambda m: m.replace_in_block("x", "two", "2"), DOES_NOT_HOLD_THE_TEXT),
         ("limit", lambda m: m.append_to_block("x", "y" * 5000), "4 characters too many"),
         ("delete", lambda m: m.move_block("x", "archival", to="y"), "does not let you delete"),
         ("nothing", lambda m: m.append_to_block("x", ""), "nothing to append"),

@@ -15,10 +15,11 @@ import disks
 import pytest
 from examples import many
 from memory import Make, Place, contents, done, said, sqlite_memory, writes_of
+from sentences import COULD_NOT_BE_USED, THE_DISK_IS_FULL
 
 from quoth.tools.storage.database import Store
 
-FULL = "the disk is full"
+FULL = THE_DISK_IS_FULL
 
 
 @contextmanager
@@ -117,7 +118,7 @@ def test_a_full_disk_is_a_sentence_and_changes_nothing(
         done(make("a").create_block("old", "two", kind="archival"))
         before = contents(make, "a")
         disk.fill()
-        sentence = f"StoreError: The store {store.path} could not be used: {FULL}."
+        sentence = f"StoreError: The store {store.path} {COULD_NOT_BE_USED}: {FULL}."
         assert said(change(make("a", person=True))) == sentence
         assert contents(make, "a") == before
         disk.room = None

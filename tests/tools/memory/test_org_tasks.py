@@ -17,6 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
 from processes import ended_well, in_a_process
+from sentences import (
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_IS_NOT_AS_IT,
+    IT_IS_WRITTEN_AS,
+    READ_IT_AGAIN_THEN_CHANGE,
+    THIS_HEADLINE_IS_LEFT_ALONE,
+    THIS_IS_NO_UTF_8,
+)
 from words import complaint, files
 
 from quoth.tools.call.workspace import Workspace
@@ -271,7 +279,7 @@ def test_a_task_that_is_not_found(text: str, words: str, said: str) -> None:
 
 # What is broken is told by its line, and left alone
 
-STAMP = "it is written as SCHEDULED: <2030-12-01 Sun 09:00>"
+STAMP = f"{IT_IS_WRITTEN_AS} SCHEDULED: <2030-12-01 Sun 09:00>"
 FAULTS = [
     ("* TODO a\nSCHEDULED: <2026-13-45 Mon>\n", f"memory.org:1: '<2026-13-45 Mon>' is no time; {STAMP}"),
     ("\n* TODO a\n  SCHEDULED: tomorrow\n", f"memory.org:2: 'tomorrow' is no time; {STAMP}"),
@@ -291,7 +299,7 @@ FAULTS = [
 @pytest.mark.parametrize(("text", "said"), FAULTS)
 def test_a_headline_that_cannot_be_read(text: str, said: str) -> None:
     file = tasks(text + "* TODO fine\n")
-    assert file.faults == [f"{said}; this headline is left alone."]
+    assert file.faults == [f"{said}; {THIS_HEADLINE_IS_LEFT_ALONE}."]
     assert file.tasks[-1].title == "fine"
     assert len(file.tasks) == text.count("TODO")
 
@@ -299,11 +307,11 @@ def test_a_headline_that_cannot_be_read(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"* TODO a\n* \xff\n", "memory.org:2: this is no UTF-8 text; nothing is changed in it."),
+        (b"* TODO a\n* \xff\n", f"memory.org:2: {THIS_IS_NO_UTF_8}; nothing is changed in it."),
         (b"* TODO a\n\n\0\n", "memory.org:3: a NUL character stands here; nothing is changed."),
         (
             b"#+TODO: TODO\n",
-            "memory.org:1: this declares no words for open and for done tasks; it is written as "
+            f"memory.org:1: this declares no words for open and for done tasks; {IT_IS_WRITTEN_AS} "
             "#+TODO: TODO | DONE.",
         ),
         (
@@ -371,7 +379,7 @@ def test_an_editor_that_writes_all_the_time_is_told(tmp_path: Path) -> None:
         return file.add("ours", ANN)
 
     assert complaint(ToolError, lambda: change(tmp_path, edit)) == (
-        "memory.org was changed meanwhile: it is not as it was read. Read it again, then change it."
+        f"memory.org was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
     )
     assert "ours" not in path.read_text()
 
@@ -404,7 +412,7 @@ def test_the_file_must_be_in_the_workspace(tmp_path: Path) -> None:
     files(tmp_path, {"out.org": "* TODO a\n", "home/a.txt": ""})
     (tmp_path / "home" / "memory.org").symlink_to("../out.org")
     said = complaint(ToolError, lambda: change(tmp_path / "home", lambda file: file.add("x", ANN)))
-    assert said == f"memory.org is outside the workspace {tmp_path / 'home'}."
+    assert said == f"memory.org {IS_OUTSIDE_THE_WORKSPACE} {tmp_path / 'home'}."
 
 
 def test_a_file_that_is_too_long_is_told(tmp_path: Path) -> None:
@@ -492,6 +500,6 @@ def test_a_deadline_is_due_where_nothing_is_scheduled(planning: str, due: str) -
 
 def test_a_deadline_that_is_no_time_is_told() -> None:
     assert tasks("* TODO rent\nDEADLINE: soon\n").faults == [
-        "memory.org:1: 'soon' is no time; it is written as DEADLINE: <2030-12-01 Sun 09:00>; "
-        "this headline is left alone."
+        f"memory.org:1: 'soon' is no time; {IT_IS_WRITTEN_AS} DEADLINE: <2030-12-01 Sun 09:00>; "
+        f"{THIS_HEADLINE_IS_LEFT_ALONE}."
     ]

@@ -13,6 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory import done, said
+from sentences import (
+    CANNOT_BE_OPENED,
+    CANNOT_BE_READ,
+    CANNOT_BE_USED,
+    COULD_NOT_BE_USED,
+    NO_SERVER_ANSWERS_THERE,
+    THE_CONNECTION_WAS_LOST,
+    THE_QUERY_IS_EMPTY,
+)
 from servers import PostgresServer, pretended_postgres
 
 from quoth.tools.call.service_types import SearchOptions
@@ -44,9 +53,9 @@ def told(url: str) -> str:
 
 
 def test_where_no_server_is() -> None:
-    sentence = "The memory at postgresql://127.0.0.1:1/notes cannot be opened: no server answers there."
+    sentence = f"The memory at postgresql://127.0.0.1:1/notes {CANNOT_BE_OPENED}: {NO_SERVER_ANSWERS_THERE}."
     assert told("postgresql://zoe:hush@127.0.0.1:1/notes") == sentence
-    assert told("postgresql://zoe:hush@/notes?host=/nowhere").endswith(": no server answers there.")
+    assert told("postgresql://zoe:hush@/notes?host=/nowhere").endswith(f": {NO_SERVER_ANSWERS_THERE}.")
 
 
 def test_a_database_or_a_user_that_is_not_there(postgres: PostgresServer) -> None:
@@ -68,7 +77,7 @@ def test_a_database_or_a_user_that_is_not_there(postgres: PostgresServer) -> Non
 )
 def test_what_a_server_says_that_lets_nobody_in(says: str, why: str) -> None:
     with pretended_postgres(says) as url:
-        assert told(url) == f"The memory at {shown_url(url)} cannot be opened: {why}."
+        assert told(url) == f"The memory at {shown_url(url)} {CANNOT_BE_OPENED}: {why}."
 
 
 @pytest.mark.parametrize(
@@ -81,12 +90,12 @@ def test_what_a_server_says_that_lets_nobody_in(says: str, why: str) -> None:
 )
 def test_an_option_of_the_url_that_is_none(place: str, why: str) -> None:
     said = told(f"postgresql://u:e@{place}")
-    assert said == f"The memory at postgresql://{place.partition('?')[0]} cannot be opened: {why}."
+    assert said == f"The memory at postgresql://{place.partition('?')[0]} {CANNOT_BE_OPENED}: {why}."
 
 
 def test_a_password_where_the_port_should_be_is_not_said() -> None:
     assert told("postgresql://zoe:hush/notes") == (
-        "The memory at postgresql://… cannot be opened: there is no host of that name."
+        f"The memory at postgresql://… {CANNOT_BE_OPENED}: there is no host of that name."
     )
 
 
@@ -100,7 +109,7 @@ def test_a_server_that_will_not_do() -> None:
 def test_a_server_that_never_answers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "PATIENCE", 0.1)
     with pretended_postgres() as url:
-        assert told(url) == f"The memory at {shown_url(url)} could not be used: the connection was lost."
+        assert told(url) == f"The memory at {shown_url(url)} {COULD_NOT_BE_USED}: {THE_CONNECTION_WAS_LOST}."
 
 
 def test_a_memory_of_a_newer_quoth_is_left_alone(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +117,7 @@ def test_a_memory_of_a_newer_quoth_is_left_alone(database: str, monkeypatch: pyt
     with monkeypatch.context() as later:
         later.setattr(postgres, "MIGRATIONS", newer)
         done(PostgresMemory(database, "a").create_block("x"))
-    assert told(database).endswith("cannot be used: it was made by a newer quoth; use that one.")
+    assert told(database).endswith(f"{CANNOT_BE_USED}: it was made by a newer quoth; use that one.")
 
 
 def test_an_older_schema_is_brought_up_to_date(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +142,7 @@ def test_without_psycopg_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("url", ["postgresql://zoe:hu%zzsh@host/db", "redis://zoe:hush@host"])
 def test_a_url_that_cannot_be_read_is_not_repeated(url: str) -> None:
-    with pytest.raises(UsageError, match=r"^The URL of the memory cannot be read; ") as no:
+    with pytest.raises(UsageError, match=rf"^The URL of the memory {CANNOT_BE_READ}; ") as no:
         PostgresMemory(url, "a")
     assert "zoe" not in str(no.value)
 
@@ -203,7 +212,7 @@ def test_a_block_that_others_hold_for_too_long_is_told(
     other = PostgresMemory(memory_url, "a")
     with psycopg.connect(memory_url) as holder:
         holder.execute("SELECT * FROM quoth.blocks FOR UPDATE")
-        sentence = f"ServerError: The memory at {memory.server.shown} could not be used: "
+        sentence = f"ServerError: The memory at {memory.server.shown} {COULD_NOT_BE_USED}: "
         assert said(other.append_to_block("x", "two")).startswith(sentence)
     assert done(other.append_to_block("x", "two")).text == "one\ntwo"
 
@@ -216,7 +225,7 @@ def test_a_database_that_may_only_be_read_is_told(memory: PostgresMemory) -> Non
         return None, False
 
     done(memory.in_thread(read_only))
-    sentence = f"ServerError: The memory at {memory.server.shown} could not be used: it may only be read."
+    sentence = f"ServerError: The memory at {memory.server.shown} {COULD_NOT_BE_USED}: it may only be read."
     assert said(memory.append_to_block("x", "two")) == sentence
 
 
@@ -393,7 +402,7 @@ def test_a_query_never_is_syntax(memory: PostgresMemory, query: str) -> None:
         hits = found(memory, query)
     except ToolError as error:
         hits = [str(error)[:19]]
-    assert hits in ([], ["one"], ["The query is empty;"], ["There is no word in"])
+    assert hits in ([], ["one"], [f"{THE_QUERY_IS_EMPTY};"], ["There is no word in"])
 
 
 def test_a_query_of_a_megabyte_is_refused_with_a_sentence(memory: PostgresMemory) -> None:

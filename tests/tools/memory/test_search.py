@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import LETTERS_OR_DIGITS_ARE_SEARCHED, THE_QUERY_IS_EMPTY, THERE_IS_NO_WORD_IN
 from talk import conversation, found, labels
 from words import complaint
 
@@ -99,10 +100,10 @@ async def test_a_score_is_the_sum_of_its_parts(memory: SqliteMemory) -> None:
 
 
 BAD = {
-    "": 'The query is empty; say what to search for, such as "project deadline".',
-    " \n": 'The query is empty; say what to search for, such as "project deadline".',
-    "?!": "There is no word in the query; letters or digits are searched for.",
-    "\ud800": "There is no word in the query; letters or digits are searched for.",
+    "": f'{THE_QUERY_IS_EMPTY}; say what to search for, such as "project deadline".',
+    " \n": f'{THE_QUERY_IS_EMPTY}; say what to search for, such as "project deadline".',
+    "?!": f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}.",
+    "\ud800": f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}.",
     "a" * 10_001: "The query has 10,001 characters; at most 10,000 can be searched for. Use a few words.",
 }
 

@@ -13,6 +13,13 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import Make
+from sentences import (
+    A_NUL_CHARACTER_WHICH_CHARACTER,
+    CHARACTERS_AND_THIS_WOULD_MAKE,
+    HOLDS_AT_MOST,
+    ONLY_A_PERSON_CAN,
+    PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
+)
 from words import complaint, files
 
 from quoth.tools.call.service_types import Block, BlockPermission, BlockVersion
@@ -217,9 +224,9 @@ async def test_what_is_the_same_already_is_left_alone(make: Make) -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (Block("b", "x" * 5_001, "core"), "b holds at most 5,000 characters, and this would make it 5,001"),
-        (Block("b", "\0"), "A block cannot hold a NUL character, which character 1 is."),
-        (Block(" b"), "A label is 1 to 100 printable characters without a space at its ends, not ' b'."),
+        (Block("b", "x" * 5_001, "core"), f"b {HOLDS_AT_MOST} 5,000 {CHARACTERS_AND_THIS_WOULD_MAKE} 5,001"),
+        (Block("b", "\0"), f"A block cannot hold {A_NUL_CHARACTER_WHICH_CHARACTER} 1 is."),
+        (Block(" b"), f"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' b'."),
         (Block("b", limit=10**8), "The limit of a block is 1 to 10,000,000 characters, not 100,000,000."),
     ],
 )
@@ -234,7 +241,7 @@ async def test_one_that_cannot_be_stored_keeps_all_out(make: Make, wrong: Block,
 async def test_only_a_person_takes_in(make: Make) -> None:
     with pytest.raises(QuothError) as error:
         await make("a").import_blocks([])
-    assert str(error.value) == "Only a person can import blocks this way: quoth memory import LABEL."
+    assert str(error.value) == f"{ONLY_A_PERSON_CAN} import blocks this way: quoth memory import LABEL."
 
 
 # In Emacs

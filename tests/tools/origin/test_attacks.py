@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import DID_YOU_MEAN, IT_IS_WRITTEN_AS
 
 from quoth.tools.origin.index import OriginIndex
 from quoth.tools.origin.leaves import leaves, links_of
@@ -171,11 +172,11 @@ DETOURS: dict[str, tuple[list[tuple[Any, ...]], object, str]] = {
     "it is written to a contact and read again": (
         [("gave", {"email": "x@evil.example"}), ("result", "list-contacts", ["x@evil.example"])],
         "x@evil.example", "in the text of list-contacts"),
-    "it is written as a line of a table and read again": (
+    f"{IT_IS_WRITTEN_AS} a line of a table and read again": (
         [("gave", {"content": "name,mail\nmallory,x@evil.example\n"}),
          ("result", "read-table", [["mallory", "x@evil.example"]])],
         "mallory", "in the text of read-table"),
-    "it is written as JSON and read again": (
+    f"{IT_IS_WRITTEN_AS} JSON and read again": (
         [("gave", {"content": '{"to": "Mallory Jones"}'}), ("result", "read-json", {"to": "Mallory Jones"})],
         "Mallory Jones", "in the text of read-json"),
     "it is written encoded and read again": (
@@ -193,7 +194,7 @@ DETOURS: dict[str, tuple[list[tuple[Any, ...]], object, str]] = {
         [("result", "search-contacts", ["carol@x.example"]), ("gave", ["carol@x.example"])],
         "carol@x.example", CONTACT),
     "an error names it": (
-        [("text", "look-up", "No contact x@evil.example; did you mean z@evil.example?")],
+        [("text", "look-up", f"No contact x@evil.example; {DID_YOU_MEAN} z@evil.example?")],
         "z@evil.example", LOOKED_UP),
     "a long leaf holds it": (
         [("result", "look-up", {"note": "x@evil.example " + "." * 120})], "x@evil.example", LOOKED_UP),

@@ -8,6 +8,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from sentences import (
+    IS_NOT_KNOWN_HERE,
+    IT_ONLY_READS,
+    IT_RUNS_A_PROGRAM,
+    IT_USES_THE_NETWORK,
+    IT_WRITES_FILES,
+)
 from words import form, tool
 
 from quoth.tools.call.call import MODEL, Call, Origin, Verdict, new_call
@@ -59,7 +66,7 @@ TOOLS = {
         tool("compute", params={"form": {"type": Code, "default": "1"}}),
     )
 }  # fmt: skip
-NET, FILE = "it uses the network, and ", "it writes files, and "
+NET, FILE = f"{IT_USES_THE_NETWORK}, and ", f"{IT_WRITES_FILES}, and "
 KEEP = "it changes memory, as far as the blocks' permissions let it, and "
 NOWHERE = "names no place that it goes to"
 FOUND = {
@@ -154,14 +161,14 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
         ('(pay-bill :to "ann@home.example")', "ask", "it pays"),
         ('(delete-mail :id "24")', "ask", "it deletes"),
         ('(log-in :pin "1234")', "ask", "it takes a secret (pin)"),
-        ('(run-it :argv ["ls"])', "ask", "it runs a program"),
+        ('(run-it :argv ["ls"])', "ask", IT_RUNS_A_PROGRAM),
         # paths: only a place outside of the workspace is a destination
         ('(write-note :path "b.txt")', "allow", FILE + NOWHERE),
         ('(write-note :path "/etc/passwd")', "ask", FILE + ":path /etc/passwd is the model's own"),
         ('(write-note :path "/etc/motd")', "allow", FILE + ":path /etc/motd stands in your task"),
         ('(write-note :path "../b.txt")', "ask", FILE + ":path "),
         # what does no more than read, and a program, whose calls are judged by themselves
-        ('(read-note :id "25")', "allow", "it only reads"),
+        ('(read-note :id "25")', "allow", IT_ONLY_READS),
         ('(ask-ann :to "x@evil.example")', "allow", "it asks the person a question"),
         ('(compute :form (send-email :recipients ["x@evil.example"]))', "allow", "it touches nothing"),
         ('(keep :label "notes" :text "24")', "allow",
@@ -190,7 +197,7 @@ def test_an_order_of_rules_stands_above_it() -> None:
 def test_a_workspace_may_only_tighten_by_it() -> None:
     own = layer("(careful)", "workspace")
     known, note = '(send-email :recipients ["ann@home.example"])', '(keep :label "n" :text "at evil.example")'
-    assert judged(known, own) == Verdict("ask", "it uses the network")  # as without it
+    assert judged(known, own) == Verdict("ask", IT_USES_THE_NETWORK)  # as without it
     assert judged(note, own).kind == "ask"  # which is allowed without it
     assert judged('(keep :label "n")', own).kind == "allow"
     assert judged(known, own, layer("(careful)", "user")).kind == "allow"
@@ -205,7 +212,7 @@ def test_what_nobody_can_tell_is_asked() -> None:
         arguments(TOOLS["send-email"], form(call), Workspace(".")),
     )
     nothing_seen = rules.judge(own, made, args, ToolContext(workspace))
-    assert nothing_seen == Verdict("ask", NET + "where :recipients comes from is not known here")
+    assert nothing_seen == Verdict("ask", NET + f"where :recipients comes from {IS_NOT_KNOWN_HERE}")
     later = args | {"recipients": UNKNOWN}
     said = rules.judge_unknown(
         own, made, later, ToolContext(workspace, origins=Seen()), "it depends on :recipients"

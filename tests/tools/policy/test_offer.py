@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sentences import AND_THERE_IS_NO_SUCH, THERE_IS_NO_TOOL_NAMED
 from words import complaint, gateway, shipped, table_of, tool
 
 from quoth.tools.call.values import UNKNOWN
@@ -150,7 +151,7 @@ def test_a_hidden_tool_can_be_looked_up_and_is_named_by_no_hint() -> None:
     assert seen.get("buy") is BUY
     assert "buy" in seen
     assert complaint(UnknownToolError, lambda: seen.get("buyy")) == (
-        "There is no tool named buyy. Available tools: eval, fetch, many, maybe."
+        f"{THERE_IS_NO_TOOL_NAMED} buyy. Available tools: eval, fetch, many, maybe."
     )
     assert complaint(UnknownToolError, lambda: TOOLS.get("buyy")).endswith("Did you mean buy?")
 
@@ -235,8 +236,8 @@ def test_allow_of_an_unknown_tool_names_the_nearest() -> None:
     def allow(name: str, table: ToolTable = TOOLS) -> str:
         return complaint(UsageError, lambda: permissions_for(policy(""), table, {name: ("ann",)}))
 
-    assert allow("by") == "--allow names by, and there is no such tool. Did you mean buy?"
-    assert allow("zzz", table_of(BUY)) == ("--allow names zzz, and there is no such tool. The tools are buy.")
+    assert allow("by") == f"--allow names by, {AND_THERE_IS_NO_SUCH}. Did you mean buy?"
+    assert allow("zzz", table_of(BUY)) == (f"--allow names zzz, {AND_THERE_IS_NO_SUCH}. The tools are buy.")
 
 
 def test_one_allow_is_of_one_tool() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import THERE_IS_NO_PREDICATE, THERE_IS_NO_TOOL_NAMED
 from words import complaint, form, table_of, tool
 
 from quoth.tools.call.call import MODEL, Call, Origin, Verdict, new_call, verdict_columns
@@ -229,7 +230,7 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("(ask (f :x (in-taks)))", "There is no predicate in-taks. Did you mean in-task?"),
+        ("(ask (f :x (in-taks)))", f"{THERE_IS_NO_PREDICATE} in-taks. Did you mean in-task?"),
         ("(ask (f :x (in-task 1)))", "(in-task) takes nothing."),
         ("(ask (f :x (in-field 1)))", "(in-field …) takes names of tools, not 1."),
         ("(ask (f :x (in-field :a)))", "(in-field …) takes names of tools, not :a."),
@@ -255,7 +256,7 @@ def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:
     [
         (
             "(ask (send-email :body (in-field serch-contacts)))",
-            "There is no tool named serch-contacts. Did you mean search-contacts?",
+            f"{THERE_IS_NO_TOOL_NAMED} serch-contacts. Did you mean search-contacts?",
         ),
         (
             "(ask (send-email :body (not (in-field read-mail))))",

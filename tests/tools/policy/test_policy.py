@@ -13,6 +13,28 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    A_NUMBER_FROM_0,
+    A_PATH_CANNOT_CONTAIN_A,
+    A_WHOLE_NUMBER_FROM_1,
+    CANNOT_BE_READ,
+    HAS_CHANGED_SINCE_IT_WAS,
+    HAS_NO_VALUE,
+    IS_NEVER_CLOSED,
+    IS_NO_REGULAR_EXPRESSION,
+    IS_NO_REGULAR_FILE,
+    IS_NOT_UTF_8_TEXT,
+    IT_ONLY_READS,
+    IT_RUNS_A_PROGRAM,
+    IT_SENDS_A_MESSAGE,
+    IT_WRITES_FILES,
+    ITS_CALLS_CANNOT_BE_COUNTED,
+    READ_IT_THEN_RUN,
+    RESTORE_IT_OR_RUN,
+    THERE_IS_NO_POLICY_FILE,
+    THERE_IS_NO_PREDICATE,
+    WAS_TRUSTED_AND_IS_GONE,
+)
 from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 
 from quoth.tools.call.call import Call, Verdict, new_call
@@ -424,14 +446,14 @@ def test_a_rule_matches_when_all_its_clauses_do(
 def test_without_rules_the_effects_decide() -> None:
     for rules in (policy(), EffectsPolicy()):
         assert judged(rules, "(free)") == Verdict("allow", "it touches nothing")
-        assert judged(rules, '(reads "a")') == Verdict("allow", "it only reads")
-        assert judged(rules, '(writes "a")') == Verdict("ask", "it writes files")
-        assert judged(rules, '(edits "a")') == Verdict("ask", "it writes files")
+        assert judged(rules, '(reads "a")') == Verdict("allow", IT_ONLY_READS)
+        assert judged(rules, '(writes "a")') == Verdict("ask", IT_WRITES_FILES)
+        assert judged(rules, '(edits "a")') == Verdict("ask", IT_WRITES_FILES)
         assert judged(rules, '(keeps "a")') == Verdict(
             "allow", "it changes memory, as far as the blocks' permissions let it"
         )
-        assert judged(rules, '(sends "a")') == Verdict("allow", "it sends a message")
-        assert judged(rules, '(keeps-all "a")') == Verdict("ask", "it runs a program")
+        assert judged(rules, '(sends "a")') == Verdict("allow", IT_SENDS_A_MESSAGE)
+        assert judged(rules, '(keeps-all "a")') == Verdict("ask", IT_RUNS_A_PROGRAM)
         assert judged(rules, "(clears)") == Verdict("ask", "it uses the network and it deletes and it pays")
 
 
@@ -719,7 +741,7 @@ def test_quotas_and_cooldowns_are_kept_as_data() -> None:
 def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
     layer = parse_layer("given", b"(quota free 3 :per :day)\n(allow (free))", "policy.hy")
     assert judged(RulesPolicy([layer]), "(free)") == Verdict(
-        "deny", "policy.hy:1 limits it, and its calls cannot be counted here"
+        "deny", f"policy.hy:1 limits it, and {ITS_CALLS_CANNOT_BE_COUNTED} here"
     )
     assert judged(RulesPolicy([layer]), '(reads "a")').kind == "allow"
     assert judged(RulesPolicy([layer], counted=True), "(free)").kind == "allow"
@@ -731,7 +753,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(deny (f)", "1:1: this ( is never closed; add ) at the end"),
+        ("(deny (f)", f"1:1: this ( {IS_NEVER_CLOSED}; add ) at the end"),
         (
             "deny",
             'deny is no rule; a policy is made of rules such as (deny (write-file :path (under "secret"))).',
@@ -764,9 +786,9 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
             "(deny (not (nested)))",
             '1:8: not is a predicate; it stands inside a clause, as in (user (not "ann")).',
         ),
-        ('(deny (f :a (undr "x")))', "1:14: There is no predicate undr. Did you mean under?"),
+        ('(deny (f :a (undr "x")))', f"1:14: {THERE_IS_NO_PREDICATE} undr. Did you mean under?"),
         ("(deny (f :a (zzz 1)))", "1:14: There is no predicate zzz. There are under, matches, one-of, len,"),
-        ("(deny (f :a ()))", "1:13: There is no predicate ()."),
+        ("(deny (f :a ()))", f"1:13: {THERE_IS_NO_PREDICATE} ()."),
         ("(deny (f :a abc))", '1:13: abc is no value; a text is written "abc".'),
         ("(deny (f :a [:abc]))", '1:14: :abc is no value; a text is written "abc".'),
         ("(deny (f :a ...))", '1:13: ... stands at the end of a list: ["git" ...].'),
@@ -788,8 +810,8 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ('(deny (f :a (key "x")))', '1:13: (key …) takes a name and a predicate: (key "name" "x").'),
         ("(deny (f :a (under 1)))", '1:20: (under …) is a text, written "x"; not 1.'),
         ('(deny (f :a (under "a" "b")))', '1:13: (under …) takes one text: (under "x").'),
-        ('(deny (f :a (under "a\\x00")))', "1:20: A path cannot contain a NUL character."),
-        ('(deny (f :a (matches "(")))', "1:22: ( is no regular expression: missing ) at position 1."),
+        ('(deny (f :a (under "a\\x00")))', f"1:20: {A_PATH_CANNOT_CONTAIN_A}."),
+        ('(deny (f :a (matches "(")))', f"1:22: ( {IS_NO_REGULAR_EXPRESSION}: missing ) at position 1."),
         (
             '(deny (f :a (matches "(a{9999}){9999}")))',
             "1:22: (a{9999}){9999} repeats too much; use smaller counts.",
@@ -800,18 +822,18 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (remote sg))", '1:15: sg is no value; a text is written "sg".'),
         ("(deny (depth))", "1:7: (depth) says nothing; it is written (depth > 2)."),
         ("(deny (confidence))", "1:7: (confidence) says nothing; it is written (confidence < 0.5)."),
-        ("(deny (confidence < 50))", "1:21: Confidence is a number from 0 to 1, never 50."),
-        ('(ask (confidence (not "low")))', '1:23: Confidence is a number from 0 to 1, never "low".'),
+        ("(deny (confidence < 50))", f"1:21: Confidence is {A_NUMBER_FROM_0} to 1, never 50."),
+        ('(ask (confidence (not "low")))', f'1:23: Confidence is {A_NUMBER_FROM_0} to 1, never "low".'),
         ("(deny (nested 1))", "1:15: (nested) takes nothing."),
         ('(deny (f) :why "x" (nested))', '1:11: A rule may end with :why "reason"; here is :why.'),
         ('(deny (f) :because "x")', '1:11: A rule may end with :why "reason"; here is :because.'),
         ("(deny (f) :why 3)", '1:16: :why is a text, written "x"; not 3.'),
-        ("(quota f 0 :per :day)", "1:10: A quota is a whole number from 1, not 0."),
+        ("(quota f 0 :per :day)", f"1:10: A quota is {A_WHOLE_NUMBER_FROM_1}, not 0."),
         ("(quota f 3)", "1:1: A quota needs its window: :per :day, or :minute, :hour, :week."),
         ("(quota f)", "1:1: This is written (quota search 3 :per :day)."),
         ("(quota f 3 :per :dya)", "1:17: :per has no :dya. Did you mean :day?"),
         ("(quota f 3 :pre :day)", "1:12: (quota …) has no :pre. Did you mean :per?"),
-        ("(quota f 3 :per)", "1:12: :per has no value."),
+        ("(quota f 3 :per)", f"1:12: :per {HAS_NO_VALUE}."),
         ("(cooldown f 10)", "1:1: A cooldown needs its unit: :seconds, :minutes or :hours."),
         ("(cooldown f -1 :seconds)", "1:13: A cooldown is a number above 0, not -1."),
         ("(cooldown f 1 :days)", "1:15: (cooldown …) has no :days."),
@@ -832,7 +854,7 @@ def test_a_mistake_in_a_later_line_has_its_line() -> None:
         UsageError, lambda: read_orders('; a\r\n(ask (f))\r\n  (deny (g :x (undr "y")))\r\n', "p.hy")
     )
     assert said == (
-        "p.hy:3:16: There is no predicate undr. Did you mean under?\n"
+        f"p.hy:3:16: {THERE_IS_NO_PREDICATE} undr. Did you mean under?\n"
         '    (deny (g :x (undr "y")))\n'
         "                 ^"
     )
@@ -901,11 +923,11 @@ def test_a_trusted_policy_that_changes_or_goes_stops_everything(root: Path, conf
     Trust().trust(root, own.read_bytes())
     own.write_text("(deny (reads)) ")
     assert complaint(UsageError, lambda: load_policy(root)) == (
-        f"{own} has changed since it was trusted; read it, then run: quoth trust"
+        f"{own} {HAS_CHANGED_SINCE_IT_WAS}; {READ_IT_THEN_RUN}: quoth trust"
     )
     own.unlink()
     assert complaint(UsageError, lambda: load_policy(root)) == (
-        f"{own} was trusted and is gone; restore it, or run: quoth trust"
+        f"{own} {WAS_TRUSTED_AND_IS_GONE}; {RESTORE_IT_OR_RUN}: quoth trust"
     )
     assert Trust().forget(root)
     assert not Trust().forget(root)
@@ -930,7 +952,7 @@ def test_a_broken_record_of_trust_stops_everything(root: Path, state: Path) -> N
     (record,) = (state / "trust").iterdir()
     for text in ("", "[]", "{}", '{"sha256": 1}'):
         record.write_text(text)
-        assert "cannot be read; remove it" in complaint(UsageError, lambda: load_policy(root))
+        assert f"{CANNOT_BE_READ}; remove it" in complaint(UsageError, lambda: load_policy(root))
 
 
 def test_a_policy_may_begin_with_a_byte_order_mark(root: Path, config: Path) -> None:
@@ -943,17 +965,17 @@ def test_a_policy_that_cannot_be_read_stops_everything(root: Path, config: Path)
     def refused(path: str | Path) -> str:
         return complaint(UsageError, lambda: load_policy(root, path))
 
-    assert refused(root / "none.hy") == f"There is no policy file {root}/none.hy."
-    assert refused(root) == f"{root} is no regular file."
+    assert refused(root / "none.hy") == f"{THERE_IS_NO_POLICY_FILE} {root}/none.hy."
+    assert refused(root) == f"{root} {IS_NO_REGULAR_FILE}."
     files(root, {"b.hy": b"\xff", "big.hy": ";" * 1_000_001, "bad.hy": "(deny", "x": ""})
-    assert refused(root / "b.hy") == f"{root}/b.hy is not UTF-8 text."
+    assert refused(root / "b.hy") == f"{root}/b.hy {IS_NOT_UTF_8_TEXT}."
     assert refused(root / "big.hy") == f"{root}/big.hy is larger than 1000000 bytes."
-    assert refused(root / "bad.hy").startswith(f"{root}/bad.hy:1:1: this ( is never closed")
-    assert refused(root / "x/y.hy") == f"There is no policy file {root}/x/y.hy."
+    assert refused(root / "bad.hy").startswith(f"{root}/bad.hy:1:1: this ( {IS_NEVER_CLOSED}")
+    assert refused(root / "x/y.hy") == f"{THERE_IS_NO_POLICY_FILE} {root}/x/y.hy."
     os.mkfifo(root / "fifo")
-    assert refused(root / "fifo") == f"{root}/fifo is no regular file."
+    assert refused(root / "fifo") == f"{root}/fifo {IS_NO_REGULAR_FILE}."
     (config / "policy.hy").symlink_to(config / "nowhere")
-    assert "There is no policy file" in complaint(UsageError, lambda: load_policy(root))
+    assert THERE_IS_NO_POLICY_FILE in complaint(UsageError, lambda: load_policy(root))
 
 
 def test_an_empty_policy_says_nothing(root: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import REQUESTS_TO_MODELS_TODAY
 from words import PausableClock, complaint
 
 from quoth.tools.errors import UsageError
@@ -39,7 +40,7 @@ def refusal(spending: Spending, user: str = "ann", **wanted: Any) -> str:
         (
             DailyBudget(requests=2),
             2,
-            "ann has made 2 of 2 requests to models today; next tomorrow at 00:00 UTC, in 12 hours.",
+            f"ann has made 2 of 2 {REQUESTS_TO_MODELS_TODAY}; next tomorrow at 00:00 UTC, in 12 hours.",
         ),
         (
             DailyBudget(tokens=250),
@@ -56,7 +57,7 @@ def refusal(spending: Spending, user: str = "ann", **wanted: Any) -> str:
         (
             DailyBudget(requests=0),
             0,
-            "ann has made 0 of 0 requests to models today; next tomorrow at 00:00 UTC, in 12 hours.",
+            f"ann has made 0 of 0 {REQUESTS_TO_MODELS_TODAY}; next tomorrow at 00:00 UTC, in 12 hours.",
         ),
     ],
 )

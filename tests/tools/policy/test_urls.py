@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import THERE_IS_NO_PREDICATE
 from words import complaint, form, table_of, tool
 
 from quoth.tools.call.call import new_call
@@ -102,7 +103,7 @@ HOSTS = 'a host is "example.org", "*.example.org" for all below it, "localhost:8
         ('(path (host "a"))', "(host …) is about an address, and this is the path of one."),
         ('(path (under "docs"))', 'The path of a page begins with a slash: (under "/docs").'),
         ("(path)", '(path …) takes one predicate, as in (path (under "/docs")).'),
-        ('(hosts "example.org")', "There is no predicate hosts. Did you mean host?"),
+        ('(hosts "example.org")', f"{THERE_IS_NO_PREDICATE} hosts. Did you mean host?"),
     ],
 )
 def test_what_is_no_predicate_of_addresses(predicate: str, sentence: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mistakes import MISTAKES, Mistake
+from sentences import DOES_NOT_FIT_HERE, IS_NOT_KNOWN_HERE, THE_PROGRAM_USES, WHICH_IS_NOT_DEFINED
 from words import complaint
 
 from quoth import Agent
@@ -72,7 +73,7 @@ def test_every_usage_compiles(usage: str) -> None:
 def test_what_a_foreign_form_should_have_been_compiles(head: str) -> None:
     for arguments in ("x", "x y", "x [y] z", ""):
         said = complaint(ProgramError, lambda text=f"({head} {arguments})": compile_program(text))  # type: ignore[misc]
-        assert said.split("\n")[0] == f"line 1, column 1: {head} is not known here; write {FOREIGN[head]}"
+        assert said.split("\n")[0] == f"line 1, column 1: {head} {IS_NOT_KNOWN_HERE}; write {FOREIGN[head]}"
     compile_program(FOREIGN[head])
 
 
@@ -89,9 +90,9 @@ def test_what_a_foreign_form_should_have_been_runs(tmp_path: Path) -> None:
 def test_a_long_form_is_not_repeated() -> None:
     name = "x" * 300
     said = complaint(ProgramError, lambda: compile_program(f"(setf {name} 1)"))
-    assert said.split("\n")[0] == "line 1, column 1: setf is not known here; write (setv x 1)"
+    assert said.split("\n")[0] == f"line 1, column 1: setf {IS_NOT_KNOWN_HERE}; write (setv x 1)"
     said = complaint(ProgramError, lambda: compile_program(f"(let [x 1 {name}] x)"))
-    assert said.split("\n")[0].endswith("let does not fit here; write (let [x 1  y 2] (+ x y))")
+    assert said.split("\n")[0].endswith(f"let {DOES_NOT_FIT_HERE}; write (let [x 1  y 2] (+ x y))")
 
 
 # What only looks like a mistake
@@ -145,7 +146,7 @@ def test_a_right_program_is_not_taught(text: str) -> None:
 def test_a_tool_may_have_a_foreign_name() -> None:
     compile_program("(format 1)", ["format"])
     compile_program('(split "a")', ["split"])
-    assert "split is not known here" in complaint(
+    assert f"split {IS_NOT_KNOWN_HERE}" in complaint(
         ProgramError, lambda: compile_program('(split "a")', ["splits"])
     )
 
@@ -200,14 +201,14 @@ def test_any_text_is_compiled_or_told_in_a_short_sentence(text: str) -> None:
 
 UNDEFINED = [
     ("(ehco 1)", "ehco", "The program uses ehco, which is not defined. Did you mean echo? Write (echo 1)."),
-    ("ehco", "ehco", "The program uses ehco, which is not defined. Did you mean echo?"),
+    ("ehco", "ehco", f"{THE_PROGRAM_USES} ehco, {WHICH_IS_NOT_DEFINED}. Did you mean echo?"),
     (
         "(len x)",
         "x",
         'The program uses x, which is not defined. Set it first; a text stands in quotes: (len "x").',
     ),
-    ("x", "x", "The program uses x, which is not defined."),
-    ("(", "x", "The program uses x, which is not defined."),
+    ("x", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),
+    ("(", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),
 ]
 
 

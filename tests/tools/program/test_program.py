@@ -17,6 +17,26 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    CANNOT_BE_USED_IN_A,
+    CANNOT_LEAVE_THE_PROGRAM,
+    DID_NOT_FINISH_WITHIN,
+    IS_NESTED_DEEPER_THAN,
+    IS_NEVER_CLOSED,
+    IT_HAS_MORE_THAN,
+    IT_IS_CALLED_AS,
+    IT_RAN_LONGER_THAN_IT,
+    IT_WRITES_FILES,
+    ITS_GUARD_REFUSED_THESE_ARGUMENTS,
+    NESTED_DEEPER_THAN,
+    NESTED_TOO_DEEPLY,
+    NOTHING_RUNS_WHILE_A_PROGRAM,
+    THE_PROGRAM_USES,
+    THE_PROGRAM_WAS_STOPPED,
+    THERE_ARE_MORE_THAN,
+    THERE_IS_NO_FILE,
+    WHICH_IS_NOT_DEFINED,
+)
 from words import Gateway, Spy, complaint, files, shipped, tool
 
 from quoth.tools.call.call import ALLOW, ask, deny
@@ -160,7 +180,7 @@ def test_what_is_printed_comes_beside_the_value(worker: Worker) -> None:
 
 def test_programs_share_nothing(worker: Worker) -> None:
     worker.run("(setv secret 1)")
-    assert "secret, which is not defined" in complaint(ProgramError, lambda: worker.run("secret"))
+    assert f"secret, {WHICH_IS_NOT_DEFINED}" in complaint(ProgramError, lambda: worker.run("secret"))
 
 
 NUMBERS = st.integers(-9, 9).map(str)
@@ -260,8 +280,8 @@ def test_an_inner_denial_arrives_at_that_call_and_can_be_caught(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("guard", "effects", "status", "message"),
     [
-        (Spy(False), [], "denied", "probe was denied: its guard refused these arguments. (in (probe))"),
-        (None, ["writes"], "pending", "probe waits for a person's approval: it writes files."),
+        (Spy(False), [], "denied", f"probe was denied: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}. (in (probe))"),
+        (None, ["writes"], "pending", f"probe waits for a person's approval: {IT_WRITES_FILES}."),
         (Spy(ask("sure?")), [], "pending", "probe waits for a person's approval: sure?."),
     ],
 )
@@ -276,14 +296,14 @@ def test_an_inner_refusal_nobody_catches_is_that_of_the_program(
 
 
 INNER_FAULTS = [
-    ("(echo)", "invalid", "echo: :text is missing. It is called as (echo :text str). (in (echo))"),
+    ("(echo)", "invalid", f"echo: :text is missing. {IT_IS_CALLED_AS} (echo :text str). (in (echo))"),
     (
         "(echo 1 2)",
         "invalid",
         "echo takes 1 argument; 2 is one too many. It is called as (echo :text str). (in (echo 1 2))",
     ),
-    ('(read-file "no")', "error", 'There is no file no. (in (read-file :path "no"))'),
-    ("(slow)", "timeout", "slow did not finish within 0.05 s. (in (slow))"),
+    ('(read-file "no")', "error", f'{THERE_IS_NO_FILE} no. (in (read-file :path "no"))'),
+    ("(slow)", "timeout", f"slow {DID_NOT_FINISH_WITHIN} 0.05 s. (in (slow))"),
 ]
 
 
@@ -313,7 +333,7 @@ def test_eval_without_end_stops_at_the_depth_limit(tmp_path: Path) -> None:
     here = shipped(tmp_path, max_depth=3)
     result = evaluate(here, text)
     assert result.status == "denied"
-    assert result.message.startswith("eval is nested deeper than 3 calls. (in (eval ")
+    assert result.message.startswith(f"eval {IS_NESTED_DEEPER_THAN} 3 calls. (in (eval ")
     assert len(here.rows) == 5
 
 
@@ -328,7 +348,7 @@ def test_a_program_cannot_mark_its_calls(tmp_path: Path) -> None:
 def test_calls_in_one_program_are_counted(worker: Worker) -> None:
     assert len(worker.run("(lfor i (range 50) (echo :text i))")) == 50
     said = complaint(ProgramError, lambda: worker.run("(lfor i (range 51) (echo :text i))"))
-    assert said == "The program was stopped: it made more calls than it may."
+    assert said == f"{THE_PROGRAM_WAS_STOPPED}: it made more calls than it may."
 
 
 def test_a_cancelled_program_leaves_the_sandbox_usable() -> None:
@@ -396,11 +416,11 @@ def test_what_is_printed_is_the_value_when_there_is_no_other(tmp_path: Path) -> 
 MISTAKES = [
     ("", "The program is empty."),
     ("; nothing", "The program is empty."),
-    ("(+ 1", "line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)\n(+ 1\n^"),
-    ("(+ 1\n   (foo", "line 2, column 4: this ( is never closed; add )) at the end\n   (foo\n   ^"),
+    ("(+ 1", f"line 1, column 1: this ( {IS_NEVER_CLOSED}; add ) at the end; write (+ 1)\n(+ 1\n^"),
+    ("(+ 1\n   (foo", f"line 2, column 4: this ( {IS_NEVER_CLOSED}; add )) at the end\n   (foo\n   ^"),
     ("(/ 1 0)", "The program failed: ZeroDivisionError: division by zero"),
-    ("(ehco 1)", "The program uses ehco, which is not defined. Did you mean echo?"),
-    ("read-fil", "The program uses read-fil, which is not defined. Did you mean read-file?"),
+    ("(ehco 1)", f"{THE_PROGRAM_USES} ehco, {WHICH_IS_NOT_DEFINED}. Did you mean echo?"),
+    ("read-fil", f"{THE_PROGRAM_USES} read-fil, {WHICH_IS_NOT_DEFINED}. Did you mean read-file?"),
     ("(get [1] 5)", "The program failed: IndexError: list index out of range"),
     ('(+ 1 "a")', "The program failed: TypeError: unsupported operand type(s) for +: 'int' and 'str'"),
     ('(raise (ValueError "mine"))', "The program failed: ValueError: mine"),
@@ -416,7 +436,7 @@ MISTAKES = [
     ("(import nowhere)", "The program failed: ModuleNotFoundError: No module named 'nowhere'"),
     (
         "\f(quasiquote a)",
-        "line 1, column 3: quasiquote cannot be used in a program; write a list as [1 2]",
+        f"line 1, column 3: quasiquote {CANNOT_BE_USED_IN_A}; write a list as [1 2]",
     ),
 ]
 
@@ -431,7 +451,7 @@ def test_an_unreadable_program_is_an_invalid_call(tmp_path: Path) -> None:
     result = evaluate(shipped(tmp_path), "(do-mac 1)")
     assert result.status == "invalid"
     assert result.message.splitlines() == [
-        "line 1, column 2: do-mac cannot be used in a program; nothing runs while a program is compiled",
+        f"line 1, column 2: do-mac {CANNOT_BE_USED_IN_A}; {NOTHING_RUNS_WHILE_A_PROGRAM}",
         "(do-mac 1)",
         " ^",
     ]
@@ -671,15 +691,15 @@ def test_a_huge_number_is_no_value_of_a_tool(tmp_path: Path) -> None:
 
 
 BOMBS = {
-    "(while True 1)": "The program was stopped: it ran longer than it may.",
-    "(* [0] (** 10 9))": "The program was stopped: it used more memory, or printed more, than it may.",
+    "(while True 1)": f"{THE_PROGRAM_WAS_STOPPED}: {IT_RAN_LONGER_THAN_IT}.",
+    "(* [0] (** 10 9))": f"{THE_PROGRAM_WAS_STOPPED}: it used more memory, or printed more, than it may.",
     "(do (setv x (* [1] 1000)) (* [x] 1000))": (
-        "The value is too large: written out it has more than 2000000 characters."
+        f"The value is too large: written out {IT_HAS_MORE_THAN} 2000000 characters."
     ),
-    "(do (setv x []) (for [_ (range 5000)] (setv x [x])) x)": "The value is nested deeper than 100.",
-    "(defclass A []) (A)": ("A A cannot leave the program; use texts, numbers, lists and dictionaries."),
+    "(do (setv x []) (for [_ (range 5000)] (setv x [x])) x)": f"The value {IS_NESTED_DEEPER_THAN} 100.",
+    "(defclass A []) (A)": (f"A A {CANNOT_LEAVE_THE_PROGRAM}; use texts, numbers, lists and dictionaries."),
     '(while True (print "aaaaaaaaaaaaaaaaaaaa"))': (
-        "The program was stopped: it used more memory, or printed more, than it may."
+        f"{THE_PROGRAM_WAS_STOPPED}: it used more memory, or printed more, than it may."
     ),
 }
 
@@ -690,20 +710,20 @@ def test_a_bomb_is_told_in_a_sentence(worker: Worker, text: str, sentence: str) 
 
 
 WIDE = [
-    ("(" * 300 + ")" * 300, "line 1, column 61: nested deeper than 60; split it into smaller forms"),
-    ("[" * 300, "line 1, column 61: nested deeper than 60; split it into smaller forms"),
-    ("(do " * 61 + ")" * 61, "line 1, column 241: nested deeper than 60; split it into smaller forms"),
+    ("(" * 300 + ")" * 300, f"line 1, column 61: {NESTED_DEEPER_THAN} 60; split it into smaller forms"),
+    ("[" * 300, f"line 1, column 61: {NESTED_DEEPER_THAN} 60; split it into smaller forms"),
+    ("(do " * 61 + ")" * 61, f"line 1, column 241: {NESTED_DEEPER_THAN} 60; split it into smaller forms"),
     ('"' + "x" * 100_000 + '"', "line 1, column 1: "),
-    ("1 " * 10_001, "line 1, column 20001: there are more than 10000 forms here; read it in parts"),
+    ("1 " * 10_001, f"line 1, column 20001: {THERE_ARE_MORE_THAN} 10000 forms here; read it in parts"),
     ("1" * 1001, "line 1, column 1: "),
     ("(+ " + "1 " * 9_990 + ")", "The program is nested too deeply, or one operator has too many operands."),
     (
         "(and " + "1 " * 9_990 + ")",
-        "The program is nested too deeply, or one operator has too many operands.",
+        f"The program is {NESTED_TOO_DEEPLY}, or one operator has too many operands.",
     ),
     (
         "(cond " + "False 1 " * 2_000 + ")",
-        "The program is nested too deeply, or one operator has too many operands.",
+        f"The program is {NESTED_TOO_DEEPLY}, or one operator has too many operands.",
     ),
     (
         "(let [a 1] " * 50 + "[" + "x " * 5_000 + "]" + ")" * 50,
@@ -738,7 +758,7 @@ def test_shared_parts_are_counted_as_often_as_they_are_written_out() -> None:
 
 @pytest.mark.parametrize("value", [object(), print, Exception("x"), 1j, [object()], {"a": {1: [object()]}}])
 def test_only_plain_data_crosses(value: Any) -> None:
-    assert "cannot leave the program" in complaint(ProgramError, lambda: bounded(value))
+    assert CANNOT_LEAVE_THE_PROGRAM in complaint(ProgramError, lambda: bounded(value))
 
 
 # The walk itself
@@ -790,7 +810,7 @@ def test_the_names_of_a_program_that_python_would_not_have() -> None:
 def test_a_free_name_is_what_the_sandbox_has_no_value_for(worker: Worker, text: str) -> None:
     (use,) = free_names(text)
     said = complaint(ProgramError, lambda: worker.run(text))
-    assert said.startswith(f"The program uses {use.name}, which is not defined.")
+    assert said.startswith(f"{THE_PROGRAM_USES} {use.name}, {WHICH_IS_NOT_DEFINED}.")
 
 
 def test_what_the_sandbox_lacks_of_python_is_known(worker: Worker) -> None:

@@ -16,6 +16,7 @@ import hy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import CANNOT_LEAVE_THE_PROGRAM, THE_PROGRAM_USES, WHICH_IS_NOT_DEFINED
 
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
@@ -198,15 +199,15 @@ def test_a_difference_would_be_seen(both: Both) -> None:
 
 
 # Where the sandbox is not Python: (program, its end here, its end in Hy). A new Monty may shorten the table.
-NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
+NO_DATA = f"{CANNOT_LEAVE_THE_PROGRAM}; use texts, numbers, lists and dictionaries."
 DIFFERENCES: list[tuple[str, Any, Any]] = [
     ("(round 2.675 2)", 2.68, 2.67),
     ("(** -8 (/ 1 3))", -2.0, "ProgramError"),
     ('(int "٣")', "ValueError", 3),
     ('(.translate "abc" (str.maketrans "a" "x"))', "AttributeError", "xbc"),
     ("(bytes [1 2])", "TypeError", b"\x01\x02"),
-    ("(callable len)", "The program uses callable, which is not defined.", True),
-    ('(ascii "é")', "The program uses ascii, which is not defined.", "'\\xe9'"),
+    ("(callable len)", f"{THE_PROGRAM_USES} callable, {WHICH_IS_NOT_DEFINED}.", True),
+    ('(ascii "é")', f"{THE_PROGRAM_USES} ascii, {WHICH_IS_NOT_DEFINED}.", "'\\xe9'"),
     ('(raise (ValueError "a" "b"))', "RuntimeError", "ValueError"),
     ('(do (import json) (json.loads "{"))', "json.JSONDecodeError", "JSONDecodeError"),
     ('(do (import re) (re.compile "("))', "re.PatternError", re.error.__name__),

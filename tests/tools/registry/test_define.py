@@ -6,6 +6,13 @@ import asyncio
 from typing import Annotated, Any
 
 import pytest
+from sentences import (
+    AN_EXAMPLE_HAS_THE_UNKNOWN,
+    CANNOT_BE_READ,
+    EXAMPLES_CALL_THE_TOOL_ITSELF,
+    IS_NOT_OF_ITS_TYPE,
+    THE_MODEL_CHOOSES_BY_IT,
+)
 from words import Gateway, complaint, form, gateway, tool
 
 from quoth import Call, ToolContext, cognitive_tool, cognitive_tools, deny, registering_in
@@ -158,12 +165,12 @@ def reserved(deny: str) -> None:
             "camel, parameter maxLines: a parameter's name is lower-case letters, digits and underscores. "
             "Write max_lines.",
         ),
-        (no_description, "no-description needs a description: the model chooses by it."),
+        (no_description, f"no-description needs a description: {THE_MODEL_CHOOSES_BY_IT}."),
         (
             unknown_annotation,
-            "unknown-annotation: its annotations cannot be read (name 'Nowhere' is not defined).",
+            f"unknown-annotation: its annotations {CANNOT_BE_READ} (name 'Nowhere' is not defined).",
         ),
-        (wrong_default, 'wrong-default, parameter x: the default "a" is not of its type, int.'),
+        (wrong_default, f'wrong-default, parameter x: the default "a" {IS_NOT_OF_ITS_TYPE}, int.'),
         (reserved, "reserved, parameter deny: deny is reserved; choose another name."),
     ],
 )
@@ -179,10 +186,10 @@ def test_a_function_that_is_no_tool_is_refused(table: ToolTable, function: Any, 
         ({"zzz": 1}, "probe: unknown option :zzz."),
         ({"effects": "reads"}, "probe: :effects is a list, such as [:reads]."),
         ({"cost": "dear"}, "probe: :cost is :free, :cheap or :expensive, not :dear."),
-        ({"examples": ["(other)"]}, "probe: an example calls other; examples call the tool itself."),
+        ({"examples": ["(other)"]}, f"probe: an example calls other; {EXAMPLES_CALL_THE_TOOL_ITSELF}."),
         (
             {"examples": ["(probe :txt 1)"], "params": {"text": {}}},
-            "probe: an example has the unknown argument :txt. Did you mean text?",
+            f"probe: {AN_EXAMPLE_HAS_THE_UNKNOWN} :txt. Did you mean text?",
         ),
         ({"examples": ["(probe)"], "params": {"text": {}}}, "probe: an example lacks the argument :text."),
     ],

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
+from sentences import DID_YOU_MEAN, IT_IS_CALLED_AS
 from words import complaint, gateway
 
 from quoth import StrictModel, belt, cognitive_tool, registering_in
@@ -149,7 +150,7 @@ FAULTS = {
         ':person["home"]["street"] is missing; :person["home"]["stret"] is unknown (did you mean "street"?)'
     ),
     f'(move :person {{"name" "a" {HOME} "second" {{"street" "b" "zip" 1000 "zap" 1}}}})': (
-        ':person["second"]["zap"] is unknown (did you mean "zip"?)'
+        f':person["second"]["zap"] is unknown ({DID_YOU_MEAN} "zip"?)'
     ),
     f'(move :person {{"name" "a" {HOME}}} :others [{{"street" "a" "zip" 5000 "q" 1}}])': (
         ':others[0]["q"] is unknown'
@@ -161,4 +162,4 @@ FAULTS = {
 def test_an_error_in_a_model_names_the_field(form: str, faults: str) -> None:
     result = gateway(defined(move)).pass_through(form)
     assert result.status == "invalid"
-    assert result.message.startswith(f"move: {faults}. It is called as (move :person ")
+    assert result.message.startswith(f"move: {faults}. {IT_IS_CALLED_AS} (move :person ")

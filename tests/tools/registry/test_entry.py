@@ -19,6 +19,19 @@ from generated_tools import a_call, a_tool, a_value
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, Json, SecretStr, field_validator
+from sentences import (
+    AN_EXAMPLE_HAS_THE_UNKNOWN,
+    EXAMPLES_CALL_THE_TOOL_ITSELF,
+    IS_A_TEXT_NOT,
+    IS_LONGER_THAN,
+    IS_NESTED_DEEPER_THAN,
+    IS_NO_REGULAR_EXPRESSION,
+    IS_NOT_OF_ITS_TYPE,
+    IS_TRUE_OR_FALSE_NOT,
+    IT_IS_CALLED_AS,
+    THE_MODEL_CHOOSES_BY_IT,
+    TIMEOUT_IS_A_NUMBER_OF,
+)
 from words import complaint, form, gateway, tool
 
 from quoth.neuro.prompt.belt import VIEWS
@@ -120,7 +133,7 @@ def test_the_default_of_a_class_is_shown_as_data_and_made_anew_for_each_call() -
     assert first == second == Item(name="aa")
     assert first is not second
     said = complaint(DefinitionError, lambda: tool(params={"data": {"type": Item, "default": {}}}))
-    assert said.startswith("probe, parameter data: the default {} is not of its type, {")
+    assert said.startswith(f"probe, parameter data: the default {{}} {IS_NOT_OF_ITS_TYPE}, {{")
 
 
 def test_a_union_in_a_class_is_told_in_words() -> None:
@@ -210,13 +223,13 @@ BEYOND: list[tuple[Any, str]] = [
     ({"enum": [{}]}, "has values that are no texts or numbers."),
     ({"anyOf": []}, "has no list in anyOf."),
     ({"type": "string", "pattern": 5}, "has a pattern that is no text."),
-    ({"type": "string", "pattern": "("}, "( is no regular expression: missing ) at position 1."),
+    ({"type": "string", "pattern": "("}, f"( {IS_NO_REGULAR_EXPRESSION}: missing ) at position 1."),
     ({"type": "string", "pattern": "(?R)"}, "(?R) calls itself; write it without recursion."),
     (
         {"type": "string", "pattern": "((a{999}){999}){9}"},
         "((a{999}){999}){9} repeats too much; use smaller counts.",
     ),
-    ({"type": "string", "pattern": "a" * 3000}, "The pattern is longer than 2000 characters."),
+    ({"type": "string", "pattern": "a" * 3000}, f"The pattern {IS_LONGER_THAN} 2000 characters."),
 ]
 
 
@@ -370,17 +383,17 @@ HOSTILE: list[tuple[Any, str]] = [
     (entry(examlpes=[]), 'there is no field "examlpes". Did you mean examples?'),
     (without("cost"), "the field cost is missing."),
     (without("version"), "the field version is missing."),
-    (entry(description=5), "description is a text, not 5."),
-    (entry(description=" "), "needs a description: the model chooses by it."),
+    (entry(description=5), f"description {IS_A_TEXT_NOT} 5."),
+    (entry(description=" "), f"needs a description: {THE_MODEL_CHOOSES_BY_IT}."),
     (entry(effects="reads"), 'effects is a list, each item a text, not "reads".'),
     (entry(effects=["nothing"]), "unknown effect :nothing; the effects are :reads,"),
-    (entry(guarded=1), "guarded is True or False, not 1."),
+    (entry(guarded=1), f"guarded {IS_TRUE_OR_FALSE_NOT} 1."),
     (entry(timeout=True), "timeout is a number, not True."),
-    (entry(timeout=-1), ":timeout is a number of seconds above 0."),
-    (entry(timeout=float("nan")), ":timeout is a number of seconds above 0."),
+    (entry(timeout=-1), f":{TIMEOUT_IS_A_NUMBER_OF}."),
+    (entry(timeout=float("nan")), f":{TIMEOUT_IS_A_NUMBER_OF}."),
     (entry(daily_limit=1.5), "daily_limit is a whole number, not 1.5."),
     (entry(gate_failure="ajar"), ":gate-failure is :closed or :open."),
-    (entry(tag={"prefix": "TAG", "pattern": "("}), ":tag: ( is no regular expression:"),
+    (entry(tag={"prefix": "TAG", "pattern": "("}), f":tag: ( {IS_NO_REGULAR_EXPRESSION}:"),
     (entry(tag={"prefix": "TAG", "colour": 1}), ":tag: there is no option :colour;"),
     (entry(users="ann"), 'users is a list, each item a text, not "ann".'),
     (entry(params=[5]), "params is a list, each item a dictionary, not [5]."),
@@ -388,8 +401,8 @@ HOSTILE: list[tuple[Any, str]] = [
         entry(parameters={"type": "object", "properties": {"b": {}}}),
         "parameters has other properties than its params.",
     ),
-    (entry(examples=["(other :a 1)"]), "an example calls other; examples call the tool itself."),
-    (entry(examples=["(probe :b 1)"]), "an example has the unknown argument :b."),
+    (entry(examples=["(other :a 1)"]), f"an example calls other; {EXAMPLES_CALL_THE_TOOL_ITSELF}."),
+    (entry(examples=["(probe :b 1)"]), f"{AN_EXAMPLE_HAS_THE_UNKNOWN} :b."),
     (entry(examples=["(probe"]), "line 1"),
     (param(name="A"), '"A" is no name of a parameter.'),
     (param(name=None), "None is no name of a parameter."),
@@ -406,13 +419,13 @@ HOSTILE: list[tuple[Any, str]] = [
     (param(type={"list": "form"}), "parameter a: a form stands alone, not inside of another type."),
     (param(min="1"), 'parameter a: min is a number, not "1".'),
     (param(min=float("nan")), "parameter a: :min is a number, not NaN."),
-    (param(choices=[[]]), "parameter a: the choice [] is not of its type, int."),
+    (param(choices=[[]]), f"parameter a: the choice [] {IS_NOT_OF_ITS_TYPE}, int."),
     (param(hidden=True), "parameter a: a :hidden parameter needs a :default,"),
     (entry(description=b"x"), "it holds what is no JSON data."),
     (entry(tag={5: "x"}), "it holds what is no JSON data."),
     (entry(parameters={"properties": {"a": {"description": 5}}}), 'the JSON Schema {"properties" '),
     (entry(parameters={"type": "object", "properties": {"a": {"description": 5}}}), 'the JSON Schema {"desc'),
-    (param(type=nested(70)), "it is nested deeper than 60."),
+    (param(type=nested(70)), f"it {IS_NESTED_DEEPER_THAN} 60."),
     (
         entry(description="x", tag={"prefix": "TAG", "groups": ["a"] * 30_000}),
         "it holds more than 20,000 values.",
@@ -441,7 +454,7 @@ def test_a_rebuilt_tool_passes_a_door_with_its_own_body_and_without_the_guard() 
     assert (there.remote, there.guarded, there.ships) == ("shop", True, False)
     assert gateway(there).pass_through("(probe :a 1)").value == "there"
     assert gateway(there).pass_through('(probe :a "1")').message == (
-        'probe: :a should be int, not "1". It is called as (probe :a int).'
+        f'probe: :a should be int, not "1". {IT_IS_CALLED_AS} (probe :a int).'
     )
 
 

@@ -16,6 +16,27 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
+from sentences import (
+    AN_EXAMPLE_HAS_THE_UNKNOWN,
+    ANSWERED_WITH_MORE_THAN,
+    CANNOT_BE_REACHED,
+    CANNOT_BE_READ,
+    DID_NOT_ANSWER,
+    DID_NOT_FINISH_WITHIN,
+    EXAMPLES_CALL_THE_TOOL_ITSELF,
+    HAS_NO_VALUE,
+    IS_NEVER_CLOSED,
+    IS_NOT_OF_ITS_TYPE,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_RUNS_A_PROGRAM,
+    ITS_GUARD_REFUSED_THESE_ARGUMENTS,
+    THE_MODEL_CHOOSES_BY_IT,
+    THERE_IS_ALREADY_A_TOOL,
+    THERE_IS_NO_FILE,
+    THIS_STRING_IS_NEVER_CLOSED,
+    TIMEOUT_IS_A_NUMBER_OF,
+    WHICH_IT_WAS_NOT_ASKED,
+)
 from words import Gateway, complaint, files, form, gateway, load
 
 from quoth.tools.builtin.process import MAX_OUTPUT, run_argv
@@ -121,7 +142,7 @@ def test_guard_and_body_see_parameters_call_and_ctx(tmp_path: Path) -> None:
     )
     assert here.pass_through('(look-at "a")', user="ann").value == ["a", "look-at", "ann"]
     assert here.pass_through('(look-at "a")', user="bob").message == (
-        "look-at was denied: its guard refused these arguments."
+        f"look-at was denied: {ITS_GUARD_REFUSED_THESE_ARGUMENTS}."
     )
 
 
@@ -227,7 +248,7 @@ MISUSES: list[tuple[str, str, str]] = [
         f"x: there is no option :qqq; the options are {KNOWN}.",
     ),
     ('(def-cognitive-tool x "D." :body 1\n  :body 2)', ":body 2", "x: :body stands twice."),
-    ('(def-cognitive-tool x "D." :body)', ":body)", "x: :body has no value."),
+    ('(def-cognitive-tool x "D." :body)', ":body)", f"x: :body {HAS_NO_VALUE}."),
     (
         '(def-cognitive-tool x "D." 5 :body 1)',
         "5 ",
@@ -308,7 +329,7 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :parameters [a {:type}] :body 1)',
         ":type",
-        "x, parameter a: :type has no value.",
+        f"x, parameter a: :type {HAS_NO_VALUE}.",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [a {"type" str}] :body 1)',
@@ -373,10 +394,10 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :parameters [a {:type int :default "5"}] :body 1)',
         "(def",
-        'x, parameter a: the default "5" is not of its type, int.',
+        f'x, parameter a: the default "5" {IS_NOT_OF_ITS_TYPE}, int.',
     ),
-    ('(def-cognitive-tool x " " :body 1)', "(def", "x needs a description: the model chooses by it."),
-    ('(def-cognitive-tool x "D." :timeout 0 :body 1)', "(def", "x: :timeout is a number of seconds above 0."),
+    ('(def-cognitive-tool x " " :body 1)', "(def", f"x needs a description: {THE_MODEL_CHOOSES_BY_IT}."),
+    ('(def-cognitive-tool x "D." :timeout 0 :body 1)', "(def", f"x: :{TIMEOUT_IS_A_NUMBER_OF}."),
     (
         '(def-cognitive-tool x "D." :effects [:reds] :body 1)',
         "(def",
@@ -391,17 +412,17 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :parameters [a {}] :examples [(x :b 1)] :body 1)',
         "(def",
-        "x: an example has the unknown argument :b.",
+        f"x: {AN_EXAMPLE_HAS_THE_UNKNOWN} :b.",
     ),
     (
         '(def-cognitive-tool x "D." :examples [(y)] :body 1)',
         "(def",
-        "x: an example calls y; examples call the tool itself.",
+        f"x: an example calls y; {EXAMPLES_CALL_THE_TOOL_ITSELF}.",
     ),
     (
         '(def-cognitive-tool x "D." :body 1)\n(def-cognitive-tool x "D." :body 2)',
         '(def-cognitive-tool x "D." :body 2)',
-        "There is already a tool named x, defined at {file}:5; "
+        f"{THERE_IS_ALREADY_A_TOOL} x, defined at {{file}}:5; "
         "write :replace True to put this one in its place.",
     ),
     (
@@ -458,10 +479,10 @@ def test_a_mistake_found_while_loading_is_told_at_its_line(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('(def-cognitive-tool x "D." :body 1', ":5:1: this ( is never closed; add ) at the end"),
-        ('(def-cognitive-tool x "D." :body (f 1', ":5:34: this ( is never closed; add )) at the end"),
+        ('(def-cognitive-tool x "D." :body 1', f":5:1: this ( {IS_NEVER_CLOSED}; add ) at the end"),
+        ('(def-cognitive-tool x "D." :body (f 1', f":5:34: this ( {IS_NEVER_CLOSED}; add )) at the end"),
         ('(def-cognitive-tool x "D." :body 1))', ":5:36: "),
-        ('(def-cognitive-tool x "D.\n :body 1)', ":5:23: this string is never closed; "),
+        ('(def-cognitive-tool x "D.\n :body 1)', f":5:23: {THIS_STRING_IS_NEVER_CLOSED}; "),
         ("(print #nowhere 1)", ":5:8: "),
         (
             "(require quoth [def-cognitve-tool])",
@@ -505,10 +526,10 @@ def test_a_file_that_leaves_python_does_not_take_us_with_it(tmp_path: Path) -> N
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "no.hy"
-    assert complaint(UsageError, lambda: load(path)) == f"There is no file {path}."
-    assert "cannot be read" in complaint(UsageError, lambda: load(tmp_path))
+    assert complaint(UsageError, lambda: load(path)) == f"{THERE_IS_NO_FILE} {path}."
+    assert CANNOT_BE_READ in complaint(UsageError, lambda: load(tmp_path))
     (tmp_path / "bin.hy").write_bytes(b"\xff\xfe")
-    assert "cannot be read" in complaint(UsageError, lambda: load(tmp_path / "bin.hy"))
+    assert CANNOT_BE_READ in complaint(UsageError, lambda: load(tmp_path / "bin.hy"))
 
 
 def test_a_file_that_fails_leaves_no_module_and_no_bytecode_behind(
@@ -545,7 +566,7 @@ def test_a_program_is_run_and_its_output_returned(tmp_path: Path) -> None:
 def test_a_program_asks_first_unless_its_effects_say_otherwise(tmp_path: Path) -> None:
     here = loaded(tmp_path, '(def-shell-tool run-it "Run." :argv ["true"])')
     assert here.pass_through("(run-it)").message == (
-        "run-it waits for a person's approval: it runs a program."
+        f"run-it waits for a person's approval: {IT_RUNS_A_PROGRAM}."
     )
 
 
@@ -571,7 +592,7 @@ def test_a_program_runs_in_the_workspace_or_a_folder_of_it(tmp_path: Path) -> No
     here = shell(tmp_path, ':parameters [where {:type str :default "."}] :cwd where :argv ["pwd"]')
     assert here.pass_through("(run-it)").value == f"{tmp_path}\n"
     assert here.pass_through('(run-it "inner")').value == f"{tmp_path}/inner\n"
-    assert "is outside the workspace" in here.pass_through('(run-it "..")').message
+    assert IS_OUTSIDE_THE_WORKSPACE in here.pass_through('(run-it "..")').message
     assert here.pass_through('(run-it "no")').message == "There is no folder no to run pwd in."
 
 
@@ -630,7 +651,7 @@ def test_past_its_deadline_a_program_and_its_children_are_stopped(tmp_path: Path
     )
     result = here.pass_through("(run-it)")
     assert result.status == "timeout"
-    assert re.fullmatch(r"(run-it|sh) did not finish within 4(\.0)? s\.", result.message)
+    assert re.fullmatch(rf"(run-it|sh) {DID_NOT_FINISH_WITHIN} 4(\.0)? s\.", result.message)
     assert ends(tmp_path / "parent")
     assert ends(tmp_path / "child")
 
@@ -786,10 +807,10 @@ def test_a_request_asks_first(tmp_path: Path, server: str) -> None:
     [
         ("missing", "answered 404: nothing here"),
         ("away", "answered 302: "),
-        ("huge", f"answered with more than {MAX_OUTPUT:,} bytes."),
-        ("packed/bomb/gzip", f"answered with more than {MAX_OUTPUT:,} bytes."),
-        ("packed/bomb/gzip-gzip", "answered compressed as gzip, gzip, which it was not asked for."),
-        ("packed/br", "answered compressed as br, which it was not asked for."),
+        ("huge", f"{ANSWERED_WITH_MORE_THAN} {MAX_OUTPUT:,} bytes."),
+        ("packed/bomb/gzip", f"{ANSWERED_WITH_MORE_THAN} {MAX_OUTPUT:,} bytes."),
+        ("packed/bomb/gzip-gzip", f"answered compressed as gzip, gzip, {WHICH_IT_WAS_NOT_ASKED}."),
+        ("packed/br", f"answered compressed as br, {WHICH_IT_WAS_NOT_ASKED}."),
         ("packed/GZIP", "answered with what cannot be decompressed."),
     ],
 )
@@ -801,9 +822,9 @@ def test_an_answer_that_is_none_is_told(tmp_path: Path, server: str, path: str, 
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://127.0.0.1:1/x", "http://127.0.0.1:1/x cannot be reached: "),
+        ("http://127.0.0.1:1/x", f"http://127.0.0.1:1/x {CANNOT_BE_REACHED}: "),
         ("http://[::1", "http://[::1 is no address: "),
-        ("ftp://127.0.0.1/x", "ftp://127.0.0.1/x cannot be reached: "),
+        ("ftp://127.0.0.1/x", f"ftp://127.0.0.1/x {CANNOT_BE_REACHED}: "),
     ],
 )
 def test_a_server_that_is_not_there_is_told(tmp_path: Path, url: str, words: str) -> None:
@@ -817,5 +838,5 @@ def test_a_slow_server_is_not_waited_for(tmp_path: Path, server: str) -> None:
     result = web(tmp_path, f':timeout 0.2 :url "{server}/slow"').pass_through("(fetch)")
     assert result.status == "timeout"  # whichever deadline is heard of first, the tool's or the request's
     assert re.fullmatch(
-        r"(fetch did not finish|http://127.0.0.1:\d+/slow did not answer) within 0\.2 s\.", result.message
+        rf"(fetch did not finish|http://127.0.0.1:\d+/slow {DID_NOT_ANSWER}) within 0\.2 s\.", result.message
     )

@@ -10,6 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from sentences import (
+    IS_NESTED_DEEPER_THAN,
+    IS_NOT_OF_ITS_TYPE,
+    IS_ONE_TOO_MANY,
+    IS_TRUE_OR_FALSE_NOT,
+    IT_IS_CALLED_AS,
+)
 from words import complaint, gateway, tool
 
 from quoth.tools.call.call import ToolResult
@@ -110,7 +117,7 @@ def test_an_argument_that_does_not_fit_is_named(text: str, spec: dict[str, Any],
     result = call(text, x=spec)
     assert result.status == "invalid"
     signature = tool(params={"x": spec}).signature()
-    assert result.message == f"probe: {fault}. It is called as {signature}."
+    assert result.message == f"probe: {fault}. {IT_IS_CALLED_AS} {signature}."
 
 
 def test_every_fault_of_a_call_is_told_at_once() -> None:
@@ -118,14 +125,14 @@ def test_every_fault_of_a_call_is_told_at_once() -> None:
     assert result.message == (
         "probe: :pattern is missing; :path should be str, not 4; :limt is unknown (did you mean :limit?); "
         ":deep is unknown (it takes :pattern, :path, :limit). "
-        "It is called as (probe :pattern str :path str [:limit int = 1])."
+        f"{IT_IS_CALLED_AS} (probe :pattern str :path str [:limit int = 1])."
     )
 
 
 def test_a_tool_without_parameters_says_so() -> None:
-    assert call("(probe :x 1)").message == "probe: :x is unknown (it takes none). It is called as (probe)."
+    assert call("(probe :x 1)").message == f"probe: :x is unknown (it takes none). {IT_IS_CALLED_AS} (probe)."
     assert call("(probe 1)").message == (
-        "probe takes no arguments; 1 is one too many. It is called as (probe)."
+        f"probe takes no arguments; 1 {IS_ONE_TOO_MANY}. {IT_IS_CALLED_AS} (probe)."
     )
 
 
@@ -141,7 +148,7 @@ def test_data_nested_beyond_reason_is_refused_before_anything_walks_it() -> None
     result = call(CallForm("probe", {"x": value}), x={"type": Any})
     assert (result.status, result.message) == (
         "invalid",
-        "probe: an argument is nested deeper than 100. It is called as (probe :x any).",
+        f"probe: an argument {IS_NESTED_DEEPER_THAN} 100. {IT_IS_CALLED_AS} (probe :x any).",
     )
 
 
@@ -257,20 +264,20 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"hidden": True}, "a :hidden parameter needs a :default, for nobody is told of it."),
     ("x", {"role": "recipient"}, ':role is :destination, or :content for what is none; not "recipient".'),
     ("x", {"named": True}, "a :named parameter needs a :default, which every rule covers."),
-    ("x", {"hidden": "yes"}, ':hidden is True or False, not "yes".'),
+    ("x", {"hidden": "yes"}, f':hidden {IS_TRUE_OR_FALSE_NOT} "yes".'),
     ("x", {"type": "str"}, f"str is no type for a parameter; {HINT}."),
     ("x", {"type": set}, f"set is no type for a parameter; {HINT}."),
     ("x", {"type": list[set]}, f"list of set is no type for a parameter; {HINT}."),
-    ("x", {"type": int, "default": "5"}, 'the default "5" is not of its type, int.'),
-    ("x", {"type": int, "default": True}, "the default True is not of its type, int."),
-    ("x", {"type": int, "default": 1.5}, "the default 1.5 is not of its type, int."),
-    ("x", {"type": str, "default": 5}, "the default 5 is not of its type, str."),
-    ("x", {"type": bool, "default": 0}, "the default 0 is not of its type, bool."),
-    ("x", {"type": float, "default": False}, "the default False is not of its type, float."),
+    ("x", {"type": int, "default": "5"}, f'the default "5" {IS_NOT_OF_ITS_TYPE}, int.'),
+    ("x", {"type": int, "default": True}, f"the default True {IS_NOT_OF_ITS_TYPE}, int."),
+    ("x", {"type": int, "default": 1.5}, f"the default 1.5 {IS_NOT_OF_ITS_TYPE}, int."),
+    ("x", {"type": str, "default": 5}, f"the default 5 {IS_NOT_OF_ITS_TYPE}, str."),
+    ("x", {"type": bool, "default": 0}, f"the default 0 {IS_NOT_OF_ITS_TYPE}, bool."),
+    ("x", {"type": float, "default": False}, f"the default False {IS_NOT_OF_ITS_TYPE}, float."),
     ("x", {"choices": ["a"], "default": "b"}, 'the default "b" is not among its choices.'),
     ("x", {"choices": "abc"}, ':choices is a list with at least one value, not "abc".'),
     ("x", {"choices": []}, ":choices is a list with at least one value, not []."),
-    ("x", {"choices": [1]}, "the choice 1 is not of its type, str."),
+    ("x", {"choices": [1]}, f"the choice 1 {IS_NOT_OF_ITS_TYPE}, str."),
     ("x", {"type": float, "choices": [1.5]}, ":choices are for str, int and bool, not for float."),
     ("x", {"type": int, "min": "1"}, ':min is a number, not "1".'),
     ("x", {"type": int, "max": True}, ":max is a number, not True."),
@@ -288,7 +295,7 @@ def test_a_hidden_parameter_is_taken_by_name_and_stands_in_no_view() -> None:
     assert made.checked(CallForm("probe", {}, ("x",)))[1] == {"a": "x", "b": False}
     assert (made.signature(), list(made.schema["properties"])) == ("(probe :a str)", ["a"])
     assert complaint(InvalidCallError, lambda: made.checked(CallForm("probe", {}, ("x", True)))) == (
-        "probe takes 1 argument; True is one too many."
+        f"probe takes 1 argument; True {IS_ONE_TOO_MANY}."
     )
     assert complaint(InvalidCallError, lambda: made.checked(CallForm("probe", {"a": "x", "q": 1}))) == (
         "probe: :q is unknown (it takes :a)."

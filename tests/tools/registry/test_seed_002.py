@@ -10,6 +10,7 @@ from datetime import datetime
 
 import pytest
 from pydantic import Field, ValidationError, model_validator
+from sentences import THERE_IS_ALREADY_A_TOOL, THERE_IS_NO_TOOL_NAMED
 from words import agent, complaint
 
 from quoth import (
@@ -96,7 +97,7 @@ def test_bad_input_is_pydantics_own_error(greeting: Registry, raw: dict[str, obj
 
 def test_an_unknown_tool_is_a_key_error_with_the_nearest_name(greeting: Registry) -> None:
     said = complaint(UnknownToolError, lambda: greeting.dispatch("gret", {}))
-    assert said == "There is no tool named gret. Did you mean greet?"
+    assert said == f"{THERE_IS_NO_TOOL_NAMED} gret. Did you mean greet?"
     assert issubclass(UnknownToolError, KeyError)
 
 
@@ -106,7 +107,7 @@ def test_a_name_is_registered_once(greeting: Registry) -> None:
         return given.name
 
     said = complaint(DuplicateToolError, lambda: greeting.register("greet", GreetInput)(again))
-    assert said.startswith("There is already a tool named greet, defined at ")
+    assert said.startswith(f"{THERE_IS_ALREADY_A_TOOL} greet, defined at ")
     assert issubclass(DuplicateToolError, ValueError)
     greeting.register("greet", GreetInput, replace=True)(again)
     assert greeting.dispatch("greet", {"name": "ann"}) == "ann"

@@ -9,6 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import (
+    NO_TOOLS_ARE_REGISTERED,
+    THE_MODEL_CHOOSES_BY_IT,
+    THERE_IS_ALREADY_A_TOOL,
+    THERE_IS_NO_TOOL_NAMED,
+    TIMEOUT_IS_A_NUMBER_OF,
+)
 from words import complaint, form, gateway, tool
 
 from quoth import cognitive_tools
@@ -47,7 +54,7 @@ def test_a_second_tool_of_a_name_is_refused_and_the_first_stays() -> None:
     first = tool(table=table)
     said = complaint(DuplicateToolError, lambda: tool(table=table))
     where = f"defined at {first.place}; write replace=True to put this one in its place."
-    assert said == f"There is already a tool named probe, {where}"
+    assert said == f"{THERE_IS_ALREADY_A_TOOL} probe, {where}"
     assert table.get("probe") is first
 
 
@@ -64,13 +71,13 @@ def test_a_second_tool_that_says_so_takes_the_place() -> None:
 @pytest.mark.parametrize(
     ("name", "known", "sentence"),
     [
-        ("read-fil", ["read-file", "echo"], "There is no tool named read-fil. Did you mean read-file?"),
-        ("READ-FIL", ["read-file"], "There is no tool named READ-FIL. Did you mean read-file?"),
-        ("zzz", ["echo", "eval"], "There is no tool named zzz. Available tools: echo, eval."),
-        ("zzz", [], "There is no tool named zzz. No tools are registered."),
-        ("a\x1b[31m\n", [], "There is no tool named 'a\\x1b[31m\\n'. No tools are registered."),
-        ("", [], "There is no tool named ''. No tools are registered."),
-        ("x" * 500, [], f"There is no tool named {'x' * 79}…. No tools are registered."),
+        ("read-fil", ["read-file", "echo"], f"{THERE_IS_NO_TOOL_NAMED} read-fil. Did you mean read-file?"),
+        ("READ-FIL", ["read-file"], f"{THERE_IS_NO_TOOL_NAMED} READ-FIL. Did you mean read-file?"),
+        ("zzz", ["echo", "eval"], f"{THERE_IS_NO_TOOL_NAMED} zzz. Available tools: echo, eval."),
+        ("zzz", [], f"{THERE_IS_NO_TOOL_NAMED} zzz. {NO_TOOLS_ARE_REGISTERED}."),
+        ("a\x1b[31m\n", [], f"{THERE_IS_NO_TOOL_NAMED} 'a\\x1b[31m\\n'. {NO_TOOLS_ARE_REGISTERED}."),
+        ("", [], f"{THERE_IS_NO_TOOL_NAMED} ''. {NO_TOOLS_ARE_REGISTERED}."),
+        ("x" * 500, [], f"{THERE_IS_NO_TOOL_NAMED} {'x' * 79}…. {NO_TOOLS_ARE_REGISTERED}."),
     ],
 )
 def test_an_unknown_tool_is_told_in_a_clean_sentence(name: str, known: list[str], sentence: str) -> None:
@@ -197,8 +204,8 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ({"name": "1a"}, "1a: a tool's name is lower-case letters, digits and hyphens."),
     ({"name": "a\n"}, "a\n: a tool's name is lower-case letters, digits and hyphens."),
     ({"name": 3}, "3: a tool's name is lower-case letters, digits and hyphens."),
-    ({"description": " "}, "x needs a description: the model chooses by it."),
-    ({"description": None}, "x needs a description: the model chooses by it."),
+    ({"description": " "}, f"x needs a description: {THE_MODEL_CHOOSES_BY_IT}."),
+    ({"description": None}, f"x needs a description: {THE_MODEL_CHOOSES_BY_IT}."),
     (
         {"effects": ("reds",)},
         "x: unknown effect :reds; the effects are "
@@ -206,10 +213,10 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"cost": "dear"}, "x: :cost is :free, :cheap or :expensive, not :dear."),
     ({"gate_failure": "ajar"}, "x: :gate-failure is :closed or :open."),
-    ({"timeout": 0}, "x: :timeout is a number of seconds above 0."),
-    ({"timeout": "5"}, "x: :timeout is a number of seconds above 0."),
-    ({"timeout": float("nan")}, "x: :timeout is a number of seconds above 0."),
-    ({"timeout": True}, "x: :timeout is a number of seconds above 0."),
+    ({"timeout": 0}, f"x: :{TIMEOUT_IS_A_NUMBER_OF}."),
+    ({"timeout": "5"}, f"x: :{TIMEOUT_IS_A_NUMBER_OF}."),
+    ({"timeout": float("nan")}, f"x: :{TIMEOUT_IS_A_NUMBER_OF}."),
+    ({"timeout": True}, f"x: :{TIMEOUT_IS_A_NUMBER_OF}."),
     ({"cooldown": -1}, "x: :cooldown and :daily-limit are not negative."),
     ({"daily_limit": float("nan")}, "x: :cooldown and :daily-limit are not negative."),
     ({"daily_limit": "3"}, "x: :cooldown and :daily-limit are numbers."),

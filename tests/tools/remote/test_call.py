@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from machines import KEY, ByHand, Machines, ended, two_machines, until
+from sentences import CANNOT_BE_USED, IT_IS_NO_MESSAGE_OF, IT_WRITES_FILES
 from words import desk, tool
 
 from quoth.tools.call.call import deny
@@ -125,7 +126,7 @@ async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines)
     result = await machines.call("(sell)")
     assert (result.status, result.value) == ("ok", "sold")
     # The door here asks by the tool's effects, the worker's door does too, and then the body does.
-    assert machines.person.asked == ["it writes files", "it writes files", "the last ones are sold"]
+    assert machines.person.asked == [IT_WRITES_FILES, IT_WRITES_FILES, "the last ones are sold"]
     assert begun == ["sell"]
 
     machines.person.answer = deny("not today")
@@ -301,9 +302,7 @@ async def test_a_reply_that_is_not_of_a_worker_is_not_believed(machines: Machine
     assert machines.sender.refused == 7
     (row,) = [row for row in machines.here.rows() if row["stage"] == "reply"]
     assert (row["status"], row["route"]) == ("denied", "remote")
-    assert row["message"] == (
-        "A reply from Redis was not believed (1 by now): It is no message of ours, or was cut off."
-    )
+    assert row["message"] == (f"A reply from Redis was not believed (1 by now): {IT_IS_NO_MESSAGE_OF}.")
 
 
 async def test_a_lost_reply_is_asked_for_again(machines: Machines) -> None:
@@ -498,7 +497,7 @@ async def test_redis_refuses_the_caller(machines: Machines) -> None:
     machines.sender = machines.new_sender()
     result = await machines.call("(probe)")
     assert result.status == "error"
-    assert result.message.endswith("cannot be used: its user may not use the command evalsha there (ACL).")
+    assert result.message.endswith(f"{CANNOT_BE_USED}: its user may not use the command evalsha there (ACL).")
     assert "hush" not in str(machines.raised)
 
 

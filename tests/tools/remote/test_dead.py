@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from caller import KEY, Caller, at_work, calling
+from sentences import IS_NOT_SIGNED_WITH_THE, IT_RUNS_A_PROGRAM
 from words import Said, quoth, tool
 
 from quoth.tools.catalog.payload import Key
@@ -103,7 +104,7 @@ MISTAKES = {
         "retry",
         "ID",
         2,
-        "The call ID is not signed with the key that is used here; it can be dropped only.",
+        f"The call ID {IS_NOT_SIGNED_WITH_THE}; it can be dropped only.",
     ),
 }
 
@@ -123,7 +124,7 @@ async def test_one_that_asks_or_whose_tools_have_changed_is_called_anew(redis: s
         old = caller.call(COUNT, schema_hash="0" * 64).pack(KEY)
         stale = await typed(caller, here, "retry", await buried(caller, old))
     assert asks.err.removeprefix("quoth: ").strip() == (
-        "count-fruit wants a person to be asked (it runs a program); it is to be called anew."
+        f"count-fruit wants a person to be asked ({IT_RUNS_A_PROGRAM}); it is to be called anew."
     )
     assert (
         stale.err.removeprefix("quoth: ").strip()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
 from machines import two_machines
+from sentences import IT_IS_NO_MESSAGE_OF, IT_WAS_BEGUN_BEFORE_AND
 from words import tool
 
 from quoth.tools.call.call import deny
@@ -19,7 +20,7 @@ from quoth.tools.remote.wire import Delegated, WireError, unpack
 
 COUNT = '(count-fruit :fruit "pears")'
 LAST_NUMBER = "18446744073709551615-18446744073709551615"  # behind it, nothing can be added to a stream
-NO_MESSAGE = "It is no message of ours, or was cut off."
+NO_MESSAGE = f"{IT_IS_NO_MESSAGE_OF}."
 
 
 def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
@@ -63,7 +64,7 @@ async def test_no_other_worker_makes_a_call_again(
         goes_on.set()
         if still_waits:
             assert (await call).status == "denied"
-            assert machines.person.asked == ["it was begun before, and how that ended is not known"]
+            assert machines.person.asked == [IT_WAS_BEGUN_BEFORE_AND]
         else:
             assert said == (
                 "pay was not run: its caller does not say that it may begin; it may have been made before."

@@ -14,6 +14,14 @@ import msgpack
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
 from redis.asyncio import Redis
+from sentences import (
+    CANNOT_BE_USED,
+    IS_NOT_SIGNED_WITH_THE,
+    IT_IS_NO_MESSAGE_OF,
+    IT_RUNS_A_PROGRAM,
+    IT_WAS_BEGUN_BEFORE_AND,
+    THE_CONNECTION_WAS_LOST,
+)
 from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
@@ -32,7 +40,7 @@ from quoth.tools.remote.worker import MOST_ROWS
 
 FRUIT = {"fruit": {"type": str}}
 COUNT = '(count-fruit :fruit "pears")'
-BEGUN = "it was begun before, and how that ended is not known"
+BEGUN = IT_WAS_BEGUN_BEFORE_AND
 
 
 def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
@@ -167,17 +175,17 @@ def signed(caller: Caller, **fields: Any) -> bytes:
     return msgpack.packb([Delegated.KIND, data, KEY.sign(Delegated.KIND, data)])
 
 
-UNSIGNED = "A call was refused. It is not signed with the key that is used here."
+UNSIGNED = f"A call was refused. It {IS_NOT_SIGNED_WITH_THE}."
 # What is sent, the words of the audit row, and whether the caller is told.
 REFUSED: dict[str, tuple[Any, str, bool]] = {
     "no message": (
         lambda one: b"hello",
-        "A call was refused. It is no message of ours, or was cut off.",
+        f"A call was refused. {IT_IS_NO_MESSAGE_OF}.",
         False,
     ),
     "cut off": (
         lambda one: one.call(COUNT).pack(KEY)[:-9],
-        "A call was refused. It is no message of ours, or was cut off.",
+        f"A call was refused. {IT_IS_NO_MESSAGE_OF}.",
         False,
     ),
     "signed with another key": (lambda one: one.call(COUNT).pack(Key(b"o" * 32)), UNSIGNED, False),
@@ -332,7 +340,7 @@ async def test_a_question_of_its_rules_goes_back_and_what_was_allowed_holds_for_
     async with calling(redis, count(effects=["runs"])) as caller, at_work(caller) as worker:
         call = caller.call(COUNT)
         asked = await caller.ask(call)
-        assert asked == Asks(call.grant, "worker: it runs a program", "it runs a program")
+        assert asked == Asks(call.grant, f"worker: {IT_RUNS_A_PROGRAM}", IT_RUNS_A_PROGRAM)
         again = dataclasses.replace(call, grant="2" * 32, approved=[asked.question])
         assert (await caller.ask(again)).value == 30
         other = caller.call('(count-fruit :fruit "gold")')
@@ -611,9 +619,7 @@ async def test_a_kept_result_that_is_not_signed_is_not_believed(redis: str) -> N
         )
         said = await caller.ask(call)
     assert (said.status, body.ran) == ("error", False)
-    assert said.message == (
-        "The kept result of count-fruit is not believed. It is not signed with the key that is used here."
-    )
+    assert said.message == (f"The kept result of count-fruit is not believed. It {IS_NOT_SIGNED_WITH_THE}.")
 
 
 async def test_a_body_that_could_not_begin_without_redis_begins_when_it_is_back(
@@ -624,7 +630,7 @@ async def test_a_body_that_could_not_begin_without_redis_begins_when_it_is_back(
     def shaky(records: CallRecords, delivery: Delivery, call: Call) -> None:
         begin(records, delivery, call)  # it is written, and the answer is lost
         if away and away.pop():
-            raise ServerError("The Redis cannot be used", "the connection was lost")
+            raise ServerError(f"The Redis {CANNOT_BE_USED}", THE_CONNECTION_WAS_LOST)
 
     monkeypatch.setattr(CallRecords, "begin", shaky)
     async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller) as worker:

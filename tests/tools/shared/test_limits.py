@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from sentences import NO_SERVER_ANSWERS_THERE
 from words import Spy, gateway, tool
 
 from quoth.tools.catalog.connection import redis_url
@@ -78,6 +79,6 @@ def test_a_redis_that_is_lost_before_the_body_begins_ends_the_call(shared: Share
     assert (result.status, result.message) == (
         "limited",
         "probe is limited: its calls could not be counted (The Redis at redis://127.0.0.1:1 cannot be used:"
-        " no server answers there).",
+        f" {NO_SERVER_ANSWERS_THERE}).",
     )
     assert not body.ran

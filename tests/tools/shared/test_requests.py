@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import (
+    CANNOT_BE_USED,
+    IS_NOT_SIGNED_WITH_THE,
+    ITS_CALLS_CANNOT_BE_COUNTED,
+    NO_SERVER_ANSWERS_THERE,
+    THE_REDIS_AT,
+)
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, tool
 
 from quoth.tools.catalog.connection import redis_url
@@ -171,7 +178,7 @@ def test_an_approval_that_is_forged_counts_as_none(
     client.set(row, forge(client.get(row)))
     assert here.waiting == []
     assert complaint(UsageError, lambda: here.decide(request=asked.id)) == (
-        f"Request {asked.id} at {store.redis.url.shown} is not signed with the key that is used here, or was"
+        f"Request {asked.id} at {store.redis.url.shown} {IS_NOT_SIGNED_WITH_THE}, or was"
         " put back to an earlier state; it counts as undecided."
     )
     assert here.pass_through("(probe)").status == "pending"
@@ -274,7 +281,7 @@ def test_an_approval_is_over_by_the_clock_of_redis(
 
 
 GONE = "redis://127.0.0.1:1"
-UNUSABLE = f"The Redis at {GONE} cannot be used: no server answers there."
+UNUSABLE = f"{THE_REDIS_AT} {GONE} {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}."
 
 
 def test_without_the_redis_a_call_that_is_asked_about_or_limited_is_refused(machine: Machines) -> None:
@@ -290,7 +297,7 @@ def test_without_the_redis_a_call_that_is_asked_about_or_limited_is_refused(mach
     result = limited.pass_through("(probe)")
     assert (result.status, result.message) == (
         "limited",
-        f"probe is limited: its calls cannot be counted. {UNUSABLE}",
+        f"probe is limited: {ITS_CALLS_CANNOT_BE_COUNTED}. {UNUSABLE}",
     )
     assert complaint(ServerError, lambda: limited.waiting) == UNUSABLE
     assert complaint(ServerError, lambda: limited.broker.decide("abcde", Decision())) == UNUSABLE

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from git_layouts import Place, repository
+from sentences import IT_HAS_MORE_THAN
 from words import agent, quoth, started, wait_until
 
 from quoth.tools.lisp.printer import print_value
@@ -360,7 +361,7 @@ def test_a_program_in_the_background_says_what_was_left_out(place: Place) -> Non
 def test_a_copy_that_cannot_be_made_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quoth.tools.shell.private_git.MOST_FILES", 3)
     said = runs(place, "git tag t; exit 1")
-    assert "it has more than 3 files beside its objects" in said
+    assert f"{IT_HAS_MORE_THAN} 3 files beside its objects" in said
 
 
 PROJECT = {

@@ -14,6 +14,7 @@ from typing import Any
 
 import hy
 import pytest
+from sentences import IT_CANNOT_BE_STARTED
 from words import files
 
 from quoth.tools.lisp.reader import read_all
@@ -186,7 +187,7 @@ def test_chosen_it_is_used_if_no_program_escapes_from_it(
 ) -> None:
     monkeypatch.setenv("QUOTH_BOUNDARY", "seatbelt")
     assert why_none() == (
-        "Seatbelt does not work here (it cannot be started: [Errno 2] No such file or directory:"
+        f"Seatbelt does not work here ({IT_CANNOT_BE_STARTED}: [Errno 2] No such file or directory:"
         " '/usr/bin/sandbox-exec')."
     )
     files(tmp_path, {"sandbox-exec": '#!/bin/sh\nwhile [ "$1" != -p ]; do shift; done; shift 2; exec "$@"\n'})

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sentences import COULD_NOT_BE_USED
 from words import complaint
 
 from quoth.tools.errors import StoreError
@@ -28,7 +29,7 @@ ALL = "SELECT name, place, text, raw FROM lines WHERE place < ? ORDER BY place L
 
 def test_a_text_that_is_not_utf_8_is_a_sentence(store: Store) -> None:
     why = "a text in its table lines is not UTF-8, so a byte of the file is damaged"
-    said = f"The store {store.path} could not be used: {why}."
+    said = f"The store {store.path} {COULD_NOT_BE_USED}: {why}."
     assert complaint(StoreError, lambda: store.execute(ALL, (9,))) == said
 
     def within() -> None:
@@ -53,8 +54,8 @@ def test_a_list_shows_the_rest_and_names_the_row(store: Store) -> None:
 
 def test_every_error_of_sqlite_is_a_sentence(store: Store) -> None:
     said = complaint(StoreError, lambda: store.execute("SELECT * FROM nowhere"))
-    assert said == f"The store {store.path} could not be used: SQLite reports: no such table: nowhere."
+    assert said == f"The store {store.path} {COULD_NOT_BE_USED}: SQLite reports: no such table: nowhere."
     said = complaint(StoreError, lambda: store.execute("INSERT INTO lines VALUES ('a', 'b', 'c', 'd')"))
     assert said.startswith(
-        f"The store {store.path} could not be used: SQLite reports: cannot store TEXT value"
+        f"The store {store.path} {COULD_NOT_BE_USED}: SQLite reports: cannot store TEXT value"
     )

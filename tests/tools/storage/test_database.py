@@ -17,6 +17,7 @@ from typing import Any
 
 import apsw
 import pytest
+from sentences import CANNOT_BE_OPENED
 from words import Spy, complaint, gateway, tool
 
 from quoth.tools.call.ports import MemoryAudit
@@ -210,7 +211,7 @@ def test_a_file_that_is_no_store_is_told_and_left_as_it_is(tmp_path: Path) -> No
     path.write_text("not a database, but somebody's letter" * 100)
     before = path.read_bytes()
     said = complaint(UsageError, lambda: Store(path))
-    assert said.startswith(f"The store {path} cannot be opened: ")
+    assert said.startswith(f"The store {path} {CANNOT_BE_OPENED}: ")
     assert path.read_bytes() == before
 
 
@@ -218,7 +219,7 @@ def test_a_place_where_no_file_can_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file/s.sqlite"):
         said = complaint(UsageError, lambda path=path: Store(path))
-        assert said.startswith(f"The store {path} cannot be opened: ")
+        assert said.startswith(f"The store {path} {CANNOT_BE_OPENED}: ")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_a_disk_that_fails_at_opening_is_nobodys_mistake(
     monkeypatch.setattr(Store, "_write_ahead", fail)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free))
     path = tmp_path / "s.sqlite"
-    assert complaint(StoreError, lambda: Store(path)) == f"The store {path} cannot be opened: {why}."
+    assert complaint(StoreError, lambda: Store(path)) == f"The store {path} {CANNOT_BE_OPENED}: {why}."
 
 
 def test_a_read_only_place_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +289,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     Store(path).close()
     broken = (*MIGRATIONS, "CREATE TABLE half (x); CREATE TABLE audit (x);")
     monkeypatch.setattr("quoth.tools.storage.database.MIGRATIONS", broken)
-    assert "cannot be opened" in complaint(UsageError, lambda: Store(path))
+    assert CANNOT_BE_OPENED in complaint(UsageError, lambda: Store(path))
     monkeypatch.undo()
     store = Store(path)
     assert store.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half'") == [(0,)]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sentences import IS_IN_USE_BY
 from words import complaint
 
 from quoth.tools.errors import BusyError, UsageError
@@ -53,7 +54,7 @@ def test_many_share_a_session_and_whoever_removes_it_is_told_who_they_are() -> N
     with another("in_use('store', 's', 'run')") as other:
         use()
         said = complaint(BusyError, remove)
-        assert said == f"Session s is in use by process {other.pid} (a run). Try again when that has ended."
+        assert said == f"Session s {IS_IN_USE_BY} process {other.pid} (a run). Try again when that has ended."
         assert complaint(BusyError, lambda: remove("")) == said.replace("Session s", "This workspace")
         remove("t")
         with not_in_use("another store"):
@@ -86,7 +87,7 @@ def test_a_process_counts_its_users_and_shares_with_none_what_it_has_alone() -> 
         with in_use("store", "s", "flight"), in_use("store", "s", "call"), in_use("store", "t"):
             pass
         said = complaint(BusyError, remove)
-        assert said.startswith(f"Session s is in use by process {os.getpid()} (a flight).")
+        assert said.startswith(f"Session s {IS_IN_USE_BY} process {os.getpid()} (a flight).")
         with another("in_use('store', 's')"):  # closing a file of theirs must not release ours
             pass
         with another("not_in_use('store', 't')"):

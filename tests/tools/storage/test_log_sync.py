@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sentences import COULD_NOT_BE_USED
 from words import Spy, complaint
 
 from quoth.tools.errors import StoreError
@@ -144,7 +145,7 @@ def test_after_a_sync_that_failed_nothing_is_said_to_be_on_disk(store: Store, di
     for _ in range(2):
         write(store)
         said = complaint(StoreError, lambda: asyncio.run(store.on_disk()))
-        assert said == f"The store {store.path} could not be used: {FULL}."
+        assert said == f"The store {store.path} {COULD_NOT_BE_USED}: {FULL}."
         disk.error = None
     write(store, synced=True)  # behind what may be missing
     complaint(StoreError, lambda: asyncio.run(store.on_disk()))
@@ -170,7 +171,7 @@ def test_where_no_thread_can_be_started_the_next_who_waits_is_told(
         no_thread.setattr(threading.Thread, "start", Spy(RuntimeError("can't start new thread")))
         write(store)
         said = complaint(StoreError, lambda: asyncio.run(store.on_disk()))
-        assert said == f"The store {store.path} could not be used: can't start new thread."
+        assert said == f"The store {store.path} {COULD_NOT_BE_USED}: can't start new thread."
     asyncio.run(asyncio.wait_for(store.on_disk(), 10))
     assert disk.syncs == 1
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import CANNOT_BE_OPENED, COULD_NOT_BE_USED
 from words import complaint
 
 from quoth.tools.catalog.payload import read_key
@@ -19,7 +20,7 @@ from quoth.tools.storage.file_lock import hold, is_held
 from quoth.tools.storage.in_use import in_use
 from quoth.tools.storage.same_file import SameFile
 
-CANNOT = "The store {} could not be used: "
+CANNOT = f"The store {{}} {COULD_NOT_BE_USED}: "
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_what_is_not_a_regular_file_is_not_opened(tmp_path: Path, end: str) -> N
     path = tmp_path / "s.sqlite"
     os.mkfifo(f"{path}{end}")
     what = f"{path}{end}" if end else "it"
-    said = f"The store {path} cannot be opened: {what} is not a regular file."
+    said = f"The store {path} {CANNOT_BE_OPENED}: {what} is not a regular file."
     assert complaint(UsageError, lambda: Store(path)) == said
     assert complaint(UsageError, lambda: Store(path, looking="it is read-only")) == said
 

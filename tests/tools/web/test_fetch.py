@@ -14,6 +14,14 @@ import pytest
 import trustme
 from fetching import PAGE, fetched, fetcher, refusal
 from loopback import Answer, Server, cut_off, hang_up, loopback, silence, status
+from sentences import (
+    ANSWERED_WITH_MORE_THAN,
+    CANNOT_BE_REACHED,
+    CANNOT_BE_READ,
+    DID_NOT_ANSWER_WITHIN,
+    HAS_MORE_THAN,
+    WHICH_IT_WAS_NOT_ASKED,
+)
 
 from quoth.tools.call.web_url import read_url
 from quoth.tools.errors import ToolError
@@ -106,7 +114,7 @@ def test_without_the_converter_it_is_said_how_to_get_it(monkeypatch: pytest.Monk
     with pytest.raises(ToolError) as told:
         page_of(page, "markdown")
     assert str(told.value) == (
-        f"HTML cannot be read here; install what converts it: {install_command('html-to-markdown')}; "
+        f"HTML {CANNOT_BE_READ} here; install what converts it: {install_command('html-to-markdown')}; "
         'or ask for the page with :as "raw".'
     )
     assert page_of(page, "raw")["text"] == "<p>x"
@@ -121,7 +129,7 @@ def test_a_page_does_not_grow_beyond_bounds() -> None:
     assert len(text_of(wide, "")) < 200
     assert len(text_of("<a href=y>x</a>" * 9, "a" * 900)) < 200
     assert text_of(f"<td colspan={' ' * 300_000}", "") == ""  # in no time
-    with pytest.raises(ToolError, match='has more than 5,000,000 characters; ask for it with :as "raw"'):
+    with pytest.raises(ToolError, match=f'{HAS_MORE_THAN} 5,000,000 characters; ask for it with :as "raw"'):
         text_of("<a href=y>x</a>" * 30_000, "a" * 170)
 
 
@@ -179,7 +187,7 @@ def test_a_redirect_waits_for_a_person_where_rules_ask(server: Server) -> None:
         ),
         (
             "http://[",
-            REFUSED + "This address cannot be read: its server or its port is none.",
+            REFUSED + f"This address {CANNOT_BE_READ}: its server or its port is none.",
         ),
     ],
 )
@@ -204,13 +212,13 @@ def test_it_does_not_lead_on_for_ever(server: Server) -> None:
     [
         (status(404, b"not \x1b[31mhere", kind="text/plain"), "answered 404 Not Found: not [31mhere"),
         (status(500, b"<html>", kind="text/html"), "answered 500 Internal Server Error."),
-        (cut_off, "cannot be reached: peer closed connection without sending complete message body"),
-        (hang_up, "cannot be reached: Server disconnected without sending a response."),
-        (status(200, b"x", content_encoding="br"), "answered compressed as br, which it was not asked for."),
+        (cut_off, f"{CANNOT_BE_REACHED}: peer closed connection without sending complete message body"),
+        (hang_up, f"{CANNOT_BE_REACHED}: Server disconnected without sending a response."),
+        (status(200, b"x", content_encoding="br"), f"answered compressed as br, {WHICH_IT_WAS_NOT_ASKED}."),
         (status(200, b"x" * 20, content_encoding="gzip"), "answered with what cannot be decompressed."),
         (
             status(200, gzip.compress(b"0" * 6_000_000), content_encoding="gzip"),
-            "answered with more than 5,000,000 bytes.",
+            f"{ANSWERED_WITH_MORE_THAN} 5,000,000 bytes.",
         ),
     ],
 )
@@ -222,7 +230,7 @@ def test_an_answer_that_is_no_page(server: Server, answer: Answer, sentence: str
 def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "SECONDS", 0.1)
     server.answers = [silence]
-    assert refusal(at(server), HERE) == f"timeout: {at(server)} did not answer within 0.1 s."
+    assert refusal(at(server), HERE) == f"timeout: {at(server)} {DID_NOT_ANSWER_WITHIN} 0.1 s."
 
 
 @pytest.mark.parametrize(
@@ -237,7 +245,7 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
         ("https:example.org", "There is no server in this address; it is written https://example.org/page."),
         ("https://", "There is no server in this address; it is written https://example.org/page."),
         ("https://example.org:0/", "A port is a number from 1 to 65535."),
-        ("https://example.org:99999/", "This address cannot be read: its server or its port is none."),
+        ("https://example.org:99999/", f"This address {CANNOT_BE_READ}: its server or its port is none."),
         (
             "https://exa mple.org",
             "An address holds no spaces, backslashes or control characters; a space is written %20.",
