@@ -11,8 +11,8 @@ thousand turns use no more stack than ten."
   quoth.agent.reply [CallRecord]
   quoth.agent.run.coach [Advice Lesson coach-of find-repeats known-calls remember]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
-  quoth.agent.run.core-memory [NoMemoryError with-memory]
-  quoth.agent.run.messages [last-words]
+  quoth.agent.run.own [NoMemoryError with-memory]
+  quoth.agent.run.observation [last-words]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply refused reminder
                                result-images unreadable]
   quoth.agent.run.output [NO-JSON]

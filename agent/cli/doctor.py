@@ -348,7 +348,7 @@ def _keys(options: Options) -> Iterator[Finding]:
 
 def _rights(options: Options) -> Iterator[Finding]:
     """Which rules and settings count, and which wait for trust."""
-    from quoth.agent.run.project_notes import untrusted_notes
+    from quoth.agent.run.surroundings import untrusted_notes
     from quoth.tools.policy.files import load_policy
     from quoth.tools.policy.model import user_policy, workspace_policy
 

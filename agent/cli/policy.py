@@ -18,9 +18,9 @@ from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, op
 from quoth.agent.repl.loaded import OWN_NAME as INIT_NAME
 from quoth.agent.repl.loaded import TRUST as INIT_TRUST
 from quoth.agent.repl.loaded import own_init
-from quoth.agent.run.judgement import judged, judged_again
-from quoth.agent.run.project_notes import NESTED, NOTES, nested_notes, notes_for_agents
-from quoth.agent.run.project_notes import TRUST as TRUST_OF_NOTES
+from quoth.agent.run.calls import judged, judged_again
+from quoth.agent.run.surroundings import NESTED, NOTES, nested_notes, notes_for_agents
+from quoth.agent.run.surroundings import TRUST as TRUST_OF_NOTES
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.pages import explanation_lines, layer_contents, past_call_lines, past_calls_line
 from quoth.tools.errors import UsageError, did_you_mean

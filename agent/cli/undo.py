@@ -1,6 +1,6 @@
 """The commands that look back at one session: ``quoth undo``, ``diff``, ``replay`` and ``lift``.
 
-Knows options and how results are printed; the work is in agent/run/undo.py, agent/replay and agent/session.
+Knows options and how results are printed; the work is in agent/run/runs.py, agent/replay and agent/session.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
         own = _with_rules(replace(options, session=session), store)
 
         async def go(agent: AsyncAgent) -> int:
-            from quoth.agent.run.undo import undo_of
+            from quoth.agent.run.runs import undo_of
 
             with alone(store_path(options.folder), session):
                 return await work(undo_of(agent.host))

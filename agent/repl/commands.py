@@ -146,7 +146,7 @@ async def models(repl: Interpreter, rest: str) -> None:
 
 
 def policy(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.run.judgement import explained
+    from quoth.agent.run.calls import explained
     from quoth.agent.terminal.pages import rules_page
 
     repl.tell(explained(repl.agent.host, rest, "repl") if rest else rules_page(repl.agent.policy))

@@ -22,7 +22,7 @@ from quoth.agent.repl.commands import COMMANDS, SHORT, Command, help_text
 from quoth.agent.repl.entries import as_command, is_open, kind_of
 from quoth.agent.repl.interpreter import Interpreter
 from quoth.agent.reply import Reply
-from quoth.agent.run.project_notes import untrusted
+from quoth.agent.run.surroundings import untrusted
 from quoth.agent.terminal.input import StdinLines, interrupt_politely
 from quoth.agent.terminal.output import is_dumb
 from quoth.agent.terminal.pages import rules_line

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.run.undo import undo_of
+from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import alone
 from quoth.agent.session.undo import changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import may_draw

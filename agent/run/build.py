@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quoth.agent.run.budget import Budget
-from quoth.agent.run.recorded_door import RecordedDoor
-from quoth.agent.run.recorder import RecordedBackend
+from quoth.agent.run.recorder import RecordedBackend, RecordedDoor
 from quoth.agent.run.run import Run, RunParts, RunState
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.past import Past
@@ -29,7 +28,7 @@ def build_run(
 
     log.live, images = parts.backend is not None, tuple[Image, ...]()
     if spec.files:
-        from quoth.agent.run.attachments import images_of
+        from quoth.agent.run.output import images_of
 
         images = images_of(spec.files, parts.pages if log.live else None)
     backend, door = RecordedBackend(parts, past, log), RecordedDoor(parts, past, log)

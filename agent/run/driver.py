@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.reply import Reply
 from quoth.agent.run.host import SessionHost
-from quoth.agent.run.messages import send_follow_ups
+from quoth.agent.run.observation import send_follow_ups
 from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.run.subagents import begin, chosen, services_for
@@ -108,7 +108,7 @@ class Driver:
         return messages
 
     def _image(self, recorded: Mapping[str, Any]) -> Image:
-        from quoth.agent.run.attachments import image_of
+        from quoth.agent.run.output import image_of
 
         return image_of(recorded, self.host.pages)
 

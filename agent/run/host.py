@@ -17,8 +17,7 @@ from quoth.agent.events import Listener, RunEvent
 from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.event_stream import Events, Stoppable
 from quoth.agent.run.host_services import service_options
-from quoth.agent.run.model_service import OwnModel
-from quoth.agent.run.models import Models
+from quoth.agent.run.models import Models, OwnModel
 from quoth.agent.run.options import (
     ModelChoice,
     PolicyChoice,

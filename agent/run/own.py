@@ -6,17 +6,23 @@ Must not know how a store keeps blocks, how a program is started, or conversatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.reply import CallRecord
+from quoth.agent.session.past import remember
+from quoth.neuro.prompt.memory import as_data, differs, memory_text
 from quoth.tools.call.services import NO_MEMORY, NO_SEARCH, NO_SHARED_BLOCKS, Services
+from quoth.tools.errors import QuothError
 from quoth.tools.knowledge.skill_folders import skill_folders
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 
 if TYPE_CHECKING:
+    from quoth.agent.run.run import Run
+    from quoth.tools.call.service_types import Block
     from quoth.tools.sandbox.runner import Sandbox
     from quoth.tools.shell.background import Background
     from quoth.tools.storage.database import Store
@@ -109,3 +115,135 @@ class OwnSandbox:
 def boundary_of(said: Mapping[str, Any], root: Path, *, skills: bool) -> dict[str, Any]:
     """What programs see beside the workspace: what the user has ``said``, and the files of ``skills``."""
     return {**said, "readable": (*said.get("readable", ()), *(skill_folders(root) if skills else ()))}
+
+
+# What a run tells its model of the memory: its core blocks at the start of a conversation, and later what
+# others have changed.
+#
+# Each time is an event of the transcript, from which a run that is resumed or replayed is answered, so that
+# it needs no memory. Knows a run and its memory; it must not know how a store keeps blocks.
+
+
+class NoMemoryError(QuothError):
+    """The memory of a conversation that begins cannot be read."""
+
+
+async def with_memory(messages: Sequence[tuple[str, ...]], run: Run) -> list[tuple[str, ...]]:
+    """The messages of a stimulus with what is new in the memory: before a person's words, but behind the
+    results of calls, which a provider wants right after the calls. Raises NoMemoryError."""
+    return with_news(messages, await _news(run))
+
+
+def with_news(messages: Sequence[tuple[str, ...]], news: str) -> list[tuple[str, ...]]:
+    """The messages of a stimulus with news of the host, if there are any, in their place among them."""
+    place = next((i for i, message in enumerate(messages) if message[0] == "user"), len(messages))
+    return [*messages[:place], *([("user", news)] if news else []), *messages[place:]]
+
+
+async def _news(run: Run) -> str:
+    """The message on the memory at this turn; empty if the model knows all of it."""
+    said = _recorded(run)
+    if said is None and run.log.live and run.parts.memory is not None and not is_recorded(run):
+        said = await _look(run)
+        if said is not None:
+            run.log.add("memory", said, parent=run.log.reply)
+    run.state.looked = len(run.state.calls)
+    if said is None:
+        return ""
+    if said.get("unread"):
+        raise NoMemoryError(said["unread"])
+    text = memory_text(said, first=not run.state.known, must_act=run.must_act)
+    remember(run.state.known, said)
+    return text
+
+
+def _recorded(run: Run) -> Mapping[str, Any] | None:
+    """What was said of the memory at this turn, as the transcript tells."""
+    event = run.past.memory.get(run.state.step)
+    return None if event is None else event.data
+
+
+def is_recorded(run: Run) -> bool:
+    """Whether the transcript has the model's reply to this turn."""
+    return run.past.answers
+
+
+async def _look(run: Run) -> dict[str, Any] | None:
+    """The data of an event on what the model does not know; None if there is nothing."""
+    assert run.parts.memory is not None, "a run without a memory has nothing to look at"
+    try:
+        core: Sequence[Block] = [
+            block for block in await run.parts.memory.list_blocks("core") if run.parts.shows(block.label)
+        ]
+        now = {block.label: as_data(block) for block in core}
+        new = [
+            data for label, data in now.items() if differs(data, run.state.known.get(label, {"text": None}))
+        ]
+        gone = [label for label in run.state.known if label not in now]
+        if not new and not gone:
+            return None
+        said: dict[str, Any] = {"step": run.state.step, "blocks": new}
+        if gone:
+            said["gone"] = gone
+        if not run.state.known:
+            said |= await _beside(run)
+    except Exception as error:
+        return _unread(run, error)
+    results = run.state.calls[run.state.looked :]
+    told = [data["label"] for data in new if _is_told(data, run, results)]
+    told += [label for label in gone if any(_named(label, record) for record in results)]
+    return {**said, "told": told} if told else said
+
+
+async def _beside(run: Run) -> dict[str, Any]:
+    """The working blocks by label, and the number of archival ones."""
+    assert run.parts.memory is not None, "it was just read"
+    working = [b.label for b in await run.parts.memory.list_blocks("working") if run.parts.shows(b.label)]
+    counted = getattr(run.parts.memory, "count_blocks", None)  # a store of one's own may not have it
+    archival = await counted("archival") if counted else len(await run.parts.memory.list_blocks("archival"))
+    return {name: value for name, value in (("working", working), ("archival", archival)) if value}
+
+
+def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
+    """A conversation does not begin without its memory: its answers would be made up. One that goes on has
+    what it was shown, and a person is told."""
+    reason = str(error) if isinstance(error, QuothError) else f"({type(error).__name__})"
+    if run.state.known or any(message["role"] == "assistant" for message in run.messages):
+        if not run.state.unread:
+            run.tell("note", f"The memory could not be read; the model goes on with what it knows. {reason}")
+        run.state.unread = True
+        return None
+    why = f"The memory could not be read, so the model was not asked. {reason}"
+    return {"step": run.state.step, "blocks": [], "unread": why}
+
+
+# What the model knows from its own calls
+
+
+def _is_told(data: Mapping[str, Any], run: Run, results: Sequence[CallRecord]) -> bool:
+    """Whether the result of one of its own calls has just told the model this text of the block."""
+    before = run.state.known.get(data["label"], {})
+    if before.get("text") == data["text"] or len(data["text"]) > run.limits.result_chars:
+        return False
+    return any(
+        _named(data["label"], record)
+        and any(data["text"] in text for text in _texts([record.result.value, record.result.message]))
+        for record in results
+    )
+
+
+def _named(label: str, record: CallRecord) -> bool:
+    """Whether a call that was made and is ok names a block."""
+    form = record.form
+    return record.result.ok and label in (*form.positional, *form.args.values())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.run.core_memory import is_recorded, with_news
+from quoth.agent.run.own import is_recorded, with_news
 from quoth.neuro.prompt.belt import BeltCatalog, news_text
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.audit import row_of_host

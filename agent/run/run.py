@@ -96,7 +96,7 @@ class RunStoppedError(Exception):
 
 
 class RunDoor(Protocol):
-    """The door as the loop sees it: the real one, or that of agent/run/recorded_door.py."""
+    """The door as the loop sees it: the real one, or that of agent/run/recorder.py."""
 
     @property
     def table(self) -> ToolTable: ...

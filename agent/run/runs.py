@@ -21,18 +21,22 @@ from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
+from quoth.agent.session.undo import Undo
 from quoth.neuro.backends.base import takes_images
 from quoth.neuro.backends.messages import Messages
-from quoth.tools.call.call import ToolResult
+from quoth.tools.call.call import ToolResult, new_call
+from quoth.tools.call.canonical import checked
 from quoth.tools.call.services import NO_KNOWLEDGE
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.history.event import Event, read_form
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.versions import StoreVersions
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.turns import own_turn
 
 if TYPE_CHECKING:
-    from quoth.agent.run.attachments import Given
-    from quoth.agent.run.output import Output
+    from quoth.agent.run.host import SessionHost
+    from quoth.agent.run.output import Given, Output
 
 
 class Runs:
@@ -284,7 +288,7 @@ class Runs:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
         Returns the name of the run too."""
-        from quoth.agent.run.attachments import attached  # here: a single call makes no run
+        from quoth.agent.run.output import attached  # here: a single call makes no run
 
         if not task.strip():
             raise UsageError("The task is empty.")
@@ -430,3 +434,34 @@ class Runs:
 def _chat_of(past: Past) -> str:
     """The chat that a run is of; empty for none."""
     return "" if past.stimulus is None else str(past.stimulus.data.get("chat", ""))
+
+
+# The way back of a session, with the workspace and the rules of its host.
+#
+# Must not know how it is asked for or shown.
+
+
+WRITER = "write-file"  # the tool whose rules hold for what is put back
+
+
+def undo_of(host: SessionHost, session: str = "") -> Undo:
+    """The way back of the host's session, or of another one in its store."""
+
+    def forbids(path: str, text: str) -> str:
+        """Why a call that wrote this would be denied; asking is left to whoever undoes."""
+        table = host.table if WRITER in host.table else cognitive_tools
+        tool = table.get(WRITER)
+        form, args = checked(tool, CallForm(WRITER, {"path": path, "content": text}), host.workspace)
+        call = new_call(form, user=host.user, session=host.session, route="call")
+        verdict = host.policy.judge(tool, call, args, host.context())
+        return verdict.reason if verdict.kind == "deny" else ""
+
+    def ships(name: str) -> bool:
+        return name in host.table and host.table.get(name).ships
+
+    def record(said: str) -> None:
+        host.door.record("undo", said, route="call", status="ok", session=name, user=host.user)
+
+    name = session or host.session
+    versions = StoreVersions(lambda: host.store, host.workspace.root)
+    return Undo(versions, host.workspace, host.transcript, name, host.user, forbids, ships, record)

@@ -18,8 +18,8 @@ from quoth.agent.events import Listener, RunEvent, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, Purse, SpentError
 from quoth.agent.run.host import SessionHost
-from quoth.agent.run.messages import RunRouter, answer_of
-from quoth.agent.run.model_service import OwnModel
+from quoth.agent.run.models import OwnModel
+from quoth.agent.run.observation import RunRouter, answer_of
 from quoth.agent.run.run import Run, RunDoor, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.surroundings import surroundings_for

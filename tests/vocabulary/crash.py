@@ -55,7 +55,7 @@ from quoth.agent.client import AsyncAgent  # noqa: E402
 from quoth.agent.events import RunEvent  # noqa: E402
 from quoth.agent.reply import Reply  # noqa: E402
 from quoth.agent.run.observation import BEGUN, NOT_MADE  # noqa: E402
-from quoth.agent.run.recorded_door import RecordedDoor  # noqa: E402
+from quoth.agent.run.recorder import RecordedDoor  # noqa: E402
 from quoth.agent.run.runs import Runs  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
 from quoth.neuro.backends.base import Completion, Usage  # noqa: E402

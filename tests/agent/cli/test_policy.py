@@ -28,7 +28,7 @@ from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
 from quoth.agent.cli.main import main
 from quoth.agent.client import Agent
-from quoth.agent.run.judgement import judged
+from quoth.agent.run.calls import judged
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import digest_of
 from quoth.tools.policy.language import UNITS, read_orders

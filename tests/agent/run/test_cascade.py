@@ -16,7 +16,7 @@ from words import ScriptedBackend, files, native, quoth
 from quoth import Agent, HostServices, choose_backend
 from quoth.agent.events import RunEvent
 from quoth.agent.reply import Reply
-from quoth.agent.run.model_service import OwnModel
+from quoth.agent.run.models import OwnModel
 from quoth.neuro.backends.base import Backend, ContextFullError, ModelError
 from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages

@@ -15,7 +15,7 @@ from words import files, form, grouped, lines, native, scripted, tool
 from quoth import Agent, AsyncAgent
 from quoth.agent.flight.approval import coverage, record
 from quoth.agent.flight.plan_file import PlanFile
-from quoth.agent.run.project_notes import TRUST
+from quoth.agent.run.surroundings import TRUST
 from quoth.agent.session.index import fork_session, import_session
 from quoth.agent.session.origins import past_calls
 from quoth.tools.call.call import ALLOW, Call, ask

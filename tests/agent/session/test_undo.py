@@ -18,7 +18,7 @@ from sentences import LIST_FILES_SHOWS_WHAT_IS
 from words import agent, complaint, files
 
 from quoth import Agent
-from quoth.agent.run.undo import undo_of
+from quoth.agent.run.runs import undo_of
 from quoth.agent.session.index import fork_session
 from quoth.agent.session.undo import Done, Undo, UndoPlan, plan_lines
 from quoth.tools.call import workspace as workspace_module

@@ -35,7 +35,7 @@ from words import tool
 
 from quoth import AsyncAgent, ModelOptions
 from quoth.agent.events import RunEvent
-from quoth.agent.run.model_service import OwnModel
+from quoth.agent.run.models import OwnModel
 from quoth.neuro.backends.answers import MULTIPLE
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.breaker import forget_failures
