@@ -11,7 +11,7 @@ from pathlib import Path
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
-from quoth.tools.policy.model import WORKSPACE_FOLDER
+from quoth.tools.policy.places import WORKSPACE_FOLDER
 from quoth.tools.storage.paths import config_dir
 from quoth.tools.storage.same_file import is_missing
 

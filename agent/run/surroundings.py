@@ -24,7 +24,6 @@ from quoth.tools.knowledge.skill_folders import has_folders
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import Trust, digest_of
 from quoth.tools.policy.project import below
-from quoth.tools.policy.trust import Trust, digest_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.same_file import is_missing

@@ -23,8 +23,8 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.loading import load_tools
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.model import policy_files, user_policy, workspace_policy
 from quoth.tools.policy.offer import permissions_for, read_allow
+from quoth.tools.policy.places import policy_files, user_policy, workspace_policy
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store

@@ -15,7 +15,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.language import read_orders
-from quoth.tools.policy.model import OWN_NAME, user_policy, workspace_policy
+from quoth.tools.policy.places import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import state_dir

@@ -30,7 +30,6 @@ from quoth.tools.lisp.fields import read_forms
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.source import Place, Source
-from quoth.tools.policy.limits import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.policy.model import KINDS, PERS, Compared, Equality, Kind, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader, texts_of
 from quoth.tools.policy.predicates import (
@@ -45,6 +44,7 @@ from quoth.tools.policy.predicates import (
     each_path,
     only_these,
 )
+from quoth.tools.policy.quotas import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
 from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from quoth.tools.call.canonical import paths_in
@@ -18,47 +18,12 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.source import Place
-from quoth.tools.policy.limits import Cooldown, Quota
 from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default
+from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.paths import config_dir
-from quoth.tools.storage.same_file import is_missing
 from quoth.tools.text import file_name
-
-# Where policy files are.
-#
-# It imports little, so that whoever only lists tools finds out quickly that there are no rules.
-
-
-FILE_NAME = "policy.hy"
-STARTUP_NAME = "init.hy"  # what the REPL evaluates when it begins
-WORKSPACE_FOLDER = ".quoth"
-OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
-
-
-def user_policy() -> Path:
-    """The user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration folder."""
-    return config_dir() / FILE_NAME
-
-
-def workspace_policy(root: Path) -> Path:
-    """The path of the workspace's own policy, which applies once it is trusted."""
-    return root / WORKSPACE_FOLDER / FILE_NAME
-
-
-def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
-    """The files and folders of all policies, of what is evaluated beside them, and those ``given``, which a
-    tool must not write."""
-    startup = config_dir() / STARTUP_NAME
-    return (user_policy(), startup, root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
-
-
-def has_rules(root: Path, given: str | Path | None = None) -> bool:
-    """Whether there is a policy file for this workspace; it need not be trusted."""
-    return given is not None or not (is_missing(user_policy()) and is_missing(workspace_policy(root)))
-
 
 WRITING = frozenset(("writes", "deletes"))
 UNNAMED = "unnamed"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
-from quoth.tools.policy.model import WORKSPACE_FOLDER, workspace_policy
+from quoth.tools.policy.places import WORKSPACE_FOLDER, workspace_policy
 from quoth.tools.storage.paths import real_path, store_path
 from quoth.tools.storage.private import private_folder
 from quoth.tools.storage.same_file import is_missing

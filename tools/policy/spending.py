@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import UsageError
-from quoth.tools.policy.limits import Calendar, account_of
+from quoth.tools.policy.quotas import Calendar, account_of
 from quoth.tools.text import money
 
 if TYPE_CHECKING:

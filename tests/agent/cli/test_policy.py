@@ -32,8 +32,8 @@ from quoth.agent.run.calls import judged
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import digest_of
 from quoth.tools.policy.language import UNITS, read_orders
-from quoth.tools.policy.limits import BYS
 from quoth.tools.policy.model import PERS
+from quoth.tools.policy.quotas import BYS
 
 RULES = """; what this project allows
 (deny (write-file :path (not (under "src"))) :why "only src")

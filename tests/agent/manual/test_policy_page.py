@@ -10,8 +10,8 @@ from pages import page
 
 from quoth.tools.call.call import ROUTES
 from quoth.tools.policy.language import CIRCUMSTANCES, HEADS, PREDICATES, read_orders
-from quoth.tools.policy.limits import BYS
 from quoth.tools.policy.model import PERS
+from quoth.tools.policy.quotas import BYS
 from quoth.tools.registry.table import COSTS, EFFECTS
 
 

@@ -1,0 +1,225 @@
+"""The brake: how many lines of code a room may have, how many fields a record, how many parameters a
+function, and how often a worn pattern of sentences may occur. A number is raised by a commit that says what
+for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from words import python_nodes, rooms, sources
+
+# Lines without blanks, comments and docstrings, a little above what there is.
+LINES = {
+    "agent": 1050,
+    "agent/chat": 710,
+    "agent/cli": 5210,
+    "agent/config": 330,
+    "agent/flight": 1920,
+    "agent/manual": 270,
+    "agent/plan": 1730,
+    "agent/public": 160,
+    "agent/repl": 1940,
+    "agent/replay": 440,
+    "agent/run": 5070,
+    "agent/session": 2470,
+    "agent/terminal": 1870,
+    "agent/trace": 360,
+    "agent/worker": 470,
+    "neuro": 110,
+    "neuro/backends": 4210,
+    "neuro/embed": 240,
+    "neuro/prompt": 950,
+    "neuro/reading": 2820,
+    "tools": 750,
+    "tools/builtin": 1740,
+    "tools/call": 2500,
+    "tools/catalog": 780,
+    "tools/consent": 1210,
+    "tools/door": 1690,
+    "tools/dryrun": 1410,
+    "tools/history": 1810,
+    "tools/knowledge": 980,
+    "tools/lisp": 1270,
+    "tools/memory": 3110,
+    "tools/org": 710,
+    "tools/origin": 770,
+    "tools/policy": 2940,
+    "tools/program": 1530,
+    "tools/registry": 2660,
+    "tools/remote": 2000,
+    "tools/sandbox": 720,
+    "tools/shared": 460,
+    "tools/shell": 2180,
+    "tools/storage": 1620,
+    "tools/web": 310,
+}
+FIELDS = 20  # of a record that flows through the product
+WIDE = {  # records with more, each for a reason
+    "Call": 23,  # the record of a call
+    "CallState": 26,  # what the stages of the door find out of one call
+    "CognitiveTool": 32,  # the options of def-cognitive-tool
+    "CommandSettings": 46,  # a row for each option of the command line
+    "Request": 22,  # what a person decides on
+    "Row": 32,  # a table of the store
+    "ToolContext": 40,  # its names are public: what a tool's body may use
+}
+PARAMETERS = 8  # of a function, without self
+MANY = {  # functions with more: constructors that a person or one factory fills
+    "agent/flight/approval.record": 9,
+    "agent/run/driver.go": 10,
+    "agent/run/host.open_host": 16,
+    "agent/worker/service.__init__": 10,
+    "neuro/backends/http.__init__": 13,
+    "neuro/backends/openai.__init__": 12,
+    "neuro/prompt/grammar.grammar": 9,
+    "tools/consent/broker.__init__": 9,
+    "tools/door/state.__init__": 15,
+    "tools/registry/define.define_tool": 10,
+    "tools/shell/running.start": 9,
+}
+# Patterns of english.md's table, and how often each occurs in texts and docstrings today: never more.
+PATTERNS = {
+    r"\b(?:is|are) no (?!longer|more)\w": 341,
+    r"\b[Tt]here is no such\b": 7,
+    r"\bstands?\b": 230,
+    r"\b(?:what|who|whoever) (?:was|is|has|came|comes|waits|were)\b": 363,
+    r"\bso (?:many|long)\b|\bas far as\b": 52,
+    r"\bgo(?:es)? on\b": 71,
+    r"\bby now\b|\banew\b": 34,
+    r"\b(?:nobody|somebody)\b": 122,
+    r"\b(?:cure|dear|heed)\b": 5,
+    r"\bholds\b": 147,
+}
+
+
+def code_lines(text: str, suffix: str) -> int:
+    """How many lines are code: neither blank, nor a comment, nor of a docstring."""
+    lines = text.splitlines()
+    mark = "#" if suffix == ".py" else ";"
+    code = {at for at, line in enumerate(lines) if line.strip() and not line.strip().startswith(mark)}
+    if suffix == ".py":
+        for node in docstrings(text):
+            code -= set(range(node.lineno - 1, node.end_lineno or node.lineno))
+    return len(code)
+
+
+def docstrings(text: str) -> Iterator[ast.Expr]:
+    for node in python_nodes(text):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                yield first
+
+
+def room_of(path: Path) -> str:
+    """``tools/policy`` for a file in it, ``agent`` for a file above the rooms."""
+    (top,) = (room for room in rooms() if path.is_relative_to(room))
+    inside = path.relative_to(top).parts
+    return f"{top.name}/{inside[0]}" if len(inside) > 1 else top.name
+
+
+@cache
+def lines_by_room() -> dict[str, int]:
+    counted: Counter[str] = Counter()
+    for suffix in (".py", ".hy"):
+        for path in sources(suffix):
+            counted[room_of(path)] += code_lines(path.read_text(encoding="utf-8"), suffix)
+    return dict(counted)
+
+
+def wide_records(text: str) -> dict[str, int]:
+    """The classes of Python code with more fields than FIELDS."""
+    counted = {
+        node.name: sum(isinstance(part, ast.AnnAssign) for part in node.body)
+        for node in python_nodes(text)
+        if isinstance(node, ast.ClassDef)
+    }
+    return {name: n for name, n in counted.items() if n > FIELDS}
+
+
+def many_parameters(text: str, place: str) -> dict[str, int]:
+    """The functions of Python code with more parameters than PARAMETERS, by ``place`` and name."""
+    found = {}
+    for node in python_nodes(text):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            number = len([name for name in given if name not in ("self", "cls")])
+            if number > PARAMETERS:
+                found[f"{place}.{node.name}"] = number
+    return found
+
+
+def worn(text: str) -> Counter[str]:
+    """How often each pattern occurs in the texts of Python code, docstrings among them."""
+    texts = [
+        node.value
+        for node in python_nodes(text)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    ]
+    return Counter({name: len(re.findall(name, "\n".join(texts))) for name in PATTERNS})
+
+
+def test_no_room_has_more_lines_than_its_budget() -> None:
+    counted = lines_by_room()
+    assert {room: lines for room, lines in counted.items() if lines > LINES.get(room, 0)} == {}
+    assert set(LINES) == set(counted)
+
+
+def test_no_record_has_more_fields_than_can_be_known_by_heart() -> None:
+    """An exception that is no longer needed fails too."""
+    found: dict[str, int] = {}
+    for path in sources(".py"):
+        found |= wide_records(path.read_text(encoding="utf-8"))
+    assert found == WIDE
+
+
+def test_no_function_has_more_parameters_than_can_be_read() -> None:
+    found: dict[str, int] = {}
+    for path in sources(".py"):
+        found |= many_parameters(path.read_text(encoding="utf-8"), f"{room_of(path)}/{path.stem}")
+    assert found == MANY
+
+
+def test_worn_patterns_of_sentences_become_no_more() -> None:
+    counted: Counter[str] = Counter()
+    for path in sources(".py"):
+        counted.update(worn(path.read_text(encoding="utf-8")))
+    assert {name: n for name, n in counted.items() if n > PATTERNS[name]} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "lines"),
+    [
+        ('"""Doc."""\n\nx = 1  # one\n# two\n', ".py", 1),
+        ('def f():\n    """Doc.\n\n    More.\n    """\n    return """a\n\nb"""\n', ".py", 3),
+        ("class C:\n    'Doc.'\n    x: int\n", ".py", 2),
+        (";; what\n(f\n  1)\n\n", ".hy", 2),
+    ],
+)
+def test_lines_of_code_are_counted(text: str, suffix: str, lines: int) -> None:
+    assert code_lines(text, suffix) == lines
+
+
+def test_worn_patterns_are_found_in_texts_and_not_in_code() -> None:
+    text = 'stands = 1\n"""It is no key, and stands in a file."""\nx = "what was approved, so long"\n'
+    found = {pattern: n for pattern, n in worn(text).items() if n}
+    assert sorted(found.values()) == [1, 1, 1, 1]
+
+
+def test_what_is_too_wide_is_found() -> None:
+    fields = "".join(f"    f{at}: int\n" for at in range(FIELDS))
+    assert wide_records(f"class C:\n{fields}") == {}
+    assert wide_records(f"class C:\n{fields}    one_more: int\n") == {"C": FIELDS + 1}
+    names = ", ".join(f"p{at}" for at in range(PARAMETERS))
+    assert many_parameters(f"def f(self, {names}): ...", "a/b") == {}
+    assert many_parameters(f"async def f({names}, *, q): ...", "a/b") == {"a/b.f": PARAMETERS + 1}
