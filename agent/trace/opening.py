@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.trace.tracer import Span
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.storage.paths import real_path
 
 if TYPE_CHECKING:
-    from quoth.agent.trace.tracer import Exporter, Tracer
+    from quoth.agent.trace.tracer import Exporter, Span, Tracer
 
 
 # Spans as lines of a file, each a JSON object that is read with jq; ``quoth help traces`` tells its fields.

@@ -21,6 +21,7 @@ from sentences import (
     IT_IS_CALLED_AS,
     IT_WRITES_FILES,
     NOTHING_WAITS_IN_SESSION,
+    NOTHING_WAITS_IN_THIS_WORKSPACE,
     QUOTH_PENDING_LISTS_WHAT_IS,
     SAY_SO_WITH_YES,
     THE_PERSON_SAID_NO,
@@ -99,7 +100,7 @@ def test_nothing_waits_where_nothing_was_asked(here: Path, state: Path) -> None:
     nothing = f"{THERE_IS_NO_REQUEST} abcde; nothing was ever asked in this workspace."
     for words in (["pending", "abcde"], ["approve", "abcde"], ["deny", "abcde"]):
         assert refused(here, *words) == nothing
-    assert refused(here, "resume") == "Nothing waits in this workspace."
+    assert refused(here, "resume") == f"{NOTHING_WAITS_IN_THIS_WORKSPACE}."
     assert list(state.iterdir()) == []
 
 
@@ -599,7 +600,7 @@ def test_what_was_not_decided_is_asked_when_it_is_resumed_at_a_terminal(here: Pa
         terminal.see("Created src/a.txt, 1 byte.")
         assert terminal.ended() == 0
     assert told(here, "pending") == []
-    assert refused(here, "resume") == "Nothing waits in this workspace."
+    assert refused(here, "resume") == f"{NOTHING_WAITS_IN_THIS_WORKSPACE}."
 
 
 def test_a_question_that_is_taken_back_leaves_a_call_that_can_be_resumed(here: Path) -> None:

@@ -240,6 +240,7 @@ def hears(watching: Running, words: Sequence[str]) -> None:
 def test_who_watches_tells_what_is_due_what_comes_due_and_what_is_new(home: Path, ending: int) -> None:
     with started("remind", "--watch", cwd=home) as watching:
         hears(watching, ["Pay", "Call mum"])
+        wait_until(lambda: text(home).count("DELIVERED") == 2)
         with (home / "memory.org").open("a") as file:
             file.write(headline("Soon", in_seconds(1)) + "\n" + headline("New", "<2026-03-09 Mon>"))
         hears(watching, ["New", "Soon"])
