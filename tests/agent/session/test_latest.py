@@ -107,11 +107,11 @@ def test_resume_names_the_flight_that_waits(tmp_path: Path) -> None:
     plan = tmp_path / "mine.org"
     told = f"No run or call of ann waits, but a flight. {TO_GO_ON_WITH} it: quoth fly {plan} --user ann"
     assert (said.code, said.err) == (2, f"quoth: {told}\n")
-    told = quoth("resume", "--user", "bob", cwd=tmp_path)
-    assert told.err == f"quoth: {NOTHING_WAITS_IN_THIS_WORKSPACE}.\n"
+    said = quoth("resume", "--user", "bob", cwd=tmp_path)
+    assert said.err == f"quoth: {NOTHING_WAITS_IN_THIS_WORKSPACE}.\n"
     assert quoth("fly", str(plan), "--user", "ann", "--yes", cwd=tmp_path).code == 0
-    told = quoth("resume", "--user", "ann", cwd=tmp_path)
-    assert told.err == f"quoth: {NOTHING_WAITS_IN_THIS_WORKSPACE}.\n"
+    said = quoth("resume", "--user", "ann", cwd=tmp_path)
+    assert said.err == f"quoth: {NOTHING_WAITS_IN_THIS_WORKSPACE}.\n"
 
 
 def test_an_approved_flight_goes_on_as_its_user(tmp_path: Path, store: Store) -> None:
