@@ -22,7 +22,7 @@ from markdown_it import MarkdownIt
 from words import files, quoth, rooms
 
 import quoth as public
-from quoth.agent.cli.machine_checks import NEWEST
+from quoth.agent.cli.doctor import NEWEST
 
 ROOT = Path(__file__).parents[1]
 OWN = {  # a project with folders of the same names

@@ -68,7 +68,6 @@ def audit(options: AuditOptions) -> int:
 
 def _trail(store: Store | None) -> StoreAudit | None:
     """The trail of the workspace, or None where nothing was ever called."""
-
     return None if store is None else StoreAudit(lambda: store)
 
 

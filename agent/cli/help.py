@@ -17,8 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from quoth.agent.cli.common import write_new
-from quoth.agent.cli.options import DONE, Options, argument, switch
-from quoth.agent.cli.parser import Parser
+from quoth.agent.cli.options import DONE, Options, Parser, argument, switch
 from quoth.agent.terminal.output import is_dumb, is_terminal, print_json, print_line, tell_next
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible

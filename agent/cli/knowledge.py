@@ -24,22 +24,22 @@ NAME = "the name of an entry, its title, or FILE:LINE"
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ListOptions(Options):
+class KnowledgeListOptions(Options):
     of_kind: str | None = option("--kind", "KIND", f"only one of {', '.join(KINDS)}")
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ShowOptions(Options):
+class KnowledgeShowOptions(Options):
     name: str = argument("NAME", NAME)
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ForgetOptions(Options):
+class KnowledgeForgetOptions(Options):
     groups = "asking"
     names: Sequence[str] = argument("NAME", NAME, nargs="+")
 
 
-def list_entries(options: ListOptions) -> int:
+def list_entries(options: KnowledgeListOptions) -> int:
     """Print the entries, one a line; the exit code is 1 if a file cannot be read."""
     from quoth.agent.cli.memory import table
     from quoth.tools.call.service_types import one_of
@@ -57,7 +57,7 @@ def list_entries(options: ListOptions) -> int:
     return FAILED if base.faults else DONE
 
 
-def show(options: ShowOptions) -> int:
+def show(options: KnowledgeShowOptions) -> int:
     """Print the text of an entry; what else there is to say of it goes to stderr."""
     path, one = _named(knowledge_of(options), options.name)
     if options.json:
@@ -73,7 +73,7 @@ def show(options: ShowOptions) -> int:
     return DONE
 
 
-def forget(options: ForgetOptions) -> int:
+def forget(options: KnowledgeForgetOptions) -> int:
     """Remove entries, after a person has confirmed it; the rest of their files stays as it is."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.agent.terminal.input import is_inside

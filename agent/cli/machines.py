@@ -179,7 +179,6 @@ class KeyOptions(CatalogOptions):
 
 def publish(options: OfferOptions) -> int:
     """Publish the tools of the files."""
-
     if not options.tools:
         raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.")
     table = _offered(options)
@@ -233,7 +232,6 @@ def show(options: CatalogShowOptions) -> int:
 
 def diff(options: OfferOptions) -> int:
     """Print how the published tools differ from those of the files, or from the version before."""
-
     offered = build_catalog_payload(_offered(options))["tools"] if options.tools else None
     url, seal, prefix = place_of(options)
 
@@ -301,7 +299,6 @@ def watch(options: CatalogOptions) -> int:
 
 def key(options: KeyOptions) -> int:
     """Make the key, or show its name; never the key itself."""
-
     path = key_path(options.key)
     made = new_key(path) if options.what == "new" else read_key(path)
     if options.json:
@@ -318,7 +315,6 @@ def key(options: KeyOptions) -> int:
 
 def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     """The server, the key and the prefix that the options name."""
-
     prefix = checked_prefix(options.key_prefix)
     url = redis_url(options.redis or options.remote, ca=options.redis_ca)
     return url, read_key(key_path(options.key)), prefix
@@ -333,7 +329,6 @@ def _offered(options: OfferOptions) -> ToolTable:
 
 
 async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict[str, Any]:
-
     found = await load_catalog(client, key=seal, prefix=prefix)
     if found is None:
         raise StoreError(f"No catalogue of {prefix} is published at {url.shown}.")
@@ -396,7 +391,6 @@ def drop(options: DeadOptions) -> int:
 @contextmanager
 def _client(options: CatalogOptions) -> Iterator[tuple[Any, Key, str]]:
     """A client of the server, the key and the prefix; what goes wrong with the server is told in words."""
-
     url, key, prefix = place_of(options)
     client = sync_client(url)
     try:

@@ -13,10 +13,18 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import DONE, FAILED, USAGE, Options, ReplOptions, add_command, parsed
-from quoth.agent.cli.parser import BEFORE, Parser
-from quoth.agent.cli.project import tell_workspace
+from quoth.agent.cli.common import interrupted, tell_workspace
+from quoth.agent.cli.options import (
+    BEFORE,
+    DONE,
+    FAILED,
+    USAGE,
+    Options,
+    Parser,
+    ReplOptions,
+    add_command,
+    parsed,
+)
 from quoth.agent.terminal.output import (
     OutputError,
     complain,
@@ -73,7 +81,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "import": ("session.import_session", "Take a session from such a text."),
     },
     "memory": {
-        "memory": ("memory_changes.ACTIONS", "See, search and change what is remembered."),
+        "memory": ("memory.ACTIONS", "See, search and change what is remembered."),
         "knowledge": ("knowledge.ACTIONS", "See and forget what was filed in knowledge/."),
         "remind": ("remind.remind", "Tell what is due in memory.org, each once."),
     },

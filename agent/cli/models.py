@@ -129,7 +129,6 @@ def _provider(name: str | None, config: Config) -> Provider:
 
 
 def _login(options: ModelsOptions, provider: Provider) -> int:
-
     where = store_key(provider, _typed(options, provider))
     if options.json:
         print_json({"status": "stored", "provider": provider.name, "where": where})
@@ -165,7 +164,6 @@ def _typed(options: ModelsOptions, provider: Provider) -> str:
 
 
 def _logout(options: ModelsOptions, provider: Provider) -> int:
-
     places = forget_key(provider)
     if options.json:
         print_json({"status": "removed" if places else "none", "provider": provider.name, "where": places})

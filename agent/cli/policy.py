@@ -101,7 +101,6 @@ def check(options: CheckOptions) -> int:
 
 def _layers(options: CheckOptions) -> list[Layer]:
     """The file that is named; else all that may apply here, the workspace's own trusted or not."""
-
     root = _root(options.folder)
     if options.file is None:
         layers, notes = layers_to_check(root, options.policy)
@@ -309,7 +308,6 @@ SHOWN = ", and shown to models"
 
 def _rules(root: Path, layer: Layer, data: bytes) -> _Trustable:
     """The rules of a workspace; those that it may not give are passed over."""
-
     digest, rules = digest_of(data), layer.orders.rules
     counted = [rule.text for rule in rules if not layer.ignores(rule)]
     counted += [limit.text for limit in layer.orders.limits]

@@ -77,13 +77,13 @@ class ForkOptions(Options):
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ExportOptions(Options):
+class SessionExportOptions(Options):
     of: str = argument("ID", ID)
     file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
 
 
 @dataclass(init=False, repr=False, eq=False)
-class ImportOptions(Options):
+class SessionImportOptions(Options):
     file: str = argument("FILE", "what quoth export has written; - reads stdin")
     name: str | None = option("--as", "ID", "the id it is to have (default: its own)")
 
@@ -100,7 +100,7 @@ class RemoveOptions(Options):
 def sessions(options: SessionsOptions) -> int:
     """Print the sessions, the latest last, each as it is read."""
     if options.adopt:
-        from quoth.agent.cli.project import adopt
+        from quoth.agent.cli.common import adopt
 
         return adopt(options)
     from quoth.agent.session.index import listed, summaries
@@ -245,7 +245,7 @@ def _text_to_say(store: Store, session: str) -> str:
     return "" if waiting(Transcript(lambda: store), session) else " TEXT"
 
 
-def export(options: ExportOptions) -> int:
+def export(options: SessionExportOptions) -> int:
     """Print a session as text, or write it into a new file."""
     from importlib.metadata import version
 
@@ -271,7 +271,7 @@ def export(options: ExportOptions) -> int:
     return 0
 
 
-def import_session(options: ImportOptions) -> int:
+def import_session(options: SessionImportOptions) -> int:
     """Import a session from exported text, under its own id or another."""
     from quoth.agent.session.index import import_session
     from quoth.tools.history.transfer import A_WORD, is_word, read_written

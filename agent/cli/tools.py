@@ -5,17 +5,25 @@ Knows how tools are printed and calls none.
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import tools_of
-from quoth.agent.cli.options import DONE, Options, argument, option
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.cli.common import agent_of, tools_of
+from quoth.agent.cli.options import DONE, FAILED, Options, argument, option
+from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
+from quoth.tools.loading import load_tools
+from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
-    from quoth.tools.registry.table import ToolTable
+    from quoth.agent.cli.options import Options
+    from quoth.agent.client import AsyncAgent
+    from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -40,7 +48,6 @@ def tools(options: ToolsOptions) -> int:
     if options.file is not None:
         if options.name != "test":
             raise UsageError(f"quoth tools shows one tool; to test a file: quoth tools test {options.file}")
-        from quoth.agent.cli.tool_tests import test_tools
 
         return test_tools(options, options.file)
     table = _for_user(options, tools_of(options))
@@ -103,3 +110,182 @@ def belt(options: BeltOptions) -> int:
     else:
         print_line(view_of(table, options.view).rstrip("\n"))
     return DONE
+
+
+# ``quoth tools test FILE``: makes the calls of the ``:examples`` of a file's tools, in a copy of the
+# folder.
+#
+# Knows tools, their effects and folders; the door makes the calls. A copy holds back what a tool writes in
+# its workspace and nothing else, so what has other effects is made only if a person says --yes.
+
+
+HELD = {"reads", "writes"}  # what a copy of the workspace makes harmless
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "venv", "node_modules", "__pycache__", ".*_cache")
+MOST_FILES, MOST_BYTES = 5_000, 200_000_000
+SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an example came to: ``ok``, ``failed`` or ``not run``, and why."""
+
+    tool: str
+    form: str
+    word: str
+    text: str
+    ms: int = 0
+
+
+def test_tools(options: Options, file: str) -> int:
+    """Make the calls, print what each came to, and return the exit code: 1 if one failed."""
+    import asyncio
+    import tempfile
+
+    with results_only():
+        shipped = load_tools(options.tools)
+        table = load_tools([*options.tools, file])
+    tools = [one for one in table if one.name not in shipped or shipped.get(one.name) is not one]
+    if not tools:
+        raise UsageError(f"{file} defines no tool.")
+    _require_small(options.folder)
+    files = tuple(str(Path(one).absolute()) for one in (*options.tools, file))
+    with tempfile.TemporaryDirectory(prefix="quoth-tools-") as scratch:
+        copy = Path(scratch, options.folder.resolve().name or "workspace")
+        shutil.copytree(options.folder, copy, symlinks=True, ignore=LEFT_OUT, copy_function=_copied)
+        _keep_links_inside(copy, options.folder.resolve())
+        own = replace(
+            options,
+            workspace=str(copy),
+            tools=files,
+            policy=options.policy and str(Path(options.policy).absolute()),
+            yes=True,
+        )
+        before, here = _state(options.folder), Path.cwd()
+        os.chdir(copy)
+        try:
+            with results_only():
+                outcomes = asyncio.run(_outcomes(own, tools, Path(scratch), options.yes))
+        finally:
+            os.chdir(here)
+        touched = _changes(before, _state(options.folder))
+    return _show(options, file, tools, outcomes, touched)
+
+
+def _require_small(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"The workspace {folder} is not a folder.")
+    number = size = 0
+    for number, file in enumerate(_files(folder), 1):
+        size += file.lstat().st_size
+        if number > MOST_FILES or size > MOST_BYTES:
+            raise UsageError(
+                f"The examples run in a copy of the workspace, and {folder.resolve()} has more than "
+                f"{MOST_FILES:,} files or {MOST_BYTES // 10**6} MB; name a smaller one: --workspace DIR"
+            )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        out = LEFT_OUT(place, [*folders, *names])
+        folders[:] = [name for name in folders if name not in out]
+        yield from (Path(place, name) for name in names if name not in out)
+
+
+def _copied(source: str, target: str) -> str:
+    """Copy a file that can be read; pipes and the like are nothing that an example needs."""
+    if Path(source).is_file() and os.access(source, os.R_OK):
+        shutil.copy2(source, target)
+    return target
+
+
+def _keep_links_inside(copy: Path, folder: Path) -> None:
+    """Put the file itself in the place of a link out of the copy, through which a tool would write into the
+    folder; a link out of that, or to a folder, is left out."""
+    for place, folders, names in os.walk(copy):
+        for path in (Path(place, name) for name in [*folders, *names]):
+            if path.is_symlink() and not (target := path.resolve()).is_relative_to(copy.resolve()):
+                path.unlink()
+                if target.is_file() and target.is_relative_to(folder):
+                    _copied(str(target), str(path))
+
+
+def _state(folder: Path) -> dict[str, tuple[int, int]]:
+    found = {}
+    for file in _files(folder):
+        try:
+            status = file.lstat()
+        except FileNotFoundError:
+            continue
+        found[str(file.relative_to(folder))] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+async def _outcomes(options: Options, tools: list[CognitiveTool], scratch: Path, yes: bool) -> list[Outcome]:
+    from quoth.tools.storage.database import Store
+
+    found: list[Outcome] = []
+    async with agent_of(options, store=Store(scratch / "store.sqlite"), channel="test") as agent:
+        for tool in tools:
+            free = [effect for effect in tool.effects if effect not in HELD]
+            for example in tool.examples:
+                if free and not yes:
+                    does = " and ".join(f":{one}" for one in free)
+                    why = f"its effects are {does}, which a copy does not hold back; --yes makes the call"
+                    found.append(Outcome(tool.name, str(example), "not run", why))
+                else:
+                    found.append(await _outcome(agent, tool, example))
+    return found
+
+
+async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Outcome:
+    from quoth.agent.terminal.forms import failure_text, show_value
+
+    root = agent.workspace.root
+    before, began = _state(root), time.monotonic()
+    result = await agent.call(example)
+    ms = round((time.monotonic() - began) * 1000)
+    written = _changes(before, _state(root))
+    names = ", ".join(written[:3]) + (" …" if len(written) > 3 else "")
+    if not result.ok:
+        return Outcome(tool.name, str(example), "failed", failure_text(result), ms)
+    if written and {"writes", "deletes"}.isdisjoint(tool.effects):
+        why = f"it wrote {names}, and :writes is not among its :effects"
+        return Outcome(tool.name, str(example), "failed", why, ms)
+    text = short(" ".join(show_value(result.value).split()), SHOWN)
+    wrote = f"; it wrote {names} in the copy" if written else ""
+    return Outcome(tool.name, str(example), "ok", f"{text}{wrote}", ms)
+
+
+def _show(
+    options: Options,
+    file: str,
+    tools: list[CognitiveTool],
+    outcomes: list[Outcome],
+    touched: list[str],
+) -> int:
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.policy.lint import unseen_paths
+
+    failed = [one for one in outcomes if one.word == "failed"]
+    if options.json:
+        print_json([asdict(one) for one in outcomes])
+    else:
+        for one in outcomes:
+            print_line(f"{one.word:8} {one.form}\n         {one.text}")
+        words = [one.word for one in outcomes]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+        said = f"{number_of(len(outcomes), 'example')} of {number_of(len(tools), 'tool')}"
+        print_line(f"{file}: {said}{counts and ': '}{counts}.")
+    workspace = Workspace(options.folder)
+    for tool in tools:
+        if not tool.examples:
+            complain(f"{tool.name} has no :examples; a model reads them, and they are tested here.")
+        for sentence in unseen_paths(tool, workspace):
+            complain(sentence)
+    if touched:
+        complain(f"Meanwhile your own folder was changed, not the copy: {', '.join(touched[:5])}")
+    return FAILED if failed or touched else DONE

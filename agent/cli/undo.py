@@ -129,7 +129,6 @@ def diff(options: DiffOptions) -> int:
 
 
 def _show_plan(plan: UndoPlan) -> None:
-
     _draw(plan_lines(plan, color=may_draw(sys.stdout)))
 
 
@@ -149,7 +148,6 @@ def _files_of(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[
 
 def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> int:
     """Do something with the way back of a session, while nobody drives it."""
-
     with open_store(options, lists=True) as store:
         session, store = _files_of(options, store)
         own = _with_rules(replace(options, session=session), store)
@@ -166,7 +164,6 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
 def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
     """The options with the rules that the session was given, if they were chosen here. Where their file has
     gone, the agent refuses them, as it does for ``quoth resume``."""
-
     session = Session(Transcript(lambda: store), str(options.session), options.asker, Path())
     file = "" if session.foreign() else session.given().get("policy")
     if options.policy is None and file:
@@ -196,7 +193,6 @@ class LiftOptions(PastOptions):
 
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
     """Return the id of the named session, its checked events, and how many of them were imported."""
-
     wanted = options.of or options.session
     if wanted is None and not options.last:
         raise UsageError(f"Name a session, or say --last. See: quoth {command} --help")

@@ -6,19 +6,31 @@ below; none evaluates a form.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import shutil
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.output import tell_next
+from quoth.agent.run.runs import undo_of
+from quoth.agent.session.session import alone
+from quoth.agent.session.undo import changed_lines, left_lines, uncovered_lines
+from quoth.agent.terminal.output import may_draw, tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.text import number_of
+from quoth.tools.storage.in_use import not_in_use
+from quoth.tools.text import number_of, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quoth.agent.client import AsyncAgent
     from quoth.agent.repl.interpreter import Interpreter
+    from quoth.agent.session.undo import Undo, UndoPlan
+
 
 LATEST = 20  # sessions are listed
 WIDTH = 16  # of the column of names
@@ -56,24 +68,6 @@ async def say(repl: Interpreter, rest: str) -> None:
 def new(repl: Interpreter, rest: str) -> None:
     repl.agent.forget()
     repl.tell("A new conversation.")
-
-
-def undo(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.repl.undo import undo
-
-    undo(repl, rest)
-
-
-def redo(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.repl.undo import redo
-
-    redo(repl)
-
-
-def diff(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.repl.undo import diff
-
-    diff(repl, rest)
 
 
 def plan(repl: Interpreter, rest: str) -> None:
@@ -218,24 +212,26 @@ def pending(repl: Interpreter, rest: str) -> None:
 
 
 def approve(repl: Interpreter, rest: str) -> None:
-    request, _, when = rest.partition(" ")
-    if not request:
-        raise UsageError(",approve needs the ID of a request; ,pending lists them.")
+    request, when = _request_and_more(",approve needs the ID of a request", rest)
     _decide(repl, request, _approval(when.strip(), repl.agent.user))
 
 
 def deny(repl: Interpreter, rest: str) -> None:
-    request, _, why = rest.partition(" ")
-    if not request:
-        raise UsageError(",deny needs the ID of a request; ,pending lists them.")
+    request, why = _request_and_more(",deny needs the ID of a request", rest)
     _decide(repl, request, Decision("deny", repl.agent.user, why=why.strip()))
 
 
 def answer(repl: Interpreter, rest: str) -> None:
-    request, _, said = rest.partition(" ")
-    if not request:
-        raise UsageError(",answer needs the ID of a question, and the answer; ,pending lists them.")
+    request, said = _request_and_more(",answer needs the ID of a question, and the answer", rest)
     _decide(repl, request, Decision("answer", repl.agent.user, answer=said))
+
+
+def _request_and_more(needs: str, rest: str) -> tuple[str, str]:
+    """The id of a request, and the text after it. Raises UsageError without an id."""
+    request, _, more = rest.partition(" ")
+    if not request:
+        raise UsageError(f"{needs}; ,pending lists them.")
+    return request, more
 
 
 def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
@@ -299,6 +295,88 @@ def _unquoted(path: str) -> str:
 
 def leave(repl: Interpreter, rest: str) -> None:
     raise EOFError
+
+
+# Taking back
+
+
+WAYS = ("", "files", "message")
+
+
+def undo(repl: Interpreter, rest: str) -> None:
+    """Take back the last message and the files that were written since, or one of both."""
+    if rest not in WAYS:
+        raise UsageError(f"It is ,undo, ,undo files or ,undo message; not ,undo {rest}.")
+    with _to_itself(repl.agent):
+        _undo(repl, rest)
+
+
+def _undo(repl: Interpreter, rest: str) -> None:
+    told = None if rest == "files" else repl.agent.runs.last_message()
+    way = undo_of(repl.agent.host)
+    since = told.seq if told is not None else 0 if rest == "message" else way.last_group()
+    if told is None and not since:
+        if rest == "files":
+            raise UsageError(way.nothing(way.plan()))
+        repl.agent.runs.take_back()  # says that there is none
+    if told is not None:
+        repl.tell(f"Taken back: {one_line(repl.agent.runs.take_back(), 60)}")
+    if rest == "message":
+        repl.complain("The next message goes on from before it. What its calls have done stays done.")
+        return
+    plan = way.plan(since)
+    _do(repl, way, plan)
+    if told is not None:
+        stays = " What its calls have done beside writing files stays done." if plan.uncovered else ""
+        repl.complain(f"The next message goes on from before it.{stays}")
+    elif plan.empty:
+        raise UsageError(way.nothing(plan, since))
+
+
+def redo(repl: Interpreter, rest: str) -> None:
+    """Write the files again that the last undo has put back. A message that was taken back stays so."""
+    way = undo_of(repl.agent.host)
+    with _to_itself(repl.agent):
+        _do(repl, way, way.plan_redo())
+
+
+@contextlib.contextmanager
+def _to_itself(agent: AsyncAgent) -> Iterator[None]:
+    """Within this context nobody else drives the session or writes to it. It is taken before the message is:
+    a refusal changes nothing. Raises BusyError."""
+    store = agent.store.path
+    with not_in_use(store, agent.session), alone(Path(store), agent.session):
+        yield
+
+
+def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:
+    done = way.do(plan) if plan.files else None
+    color = may_draw(sys.stdout)
+    if done is not None and done.files:
+        again = "Written again" if plan.redo else "Put back"
+        _draw(repl, [f"{again}: {number_of(len(done.files), 'file')}"], color)
+        _draw(repl, [f"  {one.difference.head}" for one in plan.files if one.path in done.files], color)
+    _draw(repl, left_lines((*plan.left, *(done.failed if done else ())), color=color), color)
+    _draw(repl, uncovered_lines(plan), color)
+    for said in done.said if done else ():
+        repl.complain(said)
+
+
+def diff(repl: Interpreter, rest: str) -> None:
+    """Show what a session has changed."""
+    from quoth.agent.session.index import find_session
+
+    session = find_session(repl.agent.store, rest) if rest else repl.agent.session
+    found, left = undo_of(repl.agent.host, session).changed()
+    color = may_draw(sys.stdout)
+    _draw(repl, changed_lines(found, left, color=color), color)
+    if not found and not left:
+        repl.complain(f"Session {session} has changed no file.")
+
+
+def _draw(repl: Interpreter, lines: Iterable[str], color: bool) -> None:
+    if text := "\n".join(lines):
+        repl.tell_drawn(text) if color else repl.tell(text)
 
 
 ALL: tuple[Any, ...] = (

@@ -71,8 +71,8 @@ import sys, sysconfig
 sysconfig.get_config_vars()["SOABI"] = "cpython-314-x86_64-linux-musl"
 for name in ("html_to_markdown", "pydantic_monty"):
     sys.modules[name] = None
-from quoth.agent.cli import machine_checks
-machine_checks.NEWEST = (3, 10)
+from quoth.agent.cli import doctor
+doctor.NEWEST = (3, 10)
 """
 
 

@@ -119,7 +119,5 @@ def test_a_call_imports_no_other_command_and_no_validator_of_pydantic_and_looks_
 ) -> None:
     files(tmp_path, {"one.py": ONE})
     said = quoth("one.py", cwd=tmp_path, bare=True)
-    mine = " ".join(
-        f"quoth.agent.cli.{one}" for one in ("call", "common", "main", "options", "parser", "project")
-    )
+    mine = " ".join(f"quoth.agent.cli.{one}" for one in ("call", "common", "main", "options"))
     assert said.out.splitlines() == ["hi", "0 True", mine, "False"], said.err
