@@ -55,15 +55,23 @@ PAGE, FEW = 200, 8
 
 
 def _is_marked(event: Event) -> bool:
-    """Whether the columns of an event agree with the fields in its form. The fields stand at its beginning
-    and the status is said once, as we write it; a form in which it is otherwise is read, and so is a call
-    with a status, for what is said may be an argument."""
+    """Whether the columns of an event agree with the fields in its form. A form in which they are
+    written otherwise than by us is read."""
+    return _as_we_write(event) or _as_read(event)
+
+
+def _as_we_write(event: Event) -> bool:
+    """Whether the form begins with the fields and says its status once. Tells nothing of a
+    call with a status, for what is said may be an argument. Ten times as fast as reading the form, where a
+    whole store is verified."""
     marks = event_form(event.kind, event.seq, event.at, event.run, event.parent, event.key, {})[:-1]
     status = f':status "{event.status}"' if event.status else ""
-    count = event.shown.count(":status")
-    said_once = count == bool(status) and status in event.shown
-    if event.shown.startswith(f"{marks} ") and said_once and not (status and event.kind == "call"):
-        return True
+    said_once = event.shown.count(":status") == bool(status) and status in event.shown
+    return event.shown.startswith(f"{marks} ") and said_once and not (status and event.kind == "call")
+
+
+def _as_read(event: Event) -> bool:
+    """The same, of any form."""
     try:
         said = read_event(event.session, event.shown, "")
     except TranscriptError:  # that it cannot be read is another fault

@@ -27,6 +27,7 @@ from quoth.tools.history.event import (
     Event,
     TranscriptError,
     digest_of,
+    event_form,
     one_field,
     read_event,
     read_form,
@@ -34,7 +35,7 @@ from quoth.tools.history.event import (
     written_form,
 )
 from quoth.tools.history.receipts import BEGUN, bound_to
-from quoth.tools.history.transcript import Transcript, without_secrets
+from quoth.tools.history.transcript import Transcript, _as_read, _as_we_write, without_secrets
 from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
@@ -597,3 +598,43 @@ def test_the_address_of_a_server_is_shown_without_its_query(
     written = transcript.append("s", "tools", said)
     assert "abc" in written.text
     assert "abc" not in written.shown
+
+
+SHORT = st.sampled_from(["", "r1", "r2", "ok", "error", ':status "ok"', 'a"b'])
+CHANGED = st.sampled_from(["", "seq", "at", "run", "parent", "key", "kind", "status", "shown"])
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.integers(1, 3),
+    SHORT,
+    SHORT,
+    st.integers(0, 2),
+    st.dictionaries(st.sampled_from(["status", "text", "seq", "run"]), SHORT, max_size=3),
+    CHANGED,
+    SHORT,
+)
+def test_the_quick_look_at_an_event_finds_what_reading_it_finds(
+    kind: Any, seq: int, run: str, key: str, parent: int, data: dict[str, str], changed: str, to: str
+) -> None:
+    shown = event_form(kind, seq, "2026-01-31", run, parent, key, data)
+    said: dict[str, Any] = {"status": data.get("status", "")}
+    if changed == "shown":
+        shown = shown.replace("ok", "error", 1)
+    elif changed in ("seq", "parent"):
+        said[changed] = 7
+    elif changed == "kind":
+        said[changed] = next(other for other in KINDS if other != kind)
+    elif changed:
+        said[changed] = to
+    event = Event(
+        "s", **{"seq": seq, "at": "2026-01-31", "run": run, "kind": kind, "parent": parent, "key": key}
+        | {"text": shown, "shown": shown, "digest": ""} | said
+    )  # fmt: skip
+    if _as_we_write(event):
+        assert _as_read(event)
+
+
+def test_the_quick_look_knows_most_events_as_we_write_them(transcript: Transcript) -> None:
+    event = transcript.append("s", "stimulus", {"text": "Look.", "status": "ok"}, run="r1", status="ok")
+    assert _as_we_write(event)

@@ -40,6 +40,7 @@ from sentences import (
 
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_all, read_one, read_prefix
+from quoth.tools.lisp.strings import Strings
 
 
 def shape(model):
@@ -718,3 +719,26 @@ def test_an_error_in_prose_is_placed_in_the_whole_text():
         read_prefix("prose\nand (a ]) more", 10)
     assert (caught.value.line, caught.value.column) == (2, 8)
     assert caught.value.caret() == "and (a ]) more\n       ^"
+
+
+PIECES = [
+    *(r"\\", r"\n", r"\/", r"\ud800", r"\uD83D\uDE00", r"\"", r"\x41", r"\N{DASH}", "\\"),
+    *("n", "t", "u", "x", "N", "U", "/", "b", "0", "12", "00e9", "d83d", "ude00", "{DASH}"),
+    *("\r", "\n", "\t", "'", "é", "\0", "\x7f", " "),
+]
+ESCAPED = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
+@given(ESCAPED)
+def test_a_string_read_as_json_is_the_one_read_by_hys_rules(body: str) -> None:
+    text = f'"{body}"'
+    fast = Strings(text, Lines(text), len(text))._escaped(0)
+    if fast is not None:
+        assert fast == Strings(text, Lines(text), len(text))._string(0, "")
+        assert type(fast[0]) is String
+
+
+@pytest.mark.parametrize("body", ["a\\nb", "\\u00e9", 'say \\"hi\\"', "back\\\\slash"])
+def test_the_escapes_that_json_shares_are_read_as_json(body: str) -> None:
+    text = f'"{body}"'
+    assert Strings(text, Lines(text), len(text))._escaped(0) is not None
