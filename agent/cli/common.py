@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quoth.agent.terminal.progress import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
-    from quoth.tools.call.services import KnowledgeBase, WebSearch
+    from quoth.tools.call.services import WebSearch
     from quoth.tools.knowledge.base import FileKnowledge
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
@@ -132,6 +132,7 @@ def settings_of(options: Options, channel: str = "") -> Settings:
     from quoth.agent.run.host_services import HostServices
     from quoth.agent.run.options import ModelOptions, Settings
     from quoth.agent.run.run import RunLimits
+    from quoth.tools.call.services import NO_KNOWLEDGE
 
     given = {**vars(options), "instructions": _instructions(options.instructions)}
     return Settings(
@@ -143,7 +144,7 @@ def settings_of(options: Options, channel: str = "") -> Settings:
             sources=_sources(options.sources),
             channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
             channel=channel or ("json" if options.json else "terminal"),
-            knowledge_base=_knowledge(options),
+            knowledge_base=knowledge_of(options) if options.knowledge else NO_KNOWLEDGE,
             web_search=_web_search(options),
             **filled(given, "services"),
         ),
@@ -194,15 +195,6 @@ def _sources(words: Sequence[str]) -> dict[str, str]:
     from quoth.tools.call.sources import sources_of
 
     return sources_of(words)
-
-
-def _knowledge(options: Options) -> KnowledgeBase:
-    """The knowledge base that the tools use, if they are to use one."""
-    from quoth.tools.call.services import NO_KNOWLEDGE
-
-    if not options.knowledge:
-        return NO_KNOWLEDGE
-    return knowledge_of(options)
 
 
 def knowledge_of(options: Options) -> FileKnowledge:

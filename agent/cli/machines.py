@@ -24,7 +24,7 @@ from quoth.agent.cli.options import (
 )
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
-from quoth.agent.worker.assembly import Files, Offer, door_of
+from quoth.agent.worker.assembly import Files, Offer, Reloader, door_of
 from quoth.tools.catalog.connection import (
     check_sync,
     checked_prefix,
@@ -84,7 +84,6 @@ def worker(options: WorkerOptions) -> int:
     from pathlib import Path
 
     from quoth.agent.trace.opening import open_tracer
-    from quoth.agent.worker.reload import Reloader
     from quoth.tools.call.context import ToolContext
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
@@ -97,10 +96,8 @@ def worker(options: WorkerOptions) -> int:
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
     needed("taskiq", "taskiq_redis")
     secret = (key_path(options.key), *url.files)
-    files = Files(
-        *(options.tools, options.folder, options.policy, options.gate, options.allow, secret),
-        gate_command=options.gate_command,
-    )
+    rules = policy_options(options)
+    files = Files(options.tools, options.folder, rules, options.allow, secret)
     context = ToolContext(files.workspace())
 
     @cache
@@ -114,7 +111,7 @@ def worker(options: WorkerOptions) -> int:
 
         for note in offers.made.policy.notes:
             complain(note)
-        key, shared = _key(options), policy_options(options).open_shared()
+        key, shared = _key(options), rules.open_shared()
         tracer = open_tracer(options.trace and Path(options.trace), content=options.trace_content)
         if options.memory is not None:
             limit_memory(options.memory, options.jobs)
@@ -122,17 +119,13 @@ def worker(options: WorkerOptions) -> int:
             offers,
             lambda offer: door_of(offer, store, shared, tracer),
             context,
-            url,
-            key,
+            (url, key, prefix),
             _said_as(options.json),
-            prefix=prefix,
-            jobs=options.jobs,
             takeover=float(options.takeover),
-            health=options.health,
         )
         begin_to_serve()
         try:
-            return DONE if asyncio.run(service.run()) else INTERRUPTED
+            return DONE if asyncio.run(service.run(options.jobs, options.health)) else INTERRUPTED
         except ForeignCatalog as error:
             raise UsageError(
                 f"{error} Give this worker the key of the others with --key FILE, or a --prefix of its own."
@@ -322,10 +315,12 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
 
 def _offered(options: OfferOptions) -> ToolTable:
     """What a worker with these options offers: the tools of the files, and for whom they are."""
+    from quoth.agent.run.options import PolicyOptions
     from quoth.agent.terminal.output import results_only
 
+    rules = PolicyOptions(options.policy)
     with results_only():
-        return Files(options.tools, options.folder, options.policy, allow=options.allow).offer().table
+        return Files(options.tools, options.folder, rules, options.allow).offer().table
 
 
 async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict[str, Any]:

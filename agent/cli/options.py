@@ -396,7 +396,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     if "channels" in more:
         more["channels"] = _with_address(more["channels"], session)
     if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
-        chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
+        values = ((name, more[name] if isinstance(more[name], list) else [more[name]]) for name in outside)
+        chosen = " ".join(f"{FLAGS[name]} {shlex.quote(one)}" for name, several in values for one in several)
         raise UsageError(
             f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
             f" choose: it had {chosen}. Give these, or others."
@@ -432,11 +433,3 @@ def reaches_out(name: str, value: Any) -> bool:
     from quoth.agent.run.subagents import EMBEDDED
 
     return ROWS[name].outside and not (name == "model" and value in EMBEDDED)
-
-
-def _listed(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]
-
-
-def _as_typed(name: str, value: str) -> str:
-    return f"{FLAGS[name]} {shlex.quote(value)}"

@@ -73,7 +73,7 @@ def undo(options: UndoOptions) -> int:
             if options.json:
                 print_json({**plan.to_json(), "dry_run": True})
             else:
-                _show_plan(plan)
+                _draw(plan_lines(plan, color=may_draw(sys.stdout)))
             return FAILED if plan.left else DONE
         return await _do(options, way, plan)
 
@@ -86,7 +86,7 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     from quoth.tools.text import number_of
 
     if not options.json:
-        _show_plan(plan)
+        _draw(plan_lines(plan, color=may_draw(sys.stdout)))
     files = number_of(len(plan.files), "file")
     of = f"{files} of session {plan.session}"  # it may be the latest, which nobody has named
     question = f"Take the undo of {of} back?" if plan.redo else f"Put back {of}?"
@@ -126,10 +126,6 @@ def diff(options: DiffOptions) -> int:
     if not found and not left:
         complain(f"Session {session} has changed no file.")
     return DONE
-
-
-def _show_plan(plan: UndoPlan) -> None:
-    _draw(plan_lines(plan, color=may_draw(sys.stdout)))
 
 
 def _draw(lines: Iterable[str]) -> None:

@@ -6,11 +6,17 @@ others: what ships with quoth is for the machine on which it runs.
 
 from __future__ import annotations
 
+import importlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import linecache
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from quoth.agent.config.loading import load_config
 from quoth.agent.run.options import PolicyOptions
@@ -26,6 +32,7 @@ from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import permissions_for, read_allow
 from quoth.tools.policy.places import policy_files, user_policy, workspace_policy
 from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.registry.code_version import is_local, local_files
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir
@@ -51,23 +58,25 @@ class Files:
 
     tools: Sequence[str]
     root: Path
-    policy: str | None = None
-    gate: str | None = None
+    rules: PolicyOptions = field(default_factory=PolicyOptions)
     allow: Sequence[str] = ()
     secret: Sequence[Path] = ()  # the key, and where the URL stands
-    gate_command: str | None = None
 
     def paths(self) -> list[Path]:
         """The files that decide what is offered."""
-        given = [path for path in (self.policy, self.gate) if path]
         rules = [user_policy(), workspace_policy(self.root)]
-        return [*rules, *(Path(path).absolute() for path in (*self.tools, *given))]
+        return [*rules, *(Path(path).absolute() for path in (*self.tools, *self._given))]
+
+    @property
+    def _given(self) -> list[str]:
+        """The files of rules and of the reviewer that are given beside those of the user and workspace."""
+        return [str(path) for path in (self.rules.file, self.rules.gate) if path]
 
     def workspace(self) -> Workspace:
         """The folder that the tools may touch. Raises UsageError."""
         if not self.root.is_dir():
             raise UsageError(f"The workspace {self.root} is not a folder.")
-        kept = policy_files(self.root, self.policy, self.gate)
+        kept = policy_files(self.root, *self._given)
         found = Workspace(self.root, protected=(state_dir(), cache_dir(), *kept), secret=self.secret)
         found.loaded = tuple(Path(path).absolute() for path in self.tools)
         return found
@@ -79,12 +88,11 @@ class Files:
         table = load_tools(self.tools, ToolTable())
         if not len(table):
             raise UsageError(f"There is no tool in {', '.join(self.tools)}, so there is nothing to offer.")
-        policy = load_policy(self.root, self.policy)
+        policy = load_policy(self.root, self.rules.file)
         policy.counted, policy.default, policy.careful = True, judged_by_caller, False
         table.permit(permissions_for(policy, table, read_allow(self.allow)))
-        given = PolicyOptions(gate=self.gate, gate_command=self.gate_command)
-        programs = given.open_gate_programs(load_config(self.root), lambda: table.secrets)
-        return Offer(table, policy, given.open_gate(), programs)
+        programs = self.rules.open_gate_programs(load_config(self.root), lambda: table.secrets)
+        return Offer(table, policy, self.rules.open_gate(), programs)
 
 
 def judged_by_caller(tool: CognitiveTool) -> Verdict:
@@ -126,3 +134,98 @@ def door_of(
         limits=StoreLimits(store, counted) if shared is None else shared.limits(counted),
         tracer=tracer,
     )
+
+
+# Runs people's files again after they changed: tool files, what these import, and rules. A reload runs the
+# code that is in the files then: also a module that a file imports is run again, and from its source, since
+# Python compares a compiled file with its source by whole seconds alone. Earlier code keeps its modules.
+
+
+Made = TypeVar("Made")
+Seen = tuple[int, int, int]  # when a file was changed, its size, which file it is
+
+
+class Reloader(Generic[Made]):
+    """``make`` runs the files, and what it made last is ``made``. ``changed`` is asked now and then."""
+
+    def __init__(self, make: Callable[[], Made], files: Iterable[Path]) -> None:
+        self._make = make
+        self._files = list(files)
+        self._before = {*sys.modules}
+        self._seen = self._look(self._files)
+        self._moving: dict[Path, Seen | None] = {}
+        self.made = make()
+        self._look_again(self._seen)
+
+    def changed(self) -> bool:
+        """Whether a file has changed since it was run, and not since this was asked last: what is still
+        being written is left alone."""
+        now = self._look(self._seen)
+        moving, self._moving = self._moving, now
+        return now != self._seen and now == moving
+
+    def reload(self) -> Made:
+        """Run the files as they are now. What fails leaves all as it was, and the error is raised; the same
+        files are not ``changed`` then."""
+        before = self._look(self._seen)
+        try:
+            with self._anew():
+                self.made = self._make()
+        finally:
+            self._look_again(before)
+        return self.made
+
+    def _look_again(self, before: dict[Path, Seen | None]) -> None:
+        """Watch the files that matter now, as they were before they were run."""
+        found = {*self._files, *self._imported()}
+        self._seen = {path: before.get(path, _look(path)) for path in found}
+        self._moving = {}
+
+    def _imported(self) -> Iterator[Path]:
+        """The local files that were imported, and those that a file which failed wants to import."""
+        for module in self._local().values():
+            yield Path(str(module.__file__)).absolute()
+        for path in self._files:
+            yield from local_files(path)
+
+    def _local(self) -> dict[str, ModuleType]:
+        """The modules that are not installed, and were imported for the files or by their functions."""
+        return {
+            name: module
+            for name, module in list(sys.modules.items())
+            if name not in self._before
+            and (file := getattr(module, "__file__", None))
+            and is_local(Path(file))
+        }
+
+    @contextmanager
+    def _anew(self) -> Iterator[None]:
+        """Within it local modules are imported again; an error brings the old ones back."""
+        old = self._local()
+        for name in old:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        linecache.checkcache()
+        compiled = sys.dont_write_bytecode, sys.pycache_prefix
+        sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
+        try:
+            yield
+        except BaseException:
+            for name in self._local():
+                del sys.modules[name]
+            sys.modules.update(old)
+            raise
+        finally:
+            sys.dont_write_bytecode, sys.pycache_prefix = compiled
+
+    @staticmethod
+    def _look(paths: Iterable[Path]) -> dict[Path, Seen | None]:
+        return {path: _look(path) for path in paths}
+
+
+def _look(path: Path) -> Seen | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

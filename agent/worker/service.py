@@ -16,8 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from quoth.agent.worker.assembly import Offer
-from quoth.agent.worker.reload import Reloader
+from quoth.agent.worker.assembly import Offer, Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
 from quoth.tools.catalog.payload import CatalogError, ForeignCatalog, Key
@@ -45,22 +44,20 @@ class Service:
         offers: Reloader[Offer],
         door: Callable[[Offer], Door],
         context: ToolContext,
-        url: RedisUrl,
-        key: Key,
+        place: tuple[RedisUrl, Key, str],
         say: Say,
         *,
-        prefix: str,
-        jobs: int,
         takeover: float,
-        health: str | None = None,
     ) -> None:
-        self._reloader, self._door, self._url, self._key, self._say = offers, door, url, key, say
-        self._prefix, self._jobs, self._health = prefix, jobs, health
+        """``place`` is the server, the key and the prefix of the keys in Redis; after ``takeover`` seconds
+        others make the calls of a worker that is gone."""
+        self._reloader, self._door, self._say = offers, door, say
+        self._url, self._key, self._prefix = place
         self._worker = Worker(
             door(self._offer),
-            url=url,
-            key=key,
-            prefix=prefix,
+            url=self._url,
+            key=self._key,
+            prefix=self._prefix,
             context=context,
             takeover=takeover,
             tell=self._noticed,
@@ -81,18 +78,15 @@ class Service:
     def _offer(self) -> Offer:
         return self._reloader.made
 
-    async def run(self) -> bool:
-        """Work until a signal comes. Returns whether every call had ended then. Raises StoreError where Redis
+    async def run(self, jobs: int, health: str | None = None) -> bool:
+        """Work until a signal comes, with ``jobs`` calls at once, and report the state at the address
+        ``health``, if there is one. Returns whether every call had ended then. Raises StoreError where Redis
         cannot be used from the start."""
         await self._publish()
         async with contextlib.AsyncExitStack() as stack:
-            at = (
-                await stack.enter_async_context(health_server(self._health, self.state))
-                if self._health
-                else ""
-            )
+            at = await stack.enter_async_context(health_server(health, self.state)) if health else ""
             stack.enter_context(self._heard())
-            work = asyncio.create_task(self._worker.run(self._jobs, self._ending))
+            work = asyncio.create_task(self._worker.run(jobs, self._ending))
             followers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow())]
             more = f" Its health is told at {at}." if at else ""
             self._say(

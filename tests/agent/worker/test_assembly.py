@@ -16,6 +16,7 @@ from sentences import (
 )
 from words import complaint, files, form
 
+from quoth.agent.run.options import PolicyOptions
 from quoth.agent.worker.assembly import Files, Offer, door_of
 from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
@@ -52,10 +53,10 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
     offer = stall(tmp_path).offer()
     assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "")
     files(tmp_path, {"p.hy": "(careful)"})  # which the caller's side says, for it sees the session
-    careful = stall(tmp_path, policy=str(tmp_path / "p.hy")).offer()
+    careful = stall(tmp_path, rules=PolicyOptions(tmp_path / "p.hy")).offer()
     assert await called(careful, store, '(sell :fruit "see pears.example")') == ("ok", "")
     files(tmp_path, {"p.hy": "(ask (sell :fruit (made-up)))"})  # a rule of its own cannot be decided there
-    asks = stall(tmp_path, policy=str(tmp_path / "p.hy")).offer()
+    asks = stall(tmp_path, rules=PolicyOptions(tmp_path / "p.hy")).offer()
     assert (await called(asks, store, '(sell :fruit "figs")'))[0] in ("pending", "denied")
     assert (await called(offer, store, '(count-fruit :fruit "durian")'))[0] == "denied"
 
@@ -63,7 +64,7 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
 async def test_a_program_that_judges_every_call_judges_those_of_a_worker(
     tmp_path: Path, store: Store
 ) -> None:
-    offer = stall(tmp_path, gate_command="sh -c 'echo closed; exit 2'").offer()
+    offer = stall(tmp_path, rules=PolicyOptions(gate_command="sh -c 'echo closed; exit 2'")).offer()
     assert await called(offer, store, '(sell :fruit "pears")') == ("denied", "sell was denied: closed.")
 
 
@@ -79,7 +80,7 @@ async def test_each_delivery_of_a_call_has_its_row_beside_that_of_a_caller_with_
 
 async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: Store) -> None:
     files(tmp_path, {"rules.hy": '(deny (sell :fruit "figs"))\n(quota sell 1 :per :day)'})
-    offer = stall(tmp_path, policy=str(tmp_path / "rules.hy"), allow=["sell=ann, ben"]).offer()
+    offer = stall(tmp_path, rules=PolicyOptions(tmp_path / "rules.hy"), allow=["sell=ann, ben"]).offer()
     assert offer.table.permissions == {"sell": ("ann", "ben")}
     assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "0 of 1 left today")
     assert (await called(offer, store, '(sell :fruit "pears")'))[0] == "limited"
@@ -107,7 +108,8 @@ def test_what_cannot_be_offered_is_said(tmp_path: Path, options: dict[str, Any],
         name: [word.format(**made) for word in value] if isinstance(value, list) else value.format(**made)
         for name, value in {"tools": ["{shop}"], **options}.items()
     }
-    offered = Files(root=tmp_path, **given)
+    rules = PolicyOptions(given.pop("policy", None), given.pop("gate", None))
+    offered = Files(root=tmp_path, rules=rules, **given)
     with pytest.raises(QuothError) as refused:
         offered.offer()
     assert said.format(**made) in str(refused.value)

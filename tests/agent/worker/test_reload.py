@@ -10,7 +10,7 @@ import pytest
 from sentences import IS_NEVER_CLOSED, THERE_IS_NO_FILE
 from words import complaint, files
 
-from quoth.agent.worker.reload import Reloader
+from quoth.agent.worker.assembly import Reloader
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import ToolTable

@@ -8,8 +8,7 @@ from unittest.mock import Mock
 import pytest
 from words import files
 
-from quoth.agent.worker.assembly import Files
-from quoth.agent.worker.reload import Reloader
+from quoth.agent.worker.assembly import Files, Reloader
 from quoth.agent.worker.service import Service
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
@@ -34,7 +33,7 @@ async def test_what_is_new_is_published_before_the_worker_calls_with_it(
         new_key(state / "key"),
     )
     service = Service(
-        offers, lambda offer: Door(offer.table), context, url, key, Mock(), prefix="order", jobs=1, takeover=1
+        offers, lambda offer: Door(offer.table), context, (url, key, "order"), Mock(), takeover=1
     )
     files(tmp_path, {"shop.hy": SHOP.replace("fruit", "kind")})
     worker, called_with = service._worker, []
