@@ -470,16 +470,12 @@ def tell_workspace(options: Options) -> None:
 def _is_first(store: Path) -> bool:
     """Whether this was not said before of a store; where that cannot be kept, it is said again."""
     try:
-        _mark(store).touch(exist_ok=False)
+        store.with_suffix(".told").touch(exist_ok=False)
     except FileExistsError:
         return False
     except OSError:
-        return True
+        pass
     return True
-
-
-def _mark(store: Path) -> Path:
-    return store.with_suffix(".told")
 
 
 def adopt(options: Options) -> int:

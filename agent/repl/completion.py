@@ -158,7 +158,7 @@ class PromptCompleter(Completer):
                 spelt = _spelt(name)
                 if spelt not in told and not name.startswith("_hy_" if kind == "macro" else "_"):
                     told.add(spelt)
-                    yield spelt, kind or _kind(among[name])
+                    yield spelt, kind or type(among[name]).__name__
 
     def _dotted(self, text: str) -> Iterator[Named]:
         """The attributes of what is before the last dot, as far as they stand there: a property is not asked,
@@ -218,7 +218,8 @@ def _fitting(typed: str, among: Iterable[Named]) -> Iterator[Completion]:
     wanted = _canonical(typed)
     for name, words in among:
         if _canonical(name).startswith(wanted):
-            yield Completion(name, -len(typed), display=visible(name), display_meta=_meta(words))
+            about = visible(one_line(words, META))
+            yield Completion(name, -len(typed), display=visible(name), display_meta=about)
 
 
 def _paths(
@@ -256,11 +257,3 @@ def _spelt(name: str) -> str:
         return str(unmangle(name))
     except (KeyError, ValueError):
         return name
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
-
-
-def _meta(text: str) -> str:
-    return visible(one_line(text, META))

@@ -42,7 +42,7 @@ LINES = {
     "tools/consent": 1210,
     "tools/door": 1690,
     "tools/dryrun": 1410,
-    "tools/history": 1820,
+    "tools/history": 1810,
     "tools/knowledge": 980,
     "tools/lisp": 1270,
     "tools/memory": 3110,
