@@ -203,7 +203,7 @@ class Driver:
         keeper = Keeper(run, self.host.transcript.checkpoints(self.host.session, run.name), place)
         first = keeper.go_on() if place else ()
         if place and not first:  # then all of its past is repeated
-            vars(run.past).update(vars(self.host.record.past(run.name).without_failures()))
+            run.past.begin_again(self.host.record.past(run.name).without_failures())
         return first, keeper.turn
 
     def _shows_block(self, label: str, user: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -47,6 +46,7 @@ class Models:
         self._others: dict[str, Backend] = {}
         self._variants: dict[ServerSettings, Backend] = {}  # of its own, as runs override its options
         self._closed = False
+        self._like: Models | None = None  # whose own model is that of these, too
         self._before: Models | None = None  # whose place these have taken, and which is closed with them
 
     @property
@@ -60,7 +60,7 @@ class Models:
         """The agent's own model, chosen at the first use. Raises UsageError when no model is available."""
         self._require_open()
         if self._own is None:
-            self._own = self._chosen(self.options)
+            self._own = self._chosen(self.options) if self._like is None else self._like.backend()
         return self._own
 
     def _chosen(self, options: ModelOptions) -> Backend:
@@ -106,10 +106,12 @@ class Models:
         which is closed with these."""
         if not overrides:
             return self
-        made = copy.copy(self)
-        made.options = replace(self.options, **overrides)
+        made = Models(replace(self.options, **overrides), self._config, search=self.search)
+        made.chosen, made._others, made._variants = self.chosen, self._others, self._variants
         if {"api_key", "timeout"} & overrides.keys():
             made._own = made._own_for(made.options)
+        else:
+            made._own, made._like = self._own, self
         return made
 
     def with_model(self, spec: str) -> Models:

@@ -107,15 +107,6 @@ def _within(data: bytes, name: str) -> bytes:
     return data
 
 
-class Answers(Protocol):
-    """Where the answers of a person come from."""
-
-    async def ask(self, question: str, text: str = "") -> str:
-        """The line typed after ``question``; what was typed before it is no answer. ``text`` stands there to
-        be changed, where lines can be edited. Raises EOFError."""
-        ...
-
-
 def answers() -> Answers:
     """The answers of the person at this terminal."""
     return StdinLines() if is_dumb() or not is_terminal(sys.stdin) else TypedLines()
@@ -197,6 +188,9 @@ class StdinLines:
         sys.stderr.write(question)
         sys.stderr.flush()
         return await self.read()
+
+
+Answers = StdinLines | TypedLines  # where the answers of a person come from
 
 
 def _forget_typed(descriptor: int) -> None:
@@ -282,7 +276,6 @@ def can_be_asked(no_input: bool = False) -> bool:
 
 
 # Ctrl-C: the first stops the run, which takes less than a second; the second ends all at once
-
 
 PATIENCE = 1.0  # seconds in which a run stops
 

@@ -14,7 +14,7 @@ import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.agent.worker.assembly import Offer, Reloader
 from quoth.tools.call.context import ToolContext
@@ -30,10 +30,8 @@ from quoth.tools.text import number_of
 POLL_SECONDS = 0.5  # between two looks at the files
 
 
-class Say(Protocol):
-    """Tells a change of state: its name, a sentence, and the same as data."""
-
-    def __call__(self, event: str, sentence: str, **data: Any) -> None: ...
+# Tells a change of state: its name, a sentence, and the same as keywords.
+Say = Callable[..., None]
 
 
 class Service:

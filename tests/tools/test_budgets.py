@@ -77,9 +77,13 @@ MANY = {  # functions with more: constructors that a person or one factory fills
     "neuro/backends/openai.__init__": 12,
     "neuro/prompt/grammar.grammar": 9,
     "tools/consent/broker.__init__": 9,
-    "tools/door/state.__init__": 15,
     "tools/registry/define.define_tool": 10,
     "tools/shell/running.start": 9,
+}
+COPIED = {  # each fills a new object, which nobody has yet
+    "agent/settings": ["vars(self).update"],  # the options of a command line, as argparse fills them
+    "tools/hy_loader": ["vars(asked).update"],  # a module in the place of inspect
+    "tools/registry/entry": ["vars(tool).update"],  # what a tool elsewhere says of itself
 }
 # Patterns of english.md's table, and how often each occurs in texts and docstrings today: never more.
 PATTERNS = {
@@ -167,6 +171,30 @@ def worn(text: str) -> Counter[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
     ]
     return Counter({name: len(re.findall(name, "\n".join(texts))) for name in PATTERNS})
+
+
+def live_copies(text: str) -> list[str]:
+    """Where code copies a live object, or fills one from another's attributes."""
+    found = (
+        ast.unparse(node.func)
+        for node in python_nodes(text)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
+    return [one for one in found if re.fullmatch(r"copy\.copy|vars\(.*\)\.update", one)]
+
+
+def test_no_live_object_is_copied() -> None:
+    found = {
+        f"{room_of(path)}/{path.stem}": said
+        for path in sources(".py")
+        if (said := live_copies(path.read_text(encoding="utf-8")))
+    }
+    assert found == COPIED
+
+
+def test_a_copied_object_is_found() -> None:
+    code = "other = copy.copy(self)\nvars(other).update(vars(this))\nvars(this).items()\nmemo.update(a)"
+    assert live_copies(code) == ["copy.copy", "vars(other).update"]
 
 
 def test_no_room_has_more_lines_than_its_budget() -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from quoth.tools.errors import ToolError
 from quoth.tools.safe_regex import compiled
@@ -38,12 +38,6 @@ _PLACES = {"^", "$", r"\b", r"\B", r"\A", r"\Z"}
 _FOLDED = set("iksIKS")  # letters that are the same as others than A to Z, where case does not count
 
 
-class Sieve(Protocol):
-    def may_be_in(self, file: Path) -> bool:
-        """Whether a file may hold a match. One that cannot be read is left to whoever reads it properly."""
-        ...
-
-
 @dataclass(frozen=True)
 class Needles:
     """The texts of which a file must hold one; with ``any_case`` in small letters."""
@@ -52,6 +46,7 @@ class Needles:
     any_case: bool
 
     def may_be_in(self, file: Path) -> bool:
+        """Whether a file may hold a match. One that cannot be read is left to whoever reads it properly."""
         try:
             data = _bytes_of(file)
         except OSError:
@@ -85,7 +80,7 @@ def _bytes_of(file: Path) -> bytes:
         os.close(descriptor)
 
 
-def sieve(pattern: str) -> Sieve | None:
+def sieve(pattern: str) -> Needles | Wide | None:
     """What tells that a pattern is not in a file; None for one that is not plain."""
     any_case = pattern.startswith("(?i)")
     try:

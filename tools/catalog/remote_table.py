@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
@@ -34,13 +34,9 @@ RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is know
 T = TypeVar("T")
 
 
-class Deliver(Protocol):
-    """Has a call made by a worker, and returns its value (tools/remote/sender.py). ``schema_hash`` is that of
-    the catalogue from which the caller knows the tool."""
-
-    async def __call__(
-        self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str
-    ) -> Any: ...
+# Has a call made by a worker, and returns its value (tools/remote/sender.py). The text is the schema hash of
+# the catalogue from which the caller knows the tool.
+Deliver = Callable[[CognitiveTool, Call, ToolContext, str], Awaitable[Any]]
 
 
 class RemoteToolTable(ToolTable):

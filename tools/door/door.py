@@ -7,7 +7,6 @@ model says about permission.
 from __future__ import annotations
 
 import contextlib
-import copy
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -75,9 +74,7 @@ class Door(Parts):
 
     def with_tools(self, table: ToolTable) -> Door:
         """The same door to other tools."""
-        door = copy.copy(self)
-        door.table = table
-        return door
+        return replace(self, table=table)
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
         """Take one call through all stages and return its result, also for an error.

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -111,40 +111,24 @@ async def _on_disk(session: str) -> None:
     """What is written down is on disk at once."""
 
 
+@dataclass(eq=False, repr=False)
 class Parts:
     """The parts that the stages use. A form cannot reach any of them."""
 
-    def __init__(
-        self,
-        table: ToolTable = cognitive_tools,
-        *,
-        policy: Policy | None = None,
-        limits: Limits | None = None,
-        gate: Gate | None = None,
-        gate_programs: Sequence[GateProgram] = (),
-        after: Sequence[AfterWrite] = (),
-        consent: Consent | None = None,
-        audit: Audit | None = None,
-        receipts: Receipts | None = None,
-        log: CallLog | None = None,
-        versions: Versions | None = None,
-        together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
-        on_disk: Callable[[str], Awaitable[None]] = _on_disk,
-        max_depth: int = MAX_DEPTH,
-        tracer: Passages | None = None,
-    ) -> None:
-        self.table = table
-        self.policy = policy or EffectsPolicy()
-        self.limits = limits or NoLimits()
-        self.gate = gate
-        self.gate_programs = gate_programs  # gates of the user's that judge every call
-        self.after = after  # programs of the user's that run after a file was written
-        self.consent = consent or NobodyToAsk()
-        self.audit = audit or MemoryAudit()
-        self.receipts = receipts or NoReceipts()
-        self.log = log or NoCallLog()
-        self.versions = versions  # None: what a call writes cannot be put back
-        self.together = together  # what is written down within it is written at once, or none of it,
-        self.on_disk = on_disk  # and is on disk when this has been awaited, with the session
-        self.max_depth = max_depth
-        self.tracer = tracer  # None: nothing is traced, and it costs nothing
+    table: ToolTable = cognitive_tools
+    _: KW_ONLY
+    policy: Policy = field(default_factory=EffectsPolicy)
+    limits: Limits = field(default_factory=NoLimits)
+    gate: Gate | None = None
+    gate_programs: Sequence[GateProgram] = ()  # gates of the user's that judge every call
+    after: Sequence[AfterWrite] = ()  # programs of the user's that run after a file was written
+    consent: Consent = field(default_factory=NobodyToAsk)
+    audit: Audit = field(default_factory=MemoryAudit)
+    receipts: Receipts = field(default_factory=NoReceipts)
+    log: CallLog = field(default_factory=NoCallLog)
+    versions: Versions | None = None  # None: what a call writes cannot be put back
+    # What is written down within it is written at once, or none of it,
+    together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    on_disk: Callable[[str], Awaitable[None]] = _on_disk  # and is on disk when this has been awaited
+    max_depth: int = MAX_DEPTH  # of calls inside calls
+    tracer: Passages | None = None  # None: nothing is traced, and it costs nothing

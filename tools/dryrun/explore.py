@@ -10,7 +10,6 @@ must not know the door, the store or who asks.
 from __future__ import annotations
 
 import asyncio
-import copy
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -73,11 +72,8 @@ class _Path:
     decisions: int = 0
 
     def to(self, events: list[Event]) -> _Path:
-        path = copy.copy(self)
-        path.events, path.made = events, Counter(self.made)
-        path.changed = None if self.changed is None else list(self.changed)
-        path.decisions += 1
-        return path
+        changed = None if self.changed is None else list(self.changed)
+        return _Path(events, changed, Counter(self.made), self.decisions + 1)
 
     def add(self, kind: str, text: str) -> None:
         self.events.append(Note(kind, text))

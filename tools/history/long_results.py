@@ -10,7 +10,6 @@ import base64
 import hashlib
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from quoth.tools.errors import StoreError, ToolError, did_you_mean
 from quoth.tools.lisp.printer import print_string
@@ -18,14 +17,6 @@ from quoth.tools.storage.database import Store
 
 KEPT_SECONDS = 30 * 86400.0
 ID_CHARS = 8
-
-
-class Texts(Protocol):
-    """Stores texts that a model is not shown in full."""
-
-    def keep(self, text: str) -> str:
-        """Store a text and return its id; empty when it cannot be stored."""
-        ...
 
 
 class OnlyNames:
@@ -110,3 +101,6 @@ def id_of(text: str) -> str:
 def more_form(id: str, start: int = 1) -> str:
     """The call that shows a text from character ``start`` on."""
     return f'(more :id "{id}" :start {start})' if start > 1 else f'(more :id "{id}")'
+
+
+Texts = OnlyNames | StorePages  # stores what a model is not shown in full

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.tools.call.redaction import (
     SECRET,
@@ -90,12 +90,9 @@ _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
 
-class Observer(Protocol):
-    """Told of each event that is written, as it was given. The transaction may still be undone."""
-
-    def __call__(
-        self, session: str, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str
-    ) -> None: ...
+# Told of each event that is written, as it was given: session, seq, kind, data, run, parent and key. The
+# transaction may still be undone.
+Observer = Callable[[str, int, Kind, Mapping[str, Any], str, int, str], None]
 
 
 class Transcript:

@@ -5,7 +5,6 @@ It never runs a guard or a body: only tools/door/door.py does. Must not know doo
 
 from __future__ import annotations
 
-import copy
 import json
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -88,10 +87,10 @@ class ToolTable:
         that the door answers a call of one, and they count in its hash."""
         if not names:
             return self.whole
-        made = copy.copy(self)
-        made.hidden = frozenset(names)
-        made._whole = self.whole
-        made._forget()
+        made = ToolTable()  # it shares the tools, so that one that is registered in either is in both
+        made._tools, made._names = self._tools, self._names
+        made.tags, made.permissions = self.tags, self.permissions
+        made.hidden, made._whole = frozenset(names), self.whole
         return made
 
     @property

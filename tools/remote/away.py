@@ -299,8 +299,9 @@ class AwayDoor(Door):
     """The door of a worker for one call, whose body's own calls go back to the caller."""
 
     def __init__(self, door: Door, away: Away, consent: Consent, receipts: Receipts) -> None:
-        vars(self).update(vars(door))
-        self.away, self.consent, self.receipts = away, consent, receipts
+        parts = {one.name: getattr(door, one.name) for one in dataclasses.fields(Door)}
+        super().__init__(**{**parts, "consent": consent, "receipts": receipts})
+        self.away = away
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         state.said = self.away.said

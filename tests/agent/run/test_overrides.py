@@ -23,6 +23,7 @@ from words import ScriptedBackend, agent, async_agent, complaint, files, quoth, 
 
 from quoth import Agent, ModelOptions
 from quoth.agent.reply import Reply
+from quoth.neuro.backends import select
 from quoth.neuro.backends.base import Completion, RequestOptions
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.errors import UsageError
@@ -46,6 +47,17 @@ class Asked(ScriptedBackend):
         options = asked.get("options", RequestOptions())
         self.wishes.append((options.temperature, asked["max_tokens"]))
         return await super().complete(messages, **asked)
+
+
+class Closable(ScriptedBackend):
+    """A model that counts how often it is closed."""
+
+    def __init__(self, *replies: str) -> None:
+        super().__init__(list(replies))
+        self.closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
 
 
 def system(model: ScriptedBackend, place: int = 0) -> str:
@@ -121,6 +133,19 @@ def test_a_resumed_run_and_a_replay_have_the_same_prompt(tmp_path: Path) -> None
 
 
 # Temperature and the longest reply
+
+
+def test_a_model_that_a_run_opened_with_its_own_temperature_is_closed_with_its_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Closable("So.", "So.")
+    opened: list[str] = []
+    monkeypatch.setattr(select, "choose_backend", lambda spec, *_, **__: opened.append(spec) or model)
+    with Agent(workspace=tmp_path, model="openai:gpt-5") as running:
+        running.run("Hello", temperature=0.9)
+        running.run("Hello")
+    assert opened == ["openai:gpt-5"]
+    assert model.closed == 1
 
 
 def test_the_temperature_is_that_of_each_request_also_when_the_run_is_resumed(tmp_path: Path) -> None:
