@@ -172,7 +172,9 @@ class CommandSettings:
         type=at_least_one,
     )
     workspace: str | None = setting(
-        "--workspace DIR", "the folder the file tools may touch (default: the project's root)", Row("common")
+        "--workspace DIR",
+        "the folder the file tools may touch (default: the project's root)",
+        Row("common"),
     )
     tools: Sequence[str] = setting(
         "--tools FILE…",
@@ -277,7 +279,10 @@ class CommandSettings:
         "--user NAME", "who is asking (default: the login name)", Row("common"), type=a_name
     )
     session: str | None = setting(
-        "--session ID", "the session the calls belong to (default: a new one)", Row("session"), type=a_name
+        "--session ID",
+        "the session the calls belong to (default: a new one)",
+        Row("session"),
+        type=a_name,
     )
     trace: str | None = setting(
         "--trace FILE",

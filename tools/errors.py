@@ -138,12 +138,12 @@ class InvalidCallError(QuothError, ValueError):
     """The call names a tool, but its arguments do not fit; the text names each argument at fault."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name closest to ``word`` in any case, or None when nothing is close."""
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known text closest to ``word`` in any case, or None when none has this likeness, from 0 to 1."""
     from difflib import get_close_matches  # here: few runs have a misspelt name
 
     spelt = {name.lower(): name for name in known}
-    return next((spelt[close] for close in get_close_matches(word.lower(), spelt, n=1)), None)
+    return next((spelt[close] for close in get_close_matches(word.lower(), spelt, 1, likeness)), None)
 
 
 def _shown(name: str) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from quoth.agent.chat.inbox import Accepted, Inbox
-from quoth.agent.chat.lines import Choice, Message, Outgoing
+from quoth.agent.chat.lines import ChatMessage, Choice, Outgoing
 from quoth.agent.events import RunEvent
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.runs import Runs
@@ -73,7 +73,7 @@ class Chats:
                 self._queue(one)
         self._take_up()
 
-    def accept(self, message: Message) -> Outgoing | None:
+    def accept(self, message: ChatMessage) -> Outgoing | None:
         """Take a message in; a line that says why not, if it cannot be. One that came before is no mistake,
         and is not answered again."""
         if self._inbox.has(message):
@@ -268,7 +268,7 @@ class Chats:
                 await self._talkers.pop(chat).host.aclose()
 
 
-def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:
+def _lines(message: ChatMessage, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:
     """The lines of a reply in their order: itself, its follow-ups, what waits for a person; each with the
     name under which it is known to have gone out."""
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from quoth.agent.chat.chats import WAITING, Chats
 from quoth.agent.chat.inbox import Inbox
-from quoth.agent.chat.lines import LineError, Message, Outgoing, Splitter, read_line
+from quoth.agent.chat.lines import ChatMessage, LineError, Outgoing, Splitter, read_line
 from quoth.agent.run.runs import Runs
 from quoth.agent.terminal.input import CHUNK, StdinLines
 from quoth.agent.terminal.output import complain
@@ -83,7 +83,7 @@ class Streams(Client):
             loop.remove_writer(self._out)
 
 
-class Caller(Client):
+class SocketClient(Client):
     """A client at the socket."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -180,7 +180,7 @@ class Gateway:
         return await _first(asyncio.ensure_future(work), self._ending)
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = Caller(writer)
+        client = SocketClient(writer)
         self._clients.add(client)
         try:
             await self._before_end(self._read(client, lambda: reader.read(CHUNK)))
@@ -211,7 +211,7 @@ class Gateway:
             if said.chat not in client.chats:
                 client.chats.add(said.chat)
                 await self._chats.hand_over(client.send, said.chat)
-            answer = self._chats.accept(said) if isinstance(said, Message) else self._chats.decide(said)
+            answer = self._chats.accept(said) if isinstance(said, ChatMessage) else self._chats.decide(said)
         except QuothError as error:
             answer = Outgoing(said.id, said.chat, "error", f"The line was not accepted: {error}")
         if answer is not None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from quoth.agent.chat.lines import Id, Message
+from quoth.agent.chat.lines import ChatMessage, Id
 from quoth.tools.storage.database import Store
 
 KEPT_SECONDS = 180 * 86400.0
@@ -29,7 +29,7 @@ class Accepted:
     ``decided`` are the requests that were decided since. ``at`` is when it came, in seconds since 1970."""
 
     seq: int
-    message: Message
+    message: ChatMessage
     state: State = "accepted"
     told: set[str] = field(default_factory=set)
     at: float = 0
@@ -49,14 +49,14 @@ class Inbox:
         self._store = store
         self._clock = clock
 
-    def has(self, message: Message) -> bool:
+    def has(self, message: ChatMessage) -> bool:
         """Whether a message with this id came before in this chat."""
         found = self._store().execute(
             "SELECT 1 FROM inbox WHERE chat = ? AND id = ?", (message.chat, _key(message.id))
         )
         return bool(found)
 
-    def accept(self, message: Message) -> Accepted:
+    def accept(self, message: ChatMessage) -> Accepted:
         """Store a new message. When this returns, it is on disk."""
         at = self._clock()
         ((seq,),) = self._store().execute(
@@ -76,7 +76,7 @@ class Inbox:
                 " ORDER BY seq"
             )
         return [
-            Accepted(seq, Message(json.loads(id), user, chat, text), state, set(json.loads(told)), at)
+            Accepted(seq, ChatMessage(json.loads(id), user, chat, text), state, set(json.loads(told)), at)
             for seq, chat, id, user, text, state, told, at in rows
         ]
 

@@ -35,7 +35,7 @@ class LineError(QuothError):
 
 
 @dataclass(frozen=True)
-class Message:
+class ChatMessage:
     """What ``user`` says in a chat. The id is the client's, and one in its chat."""
 
     id: Id
@@ -104,7 +104,7 @@ class Splitter:
         return self.feed(b"\n")
 
 
-def read_line(line: bytes) -> Message | Choice:
+def read_line(line: bytes) -> ChatMessage | Choice:
     """What a line says. Raises LineError."""
     said = _object(line)
     id = said.get("id")
@@ -150,7 +150,7 @@ def _no_number(word: str) -> Any:
     raise LineError(f"The line is not JSON: {word} is no number there.")
 
 
-def _read(said: dict[str, Any]) -> Message | Choice:
+def _read(said: dict[str, Any]) -> ChatMessage | Choice:
     for name in said:
         if name not in KEYS:
             hint = did_you_mean(name, KEYS) or f" The keys are {', '.join(KEYS)}."
@@ -174,7 +174,7 @@ def _read(said: dict[str, Any]) -> Message | Choice:
         text = _text(said, "text")
         if not text.strip():
             raise LineError("The text is empty.")
-        return Message(said["id"], user, chat, text)
+        return ChatMessage(said["id"], user, chat, text)
     if act == "answer":
         if "text" not in said:
             raise LineError("An answer has a text.")

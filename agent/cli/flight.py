@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from quoth.agent.flight.plan_file import PlanFile
     from quoth.agent.flight.report import FlightReport, Wanted
     from quoth.agent.plan.model import Part
-    from quoth.agent.terminal.question import Difference
+    from quoth.agent.terminal.question import FileDifference
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
@@ -373,7 +373,7 @@ def decide_plan(
         return with_agent(own, work, store=store)
 
 
-def _changes(agent: AsyncAgent, covered: Coverage) -> list[Difference]:
+def _changes(agent: AsyncAgent, covered: Coverage) -> list[FileDifference]:
     """What the calls that an approval covers would change, as the files are now."""
     from quoth.agent.terminal.question import differences
     from quoth.tools.call.call import new_call

@@ -35,7 +35,7 @@ SHOWN = 110  # characters of a fault
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """One task in one dialect: what was wrong (empty: nothing), the tokens, the seconds of the model."""
 
     task: str
@@ -50,18 +50,18 @@ class Result:
     """All tasks in one dialect."""
 
     dialect: str
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[TaskOutcome]
 
     @property
     def right(self) -> int:
         return sum(not one.fault for one in self.outcomes)
 
     @property
-    def total(self) -> Outcome:
+    def total(self) -> TaskOutcome:
         """The sums, as one outcome."""
         tokens_in = sum(one.input_tokens for one in self.outcomes)
         tokens_out = sum(one.output_tokens for one in self.outcomes)
-        return Outcome(self.dialect, "", tokens_in, tokens_out, sum(one.seconds for one in self.outcomes))
+        return TaskOutcome(self.dialect, "", tokens_in, tokens_out, sum(one.seconds for one in self.outcomes))
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -160,11 +160,11 @@ class Examiner:
                 print_line(_row(outcome, "failed" if outcome.fault else "ok", outcome.fault))
         return Result(dialect, outcomes)
 
-    async def _outcome(self, dialect: str, task: Task) -> Outcome:
+    async def _outcome(self, dialect: str, task: Task) -> TaskOutcome:
         """Run one task. Raises UnansweredError where the model gave no reply at all."""
         from quoth.tools.storage.database import Store
 
-        calls, kinds = Calls(), set[str]()
+        calls, kinds = NotedCalls(), set[str]()
 
         def hear(event: RunEvent) -> None:
             kinds.add(event.kind)
@@ -179,9 +179,9 @@ class Examiner:
             raise UnansweredError(reply.error)
         fault = short(reply.error.splitlines()[0], SHOWN) if reply.error else task.fault(calls.made, reply)
         usage = reply.usage
-        return Outcome(task.name, fault, usage.input_tokens, usage.output_tokens, round(usage.seconds, 2))
+        return TaskOutcome(task.name, fault, usage.input_tokens, usage.output_tokens, round(usage.seconds, 2))
 
-    def _agent(self, calls: Calls, dialect: str, task: Task, hear: Listener) -> AsyncAgent:
+    def _agent(self, calls: NotedCalls, dialect: str, task: Task, hear: Listener) -> AsyncAgent:
         from quoth.agent.client import AsyncAgent
         from quoth.agent.run.run import RunLimits
         from quoth.tools.loading import load_tools
@@ -208,7 +208,7 @@ class Examiner:
             complain(note)
 
 
-def _row(outcome: Outcome, word: str, fault: str = "") -> str:
+def _row(outcome: TaskOutcome, word: str, fault: str = "") -> str:
     tokens = f"{outcome.input_tokens:>6,} in {outcome.output_tokens:>5,} out"
     return f"  {outcome.task:14} {word:8} {tokens} {outcome.seconds:6.1f} s  {fault}".rstrip()
 
@@ -226,7 +226,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Calls:
+class NotedCalls:
     """The calls that reached a body, in their order, and the tools that note them here."""
 
     made: list[Call] = field(default_factory=list)
@@ -280,7 +280,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Person:
+class AskedPerson:
     name: str
     age: int
 
@@ -336,7 +336,7 @@ def _by_program(made: Sequence[Call], reply: Reply) -> str:
 def _is_ann(made: Sequence[Call], reply: Reply) -> str:
     if made:
         return f"called {_written(made[0])}"
-    return "" if reply.output == Person("Ann", 30) else f"answered {reply.output!r}"
+    return "" if reply.output == AskedPerson("Ann", 30) else f"answered {reply.output!r}"
 
 
 def _thought(made: Sequence[Call], reply: Reply) -> str:
@@ -384,7 +384,7 @@ TASKS: Sequence[Task] = (
         "JSON output",
         "Ann is 30 years old, and lives in Leeds. What are her name and her age?",
         _is_ann,
-        Person,
+        AskedPerson,
         calls=False,
     ),
     Task(

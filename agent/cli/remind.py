@@ -24,7 +24,7 @@ from quoth.tools.memory.org_tasks import change_tasks, read_tasks
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.memory.due_times import When
-    from quoth.tools.memory.org_tasks import Task, TaskFile
+    from quoth.tools.memory.org_tasks import OrgTask, TaskFile
     from quoth.tools.org.document import Org
 
 LOOK_SECONDS = 1.0  # between two looks at the file
@@ -144,11 +144,11 @@ class Reminders:
                 self._mark()
         return file
 
-    def _due(self, file: TaskFile) -> list[Task]:
+    def _due(self, file: TaskFile) -> list[OrgTask]:
         at = now()
         return [task for task in file.undelivered() if file.is_due(task, at)]
 
-    def _tell(self, file: TaskFile, task: Task) -> None:
+    def _tell(self, file: TaskFile, task: OrgTask) -> None:
         at = now()
         if self._send is not None:
             self._send(file.words_of(task, at))

@@ -126,7 +126,7 @@ SHOWN = 100
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExampleOutcome:
     """What an example came to: ``ok``, ``failed`` or ``not run``, and why."""
 
     tool: str
@@ -224,10 +224,12 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
-async def _outcomes(options: Options, tools: list[CognitiveTool], scratch: Path, yes: bool) -> list[Outcome]:
+async def _outcomes(
+    options: Options, tools: list[CognitiveTool], scratch: Path, yes: bool
+) -> list[ExampleOutcome]:
     from quoth.tools.storage.database import Store
 
-    found: list[Outcome] = []
+    found: list[ExampleOutcome] = []
     async with agent_of(options, store=Store(scratch / "store.sqlite"), channel="test") as agent:
         for tool in tools:
             free = [effect for effect in tool.effects if effect not in HELD]
@@ -235,13 +237,13 @@ async def _outcomes(options: Options, tools: list[CognitiveTool], scratch: Path,
                 if free and not yes:
                     does = " and ".join(f":{one}" for one in free)
                     why = f"its effects are {does}, which a copy does not hold back; --yes makes the call"
-                    found.append(Outcome(tool.name, str(example), "not run", why))
+                    found.append(ExampleOutcome(tool.name, str(example), "not run", why))
                 else:
                     found.append(await _outcome(agent, tool, example))
     return found
 
 
-async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Outcome:
+async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> ExampleOutcome:
     from quoth.agent.terminal.forms import failure_text, show_value
 
     root = agent.workspace.root
@@ -251,20 +253,20 @@ async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Outc
     written = _changes(before, _state(root))
     names = ", ".join(written[:3]) + (" …" if len(written) > 3 else "")
     if not result.ok:
-        return Outcome(tool.name, str(example), "failed", failure_text(result), ms)
+        return ExampleOutcome(tool.name, str(example), "failed", failure_text(result), ms)
     if written and {"writes", "deletes"}.isdisjoint(tool.effects):
         why = f"it wrote {names}, and :writes is not among its :effects"
-        return Outcome(tool.name, str(example), "failed", why, ms)
+        return ExampleOutcome(tool.name, str(example), "failed", why, ms)
     text = short(" ".join(show_value(result.value).split()), SHOWN)
     wrote = f"; it wrote {names} in the copy" if written else ""
-    return Outcome(tool.name, str(example), "ok", f"{text}{wrote}", ms)
+    return ExampleOutcome(tool.name, str(example), "ok", f"{text}{wrote}", ms)
 
 
 def _show(
     options: Options,
     file: str,
     tools: list[CognitiveTool],
-    outcomes: list[Outcome],
+    outcomes: list[ExampleOutcome],
     touched: list[str],
 ) -> int:
     from quoth.tools.call.workspace import Workspace

@@ -29,7 +29,7 @@ from quoth.neuro.backends.providers import PROVIDERS, Provider, names
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.fields import Fields, keywords, read_forms
 from quoth.tools.lisp.printer import show
-from quoth.tools.lisp.source import Source
+from quoth.tools.lisp.source import SourceText
 from quoth.tools.policy.spending import DailyBudget
 from quoth.tools.storage.addresses import web_address
 from quoth.tools.text import short
@@ -52,12 +52,12 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 def read_config(text: str, name: str, *, own: bool = True) -> Config:
     """The settings in a file called ``name``. Where it is not the user's ``own`` but a workspace's, it may
     name no provider and no file. Raises UsageError with file, line, column and a caret."""
-    source = Source(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
+    source = SourceText(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
     return _Reader(source, own).read(read_forms(text, source))
 
 
 class _Reader(Fields):
-    def __init__(self, source: Source, own: bool) -> None:
+    def __init__(self, source: SourceText, own: bool) -> None:
         super().__init__(source)
         self.own = own
 
@@ -304,6 +304,10 @@ OF_DAY: dict[str, Value] = {
     "tokens": _Reader.whole,
     "cost": _Reader.number,
 }
-OF_PROVIDER: dict[str, Value] = {"like": _Reader.like, "url": _Reader.url, "key": _Reader.variable}
+OF_PROVIDER: dict[str, Value] = {
+    "like": _Reader.like,
+    "url": _Reader.url,
+    "key": _Reader.variable,
+}
 OF_AFTER: dict[str, Value] = {"confined": _Reader.truth}
 LIKE = [row.name for row in PROVIDERS.values() if row.backend is not None]

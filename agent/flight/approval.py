@@ -22,7 +22,7 @@ from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
 from quoth.agent.plan.reading import called, known_program, knows_all, libraries, unknown_refs, variables
 from quoth.agent.run.calls import Calls
 from quoth.agent.terminal.output import columns_of, is_terminal, results
-from quoth.agent.terminal.question import Difference, drawn
+from quoth.agent.terminal.question import FileDifference, drawn
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.redaction import SECRET
@@ -308,7 +308,7 @@ LABEL, TEXT, MORE = "    ", "        ", "      … "  # no text of a plan stands
 
 
 def page(
-    plan: Plan, step: Part, word: str, covered: Coverage | None, changes: Sequence[Difference] = ()
+    plan: Plan, step: Part, word: str, covered: Coverage | None, changes: Sequence[FileDifference] = ()
 ) -> str:
     """Return the step as text for a person; ``covered`` is what an approval covers, None for a denial, and
     ``changes`` what its calls would change as the files are now."""

@@ -20,15 +20,14 @@ from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.plan_file import FlightLog
 from quoth.agent.flight.status import StepAttempt, _key, result_of
 from quoth.agent.plan.check import reads_only
-from quoth.agent.plan.model import RESULT, Form, Part, Plan
-from quoth.agent.plan.model import Budget as StepBudget
+from quoth.agent.plan.model import RESULT, Form, Part, Plan, StepBudget
 from quoth.agent.plan.reading import called, knows_all, variables
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, Purse
 from quoth.agent.run.build import build_run
 from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
-from quoth.agent.run.subagents import Team, chosen, opening, services_for
+from quoth.agent.run.subagents import RunTeam, chosen, opening, services_for
 from quoth.agent.run.surroundings import surroundings_for
 from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import failure_text, shortened, show_value
@@ -394,8 +393,8 @@ class _Attempt:
         return self._team.backend_of(self.step.model or None)
 
     @property
-    def _team(self) -> Team:
-        return Team(self.agent, None, self._spent, Purse(self.budget))
+    def _team(self) -> RunTeam:
+        return RunTeam(self.agent, None, self._spent, Purse(self.budget))
 
     async def _model_refused(self) -> str:
         """Why the step may not use the model it names; empty if it may."""

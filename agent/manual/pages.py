@@ -33,7 +33,7 @@ _ENTRY = re.compile(r"^(?:- (.+?) ::|\| (.+?) +\|) ")
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of a page: its headline, or "" for what stands before the first one, and its Org text."""
 
     topic: str
@@ -61,7 +61,7 @@ class Page:
         return self._keyword("DESCRIPTION")
 
     @cached_property
-    def sections(self) -> tuple[Section, ...]:
+    def sections(self) -> tuple[PageSection, ...]:
         titles: list[str] = [""]
         lines: list[list[str]] = [[]]
         inside = False
@@ -73,7 +73,7 @@ class Page:
                 lines.append([])
             lines[-1].append(line)
         texts = ["\n".join(one).strip() + "\n" for one in lines]
-        return tuple(Section(self.topic, title, text) for title, text in zip(titles, texts, strict=True))
+        return tuple(PageSection(self.topic, title, text) for title, text in zip(titles, texts, strict=True))
 
     def _keyword(self, name: str) -> str:
         found = re.search(rf"^#\+{name}: (.*)$", self.text, re.MULTILINE)
@@ -91,7 +91,7 @@ def pages() -> Mapping[str, Page]:
     }
 
 
-def look_up(words: Sequence[str]) -> Page | list[Section]:
+def look_up(words: Sequence[str]) -> Page | list[PageSection]:
     """The page, or the sections, that the words name; UsageError if there is none.
 
     A topic alone is its page. Otherwise the sections whose headline, or an entry of which (a term, the first
@@ -113,11 +113,11 @@ def look_up(words: Sequence[str]) -> Page | list[Section]:
     )
 
 
-def _by_name(section: Section, words: Sequence[str]) -> bool:
+def _by_name(section: PageSection, words: Sequence[str]) -> bool:
     return any(_has(name, words) for name in (section.title, *map(_entry, section.text.splitlines())))
 
 
-def _by_text(section: Section, words: Sequence[str]) -> bool:
+def _by_text(section: PageSection, words: Sequence[str]) -> bool:
     return _has(section.text, words)
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from quoth.agent.manual.pages import TOPICS, Page, Section, look_up, pages
+from quoth.agent.manual.pages import TOPICS, Page, PageSection, look_up, pages
 from quoth.agent.terminal.output import may_draw
 from quoth.tools.text import one_line
 
@@ -60,7 +60,7 @@ def _contents() -> str:
     return "\n".join([*groups, WAYS])
 
 
-def _places(sections: Sequence[Section], words: Sequence[str], width: int) -> str:
+def _places(sections: Sequence[PageSection], words: Sequence[str], width: int) -> str:
     """Where the words stand, a line each, and how one is read."""
     wanted = words[1:] if words[0].lower() in pages() else words
     rows = [

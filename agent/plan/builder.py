@@ -17,30 +17,30 @@ from quoth.agent.plan.model import (
     OWN,
     PHASES,
     TODO_WORDS,
-    Budget,
     Data,
-    Fault,
     Form,
     Part,
     Plan,
-    Section,
+    PlanFault,
+    PlanSection,
     Setting,
+    StepBudget,
     phase_of,
 )
 from quoth.agent.plan.suggestions import OURS, meant_property, meant_word, no_word
 from quoth.tools.errors import did_you_mean, nearest
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Place, SourceText
 
 _LIKE_A_PHASE = re.compile(r"(?:Phase\s+\w+\s*:\s*)?(\w+)\s*(?::|$)", re.IGNORECASE)
 
 
 def build(
-    source: Source,
+    source: SourceText,
     title: str,
-    sections: Sequence[Section],
+    sections: Sequence[PlanSection],
     settings: Sequence[Setting] = (),
     data: Iterable[Data] = (),
-    faults: Iterable[Fault] = (),
+    faults: Iterable[PlanFault] = (),
 ) -> Plan:
     """Build a plan from its sections. ``settings`` are the properties of the whole file."""
     maker = _Maker(list(faults))
@@ -54,7 +54,7 @@ def build(
 
 
 class _Maker:
-    def __init__(self, faults: list[Fault]) -> None:
+    def __init__(self, faults: list[PlanFault]) -> None:
         self.faults = faults
         self.parts: list[Part] = []
         self.library: dict[str, Form] = {}
@@ -63,11 +63,11 @@ class _Maker:
         self.file: dict[str, Setting] = {}
         # The sections we are in: level, whether left out, the part they are, what they hand down, entry.
         self.open: list[tuple[int, bool, Part | None, dict[str, Setting], int]] = []
-        self.plain: list[Section] = []  # those that are no part of the plan
+        self.plain: list[PlanSection] = []  # those that are no part of the plan
         self.holding: set[int] = set()  # the entries that have parts below them
 
     def fault(self, place: Place, message: str) -> None:
-        self.faults.append(Fault(place, message))
+        self.faults.append(PlanFault(place, message))
 
     def whole(self, settings: Sequence[Setting]) -> None:
         for setting in settings:
@@ -78,7 +78,7 @@ class _Maker:
         known = self._known(settings, {})
         self.file = {name: setting for name, setting in known.items() if name in INHERITED}
 
-    def section(self, section: Section) -> None:
+    def section(self, section: PlanSection) -> None:
         while self.open and self.open[-1][0] >= section.level:
             self.open.pop()
         _, skipped, parent, handed, _ = self.open[-1] if self.open else (0, False, None, self.file, 0)
@@ -100,7 +100,7 @@ class _Maker:
         self.holding |= {outer[-1] for outer in self.open}
         self.open.append((section.level, False, part, down, section.entry))
 
-    def _leave_out(self, section: Section) -> None:
+    def _leave_out(self, section: PlanSection) -> None:
         for setting in section.settings:
             if setting.name.upper() in ("ID", "CUSTOM_ID"):
                 self.left_out.add(setting.value)
@@ -116,7 +116,7 @@ class _Maker:
         for section in self.plain:
             self._plain(section, used, section.entry in self.holding)
 
-    def _plain(self, section: Section, used: set[str], holds_steps: bool) -> None:
+    def _plain(self, section: PlanSection, used: set[str], holds_steps: bool) -> None:
         place = section.title_place or section.place
         ours = [one for one in section.settings if one.name.upper() in OURS]
         forms = [form for form in section.forms if form.runs]
@@ -141,7 +141,7 @@ class _Maker:
             what = f"{own[0].name.upper()} says nothing here: the headline has no TODO word; write {step}."
             self.fault(own[0].name_place, what)
 
-    def _near_phase(self, section: Section) -> bool:
+    def _near_phase(self, section: PlanSection) -> bool:
         like = _LIKE_A_PHASE.match(section.title)
         close = nearest(like[1], PHASES) if like and not phase_of(section.title) else None
         if like and close:
@@ -149,7 +149,9 @@ class _Maker:
             self.fault(place, f"There is no phase {like[1]}. Did you mean {close}?")
         return bool(close)
 
-    def _part(self, section: Section, settings: dict[str, Setting], parent: Part | None, phase: str) -> Part:
+    def _part(
+        self, section: PlanSection, settings: dict[str, Setting], parent: Part | None, phase: str
+    ) -> Part:
         if not phase and parent is None:
             self._near_phase(section)
         if not section.todo and (message := meant_word(section.title, late=_is_late(section))):
@@ -203,7 +205,7 @@ class _Maker:
             if setting.value.lower() != "nil" or name in ("AFTER", "TOOLS")
         }
 
-    def _id(self, section: Section, settings: Mapping[str, Setting]) -> str:
+    def _id(self, section: PlanSection, settings: Mapping[str, Setting]) -> str:
         setting = settings.get("ID") or settings.get("CUSTOM_ID")
         slug = "-".join(re.findall(r"\w+", section.title.lower())) or "step"
         if setting is not None and setting.value:
@@ -252,10 +254,10 @@ class _Maker:
             self.fault(setting.place, what)
         return setting is not None
 
-    def _budget(self, setting: Setting | None) -> Budget:
+    def _budget(self, setting: Setting | None) -> StepBudget:
         """``steps=6 tokens=2000 cost=0.10 seconds=60``."""
         if setting is None:
-            return Budget()
+            return StepBudget()
         found: dict[str, Any] = {}
         if not setting.value:
             self.fault(setting.place, "BUDGET is empty; write steps=6 tokens=2000 cost=0.10 seconds=60.")
@@ -279,10 +281,10 @@ class _Maker:
                 kind = "number" if name == "cost" else "whole number"
                 shown = text if sign and text else "nothing"
                 self.fault(place, f"BUDGET wants a {kind} above 0 for {name}, not {shown}.")
-        return Budget(**found)
+        return StepBudget(**found)
 
 
-def _is_late(section: Section) -> bool:
+def _is_late(section: PlanSection) -> bool:
     """Whether something stands between the stars and the title."""
     return section.title_place is not None and section.title_place.column > section.place.column
 

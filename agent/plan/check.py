@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
-from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting
+from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Form, Part, Plan, PlanFault, Setting
 from quoth.neuro.backends.providers import NONE, Provider, names
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.source import Place
@@ -22,7 +22,7 @@ _KNOWN = (
 )
 
 
-def check(plan: Plan, table: ToolTable, models: Mapping[str, Provider] = NONE) -> list[Fault]:
+def check(plan: Plan, table: ToolTable, models: Mapping[str, Provider] = NONE) -> list[PlanFault]:
     """Return every fault of the plan, those of reading included, in the order of the file. ``models`` are the
     providers that are configured."""
     found = [*plan.faults, *_empty(plan)]
@@ -42,15 +42,15 @@ def reads_only(tool: CognitiveTool) -> bool:
     return set(tool.effects) <= {"reads"} and tool.cost != "expensive"
 
 
-def _empty(plan: Plan) -> Iterator[Fault]:
+def _empty(plan: Plan) -> Iterator[PlanFault]:
     if not plan.steps:
         mark = "#" if plan.source.name.endswith((".md", ".markdown")) else "*"
         what = f"There is no step in this plan. A step is a headline such as {mark} PLAN Say hello; see"
         what += f" {TODO_LINE}."
-        yield Fault(Place(plan.source, 1, 1), what)
+        yield PlanFault(Place(plan.source, 1, 1), what)
 
 
-def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
+def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[PlanFault]:
     settings = part.settings
     yield from _tools(settings.get("TOOLS"), table)
     yield from _after(plan, part)
@@ -59,7 +59,7 @@ def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
         yield from _form(plan, part, form, table)
     if part.inside and part.forms:
         what = "A headline with steps in it has no forms of its own; give them a headline, too."
-        yield Fault(part.forms[0].place, what)
+        yield PlanFault(part.forms[0].place, what)
     yield from _bare(part, table)
     if part.todo and part.prose and not part.forms:
         yield from _displaced(part)
@@ -68,10 +68,10 @@ def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
             what = f"The phase {part.phase} is empty; give it steps, an objective, forms or an :EXPECT:."
         else:
             what = "This step does nothing; give it an objective, forms or an :EXPECT:."
-        yield Fault(part.place, what)
+        yield PlanFault(part.place, what)
 
 
-def _bare(part: Part, table: ToolTable) -> Iterator[Fault]:
+def _bare(part: Part, table: ToolTable) -> Iterator[PlanFault]:
     """An objective that is nothing but the call of a tool, which a model would be given to read."""
     text = part.objective.removeprefix(": ")
     head = re.match(r"\(([^\s()]+)", text)
@@ -79,32 +79,32 @@ def _bare(part: Part, table: ToolTable) -> Iterator[Fault]:
         what = "This is text for a model; forms stand between #+begin_src hy and #+end_src."
         for number, line in enumerate(part.place.source.lines[part.place.line :], part.place.line + 1):
             if line.strip().lstrip(": ").startswith(head[0]):
-                yield Fault(Place(part.place.source, number, line.index(head[0]) + 1), what)
+                yield PlanFault(Place(part.place.source, number, line.index(head[0]) + 1), what)
                 return
 
 
-def _displaced(part: Part) -> Iterator[Fault]:
+def _displaced(part: Part) -> Iterator[PlanFault]:
     """Headlines that may be meant as part of the text of a step, and would be run in its stead."""
     for inner in part.inside:
         if not inner.todo and not inner.is_phase and inner.is_step:
             what = "With a step below it the text above is no step any more, and only told to this one"
-            yield Fault(inner.place, f"{what}; write PLAN {inner.title}, or make it part of the text.")
+            yield PlanFault(inner.place, f"{what}; write PLAN {inner.title}, or make it part of the text.")
 
 
-def _tools(setting: Setting | None, table: ToolTable) -> Iterator[Fault]:
+def _tools(setting: Setting | None, table: ToolTable) -> Iterator[PlanFault]:
     if setting is None or setting.value.lower() in ("nil", "none"):
         return
     if not setting.value:
-        yield Fault(setting.place, "TOOLS is empty; name tools, or write nil for none.")
+        yield PlanFault(setting.place, "TOOLS is empty; name tools, or write nil for none.")
     seen: set[str] = set()
     for name, place in _words(setting):
         if name not in table:
             hint = did_you_mean(name, table.names())
             if name.lower() in ("all", "*", "any"):
                 hint = " Without the property a step has all tools."
-            yield Fault(place, f"There is no tool named {name}.{hint}")
+            yield PlanFault(place, f"There is no tool named {name}.{hint}")
         elif name in seen:
-            yield Fault(place, f"The tool {name} stands twice.")
+            yield PlanFault(place, f"The tool {name} stands twice.")
         seen.add(name)
 
 
@@ -117,78 +117,82 @@ def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
     yield from ((name, setting.place) for name in dict.fromkeys(words) if words.count(name) > 1)
 
 
-def _model(setting: Setting | None, models: Mapping[str, Provider]) -> Iterator[Fault]:
+def _model(setting: Setting | None, models: Mapping[str, Provider]) -> Iterator[PlanFault]:
     if setting is None:
         return
     if not setting.value:
-        yield Fault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
+        yield PlanFault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
         return
     provider, colon, model = setting.value.partition(":")
     known = names(models)
     if provider not in known:
         hint = did_you_mean(provider, known) or f" They are {', '.join(known)}."
-        yield Fault(setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}")
+        yield PlanFault(
+            setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}"
+        )
     elif not model and (colon or provider not in ("local", "local-small")):
-        yield Fault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
+        yield PlanFault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
 
 
-def _after(plan: Plan, part: Part) -> Iterator[Fault]:
+def _after(plan: Plan, part: Part) -> Iterator[PlanFault]:
     setting = part.settings.get("AFTER")
     if setting is None or setting.value.lower() in ("nil", "none"):
         return
     if not setting.value:
-        yield Fault(setting.place, "AFTER is empty; name ids, or write nil to wait for nothing.")
+        yield PlanFault(setting.place, "AFTER is empty; name ids, or write nil to wait for nothing.")
     titled = [one.id for one in plan.parts if one.title.lower() == setting.value.lower() != one.id]
     if titled and " " in setting.value:
-        yield Fault(setting.place, f"AFTER names ids, and this is a title; write {titled[0]}.")
+        yield PlanFault(setting.place, f"AFTER names ids, and this is a title; write {titled[0]}.")
         return
     for name, place in _words(setting):
         if name in plan.by_id:
             yield from _twins(plan, name, place)
         elif name in plan.left_out:
-            yield Fault(
+            yield PlanFault(
                 place, f"{name} is no part of this plan: it is a comment, archived or without TODO word."
             )
         else:
             phases = [one.id for one in plan.parts if one.is_phase and one.phase == name.capitalize()]
             hint = f" Did you mean {phases[0]}?" if phases else did_you_mean(name, plan.by_id)
-            yield Fault(place, f"There is no step with the id {name}.{hint}")
+            yield PlanFault(place, f"There is no step with the id {name}.{hint}")
 
 
-def _twins(plan: Plan, name: str, place: Place) -> Iterator[Fault]:
+def _twins(plan: Plan, name: str, place: Place) -> Iterator[PlanFault]:
     """An id that was made of a title which two headlines have."""
     one = plan.by_id[name]
     same = [part.id for part in plan.parts if part.title == one.title and not part.has_id]
     if len(same) > 1 and name == same[0]:
-        yield Fault(
+        yield PlanFault(
             place, f"{name} may be {' or '.join(same)}, of the same title; give each an :ID: of its own."
         )
 
 
-def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
+def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[PlanFault]:
     setting, form = part.settings.get("EXPECT"), part.expectation()
     if setting is not None and form is None:
-        yield Fault(setting.place, "EXPECT is empty; write a form that must be true.")
+        yield PlanFault(setting.place, "EXPECT is empty; write a form that must be true.")
     if form is None:
         return
     if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
-        yield Fault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
+        yield PlanFault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
         return
     if forms_in(form.text) > 1:
-        yield Fault(form.place, "EXPECT is one form: of several the last alone would count; write (and …).")
+        yield PlanFault(
+            form.place, "EXPECT is one form: of several the last alone would count; write (and …)."
+        )
         return
     names = [RESULT] if part.gives_result else []
     faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
-    yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in faults)
+    yield from (PlanFault(form.at(fault.line, fault.column), fault.message) for fault in faults)
     if faults:
         return
     if re.fullmatch(r'"(?:[^"\\]|\\.)+"', form.text):
-        yield Fault(form.place, "A text is always true; EXPECT wants a form that says whether it is so.")
+        yield PlanFault(form.place, "A text is always true; EXPECT wants a form that says whether it is so.")
     for use in tool_uses(form.text, table, names):
         if not reads_only(use.tool):
             why = "it asks a model" if use.tool.cost == "expensive" else f"it {_does(use.tool)}"
             what = f"EXPECT may only look, with tools that read; {use.tool.name} may not stand here: {why}."
-            yield Fault(form.at(use.line, use.column), what)
+            yield PlanFault(form.at(use.line, use.column), what)
 
 
 def _does(tool: CognitiveTool) -> str:
@@ -205,13 +209,13 @@ def _does(tool: CognitiveTool) -> str:
     return " and ".join(said[effect] for effect in tool.effects if effect in said)
 
 
-def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterator[Fault]:
+def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterator[PlanFault]:
     if not form.runs:
         return
     yield from _refs(plan, part, form)
     shadows = [var for var in form.vars if var.name in table]
     for var in shadows:
-        yield Fault(form.var_place(var), f"{var.name} is a tool; give the variable another name.")
+        yield PlanFault(form.var_place(var), f"{var.name} is a tool; give the variable another name.")
     if shadows:
         return
     if form.call:
@@ -220,17 +224,17 @@ def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterat
         yield from faults if faults or block is None else _outside(part, block, form.place, table)
         return
     if not form.text.strip():
-        yield Fault(form.place, "This block is empty.")
+        yield PlanFault(form.place, "This block is empty.")
         return
     names = [var.name for var in form.vars]
     given = [] if part is not None else _lent(plan, form)
     found = form_faults(form.text, table, [*names, *given], lambda name: _given(plan, name))
-    yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in found)
+    yield from (PlanFault(form.at(fault.line, fault.column), fault.message) for fault in found)
     if not found:
         yield from _outside(part, form, None, table)
 
 
-def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTable) -> Iterator[Fault]:
+def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTable) -> Iterator[PlanFault]:
     """Tools in a block that its step may not use; of a block that is called elsewhere, at the ``call``."""
     if part is None or part.tools is None:
         return
@@ -239,7 +243,7 @@ def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTabl
         if use.tool.name not in allowed:
             has = ", ".join(sorted(allowed)) or "none"
             what = f"{use.tool.name} is not among the :TOOLS: of this step ({has})."
-            yield Fault(call or block.at(use.line, use.column), what)
+            yield PlanFault(call or block.at(use.line, use.column), what)
 
 
 def _given(plan: Plan, name: str) -> str:
@@ -258,20 +262,20 @@ def _lent(plan: Plan, block: Form) -> list[str]:
     return [var.name for form in forms if form.runs and form.call == block.name for var in form.vars]
 
 
-def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[Fault]:
+def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[PlanFault]:
     """A call of a block: it must be there, and be given what it needs and nothing else."""
     block = plan.block(form.call)
     if block is None:
         what = f"There is no block named {form.call}.{did_you_mean(form.call, [*plan.library, *plan.blocks])}"
         if form.call in plan.data:
             what = f"{form.call} is no block of forms; a call needs one."
-        yield Fault(form.place, what)
+        yield PlanFault(form.place, what)
         return
     if block.call:
-        yield Fault(form.place, f"{form.call} is a call itself; a call names a block of forms.")
+        yield PlanFault(form.place, f"{form.call} is a call itself; a call names a block of forms.")
         return
     if not block.runs:
-        yield Fault(form.place, f"{form.call} is not to be run: its :eval says so.")
+        yield PlanFault(form.place, f"{form.call} is not to be run: its :eval says so.")
         return
     has = [var.name for var in block.vars]
     needs = unknown_in(block.text, table, has)
@@ -279,14 +283,14 @@ def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[Fault]:
         place = form.var_place(var)
         if var.name not in (*has, *needs) and place.line == form.place.line:  # not one of header-args
             hint = did_you_mean(var.name, [*has, *needs])
-            yield Fault(place, f"The block {form.call} has no variable {var.name}.{hint}")
+            yield PlanFault(place, f"The block {form.call} has no variable {var.name}.{hint}")
     given = [var.name for var in form.vars]
     for name in needs:
         if name not in given and form.call in plan.library and name in _lent(plan, block):
-            yield Fault(form.place, f"The block {form.call} needs {name}, as in {form.call}({name}=5).")
+            yield PlanFault(form.place, f"The block {form.call} needs {name}, as in {form.call}({name}=5).")
 
 
-def _names(plan: Plan) -> Iterator[Fault]:
+def _names(plan: Plan) -> Iterator[PlanFault]:
     """Names that are ids of steps too: a variable could mean either, and results would take turns."""
     free: list[Data | Form] = [*plan.data.values(), *plan.library.values()]
     named: list[tuple[Data | Form, Part | None]] = [(one, None) for one in free]
@@ -295,10 +299,10 @@ def _names(plan: Plan) -> Iterator[Fault]:
         step = plan.by_id.get(one.name)
         if step is not None and step is not own:
             what = f"{one.name} is the id of the step in line {step.place.line} as well; take another name."
-            yield Fault(one.name_place or one.place, what)
+            yield PlanFault(one.name_place or one.place, what)
 
 
-def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
+def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[PlanFault]:
     """Names that variables refer to: they must exist, and what they are results of must have run before."""
     known = {*plan.data, *plan.blocks, *plan.library, *(step.id for step in plan.steps)}
     dead = {one.name for one in plan.library.values() if not one.runs}
@@ -306,7 +310,7 @@ def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
     for var in form.vars:
         place = form.var_place(var)
         if var.ref in dead:
-            yield Fault(place, f"{var.ref} has no result: its :eval says that it is not to be run.")
+            yield PlanFault(place, f"{var.ref} has no result: its :eval says that it is not to be run.")
             continue
         if not var.ref or var.ref in plan.data or var.ref in plan.library:
             continue
@@ -315,7 +319,7 @@ def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
             what = f"There is nothing named {var.ref}.{hint}"
             if var.ref in plan.by_id:
                 what = f"{var.ref} is a group of steps, which has no result; name a step or a block."
-            yield Fault(place, what)
+            yield PlanFault(place, what)
             continue
         if var.ref not in plan.blocks:
             yield from _twins(plan, var.ref, place)
@@ -329,12 +333,12 @@ def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
         else:
             before = source.id in plan.earlier(part)
         if not before:
-            yield Fault(
+            yield PlanFault(
                 place, f"{var.ref} is not known here: it comes later, or nothing says that it comes before."
             )
 
 
-def _order(plan: Plan) -> Iterator[Fault]:
+def _order(plan: Plan) -> Iterator[PlanFault]:
     ready = {step.id for step in plan.order}
     rings: dict[str, list[str]] = {}
     for step in plan.steps:
@@ -351,14 +355,16 @@ def _order(plan: Plan) -> Iterator[Fault]:
                 what = f"This waits for itself: {' after '.join(ring)}."
                 if around:
                     what = f"This waits for {around[0]}, in which it stands itself."
-                yield Fault(place, what)
+                yield PlanFault(place, what)
             told.update(ring)
         else:
             stuck = next(name for name in plan.waits[step.id] if name not in ready)
-            yield Fault(step.place, f"This step is never reached: it waits for {stuck}, which cannot begin.")
+            yield PlanFault(
+                step.place, f"This step is never reached: it waits for {stuck}, which cannot begin."
+            )
 
 
-def _circles(plan: Plan) -> Iterator[Fault]:
+def _circles(plan: Plan) -> Iterator[PlanFault]:
     """Blocks of the library that need their own value."""
     needs = {
         name: tuple(var.ref for var in form.vars if var.ref in plan.library)
@@ -368,7 +374,7 @@ def _circles(plan: Plan) -> Iterator[Fault]:
     for name, form in plan.library.items():
         if name not in told and (ring := _ring(name, needs)):
             told.update(ring)
-            yield Fault(form.place, f"{name} needs its own value: {' needs '.join(ring)}.")
+            yield PlanFault(form.place, f"{name} needs its own value: {' needs '.join(ring)}.")
 
 
 def _ring(start: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:

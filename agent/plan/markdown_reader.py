@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 
 from quoth.agent.plan.builder import build
-from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Form, Plan, Section, Setting, phase_of
-from quoth.agent.plan.reading import Reading
+from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Form, Plan, PlanSection, Setting, phase_of
+from quoth.agent.plan.reading import PlanReading
 from quoth.agent.plan.suggestions import meant_fence, meant_markdown
-from quoth.tools.lisp.source import Source
+from quoth.tools.lisp.source import SourceText
 from quoth.tools.org import babel
 from quoth.tools.org.edit import dedent
 
@@ -31,15 +31,15 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 def read_markdown(data: bytes, name: str) -> Plan:
     """Read the plan in a Markdown file; ``name`` is the file name to show in faults."""
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    return _Reading(Source(name, text)).plan()
+    return _MarkdownReading(SourceText(name, text)).plan()
 
 
-class _Reading(Reading):
-    def __init__(self, source: Source) -> None:
+class _MarkdownReading(PlanReading):
+    def __init__(self, source: SourceText) -> None:
         super().__init__(source, [line.removesuffix("\r") for line in source.text.split("\n")])
         self.title = ""
         self.whole: list[Setting] = []
-        self.sections = [Section(self.place(0), 0)]
+        self.sections = [PlanSection(self.place(0), 0)]
         self.prose: list[str] = []
         self.above = True  # whether only properties have followed the heading
 
@@ -98,7 +98,7 @@ class _Reading(Reading):
             title = rest.lstrip()
         skipped = bool(re.match(r"COMMENT(\s|$)", title))
         place, entry = self.place(row, column), len(self.sections)
-        self.sections.append(Section(where, len(found[1]), title, place, todo, skipped, entry=entry))
+        self.sections.append(PlanSection(where, len(found[1]), title, place, todo, skipped, entry=entry))
 
     def _block(self, row: int, fence: re.Match[str]) -> int:
         closing = re.compile(rf"[ \t]*{re.escape(fence[2][0])}{{{len(fence[2])},}}[ \t]*$")

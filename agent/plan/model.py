@@ -17,7 +17,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org.babel import Var
 
 TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "DONE", "FAILED", "DENIED", "SKIPPED")
@@ -41,7 +41,7 @@ _PHASE = re.compile(rf"(?:Phase\s+\w+\s*:\s*)?({'|'.join(PHASES)})\s*(?::|\(|$)"
 
 
 @dataclass(frozen=True)
-class Fault:
+class PlanFault:
     """An error in a plan and its place. ``str`` also shows the line, with a caret below it."""
 
     place: Place
@@ -125,7 +125,7 @@ class Data:
 
 
 @dataclass
-class Section:
+class PlanSection:
     """A headline as a reader of any format gives it to the builder."""
 
     place: Place
@@ -141,7 +141,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Budget:
+class StepBudget:
     """The limits of a step; None means that it has none of its own."""
 
     steps: int | None = None
@@ -166,7 +166,7 @@ class Part:
     forms: tuple[Form, ...] = ()
     tools: tuple[str, ...] | None = None
     model: str = ""
-    budget: Budget = Budget()
+    budget: StepBudget = StepBudget()
     expect: str = ""
     after: tuple[str, ...] | None = None
     retry: int = 0
@@ -233,10 +233,10 @@ class Part:
 class Plan:
     """A plan: its parts in the order of the file, the faults of reading, and data and blocks by name."""
 
-    source: Source
+    source: SourceText
     title: str
     parts: tuple[Part, ...]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[PlanFault, ...] = ()
     data: Mapping[str, Data] = field(default_factory=dict)
     library: Mapping[str, Form] = field(default_factory=dict)  # named blocks outside of all steps
     left_out: frozenset[str] = frozenset()  # the ids of headlines that are no part of it

@@ -15,16 +15,16 @@ from quoth.agent.plan.model import (
     TODO_LINE,
     TODO_WORDS,
     Data,
-    Fault,
     Form,
     Plan,
-    Section,
+    PlanFault,
+    PlanSection,
     Setting,
     phase_of,
 )
-from quoth.agent.plan.reading import Reading
+from quoth.agent.plan.reading import PlanReading
 from quoth.agent.plan.suggestions import FENCES, is_ours, meant_block, meant_keyword, meant_line
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org import babel
 from quoth.tools.org.babel import Header, HeaderError
 from quoth.tools.org.document import Element, Entry, Org, load
@@ -54,12 +54,12 @@ def plan_of(org: Org, name: str) -> Plan:
     """Return the plan in an Org file. TODO words default to those of plans."""
     if org.words != TODO_WORDS:
         org = Org(org.lines, org.ends, org.bom, TODO_WORDS)
-    return _Reading(org, name).plan()
+    return _OrgReading(org, name).plan()
 
 
-class _Reading(Reading):
+class _OrgReading(PlanReading):
     def __init__(self, org: Org, name: str) -> None:
-        super().__init__(Source(name, org.text), org.lines)
+        super().__init__(SourceText(name, org.text), org.lines)
         self.org = org
         self.data: list[Data] = []
         self.whole = list(org.keywords("PROPERTY"))
@@ -99,18 +99,18 @@ class _Reading(Reading):
             for one in entry.properties
         ]
 
-    def _section(self, index: int) -> Section:
+    def _section(self, index: int) -> PlanSection:
         entry = self.org.entries[index]
         skipped = entry.commented or "ARCHIVE" in entry.tags
         dead = skipped or any(
             self.org.entries[outer].commented or "ARCHIVE" in self.org.entries[outer].tags
             for outer in self.org.inside(entry.parent)
         )
-        lost: list[Fault] = []
+        lost: list[PlanFault] = []
         if dead:
             lost, self.faults = self.faults, []
         place = self.place(max(entry.row, 0), entry.heading)
-        section = Section(
+        section = PlanSection(
             place,
             entry.level,
             entry.title,

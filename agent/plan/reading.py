@@ -8,19 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from quoth.agent.plan.model import Fault, Form, Plan
-from quoth.tools.lisp.source import Place, Source
+from quoth.agent.plan.model import Form, Plan, PlanFault
+from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org import babel
 from quoth.tools.org.babel import Header, HeaderError, Var
 
 
-class Reading:
+class PlanReading:
     """The base class of a reader of one file. Rows and columns count from 0."""
 
-    def __init__(self, source: Source, lines: Sequence[str]) -> None:
+    def __init__(self, source: SourceText, lines: Sequence[str]) -> None:
         self.source = source
         self.lines = lines
-        self.faults: list[Fault] = []
+        self.faults: list[PlanFault] = []
         self.names: dict[str, int] = {}
         for row, line in enumerate(lines):
             if not line.isascii() and (bad := re.search("[\ud800-\udfff]", line)):
@@ -31,7 +31,7 @@ class Reading:
         return Place(self.source, row + 1, column + 1)
 
     def fault(self, row: int, column: int, message: str) -> None:
-        self.faults.append(Fault(self.place(row, column), message))
+        self.faults.append(PlanFault(self.place(row, column), message))
 
     def named(self, name: str, row: int, column: int) -> Place:
         """Record the name of a block or of data and return its place. A name used twice is a fault."""

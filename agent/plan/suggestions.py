@@ -8,8 +8,6 @@ column, from 0, and a sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from difflib import get_close_matches
 
 from quoth.agent.plan.model import INHERITED, LANGUAGES, ORGS, OWN, TODO_WORDS, phase_of
 from quoth.tools.errors import did_you_mean, nearest
@@ -64,17 +62,13 @@ _WORD = re.compile(r"([A-Za-z]+)(:?)(?=\s|$)")
 _CAPITALS = re.compile(r"[A-Z][A-Z_-]{2,}(?=:?(?:\s|$))")
 
 
-def _slip(word: str, known: Sequence[str]) -> str:
-    return next(iter(get_close_matches(word, known, n=1, cutoff=_SLIP)), "")
-
-
 def meant_property(name: str) -> str:
     """Return `` Did you mean NAME?`` for a property that is like one of plans; empty for any other. A synonym
     such as ``DEPENDS`` is found only in capitals or in lower case."""
     upper = name.upper()
     if upper in ORGS or upper.startswith(("HEADER-ARGS", "EXPORT_")):
         return ""
-    close = _slip(upper, (*INHERITED, *OWN))
+    close = nearest(upper, (*INHERITED, *OWN), _SLIP)
     other = SYNONYMS.get(upper.replace("_", "-")) if name in (upper, name.lower()) else None
     return f" Did you mean {other or close}?" if other or close else ""
 
@@ -191,6 +185,6 @@ def meant_keyword(name: str, value: str, whole: bool) -> str:
         return f"There is no property {name}.{meant_property(name)}"
     if name in (*_KEYWORDS, "SUBTITLE") or "_" in name or "-" in name:
         return ""
-    if not (close := _slip(name, (*_KEYWORDS, *OURS))):
+    if not (close := nearest(name, (*_KEYWORDS, *OURS), _SLIP)):
         return ""
     return f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"

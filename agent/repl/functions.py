@@ -38,7 +38,7 @@ class CallFailed(QuothError):
         self.result = result
 
 
-class Caller:
+class FormCaller:
     """Makes the calls of forms on the event loop of the agent, while their thread waits.
 
     ``results`` are those of the form that is evaluated now. Code that a tool's own body runs makes its calls
@@ -92,7 +92,7 @@ def _value(result: ToolResult) -> Any:
 class ToolFunction:
     """A tool of the table as a function, by the name that it has there now."""
 
-    def __init__(self, name: str, table: Callable[[], ToolTable], caller: Caller) -> None:
+    def __init__(self, name: str, table: Callable[[], ToolTable], caller: FormCaller) -> None:
         self.__name__ = name
         self._table, self._caller = table, caller
 

@@ -36,7 +36,7 @@ from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.agent.repl.person import Outcome, Person
+    from quoth.agent.repl.person import EntryOutcome, PromptNames
 
 
 class Interpreter:
@@ -55,11 +55,11 @@ class Interpreter:
         self._failed: BaseException | None = None  # what the last form has raised
 
     @cached_property
-    def person(self) -> Person:
+    def person(self) -> PromptNames:
         """The person's module, made when something is first asked of it."""
-        from quoth.agent.repl.person import Person
+        from quoth.agent.repl.person import PromptNames
 
-        return Person(self.agent, asyncio.get_running_loop(), as_hy if self.interactive else as_plain)
+        return PromptNames(self.agent, asyncio.get_running_loop(), as_hy if self.interactive else as_plain)
 
     async def say(self, text: str) -> None:
         """Give text to the agent; its reply is the value ``_``, a text that nothing evaluates."""
@@ -91,7 +91,7 @@ class Interpreter:
         if any(result.status == "pending" for result in outcome.results):
             self.tell_waiting()
 
-    async def _evaluated(self, text: str, name: str = "") -> Outcome:
+    async def _evaluated(self, text: str, name: str = "") -> EntryOutcome:
         # What forms print stands beside the results of a program, and does not steer a terminal.
         beside = results_only() if self.as_json else safely_printed() if self.interactive else nullcontext()
         with beside:
@@ -111,7 +111,7 @@ class Interpreter:
             raise UsageError("No form has raised an exception yet.")
         return trace_text(self._failed)
 
-    def _print_json(self, outcome: Outcome, text: str) -> None:
+    def _print_json(self, outcome: EntryOutcome, text: str) -> None:
         """What came of an entry, as a call of the tool ``eval`` would say it."""
         from quoth.agent.repl.functions import CallFailed
         from quoth.agent.repl.values import fault_text

@@ -24,7 +24,7 @@ from typing import Any
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.entries import long_number
-from quoth.agent.repl.functions import Caller, ToolFunction
+from quoth.agent.repl.functions import FormCaller, ToolFunction
 from quoth.agent.repl.loaded import Loaded, LoadedFiles
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import UsageError
@@ -39,7 +39,7 @@ _SETUP = "(require quoth [def-cognitive-tool def-shell-tool def-http-tool])"
 
 
 @dataclass
-class Outcome:
+class EntryOutcome:
     """What came of an entry: a value or an exception, and the results of the calls that it has made."""
 
     value: Any = None
@@ -55,7 +55,7 @@ class LeftBehind(UsageError):
 class _PromptTable(ToolTable):
     """The agent's table as the forms of the prompt see it: a tool that was made here may be made again."""
 
-    def __init__(self, person: Person) -> None:
+    def __init__(self, person: PromptNames) -> None:
         super().__init__()
         self._person = person
 
@@ -69,7 +69,7 @@ class _PromptTable(ToolTable):
         return tool
 
 
-class Person:
+class PromptNames:
     """The names, macros and tools of the prompt. ``show`` turns a value into text, in the thread of the
     form, so that Ctrl-C ends that too."""
 
@@ -79,7 +79,7 @@ class Person:
         self.agent = agent
         self.changed = False  # whether a tool was made that the agent's parts do not know of yet
         self._show = show
-        self._caller = Caller(self._made, loop)
+        self._caller = FormCaller(self._made, loop)
         self._placed: dict[str, ToolFunction] = {}
         self._worker = _Worker()
         self._count = 0
@@ -162,7 +162,7 @@ class Person:
 
     # Evaluating
 
-    async def evaluate(self, text: str, name: str = "") -> Outcome:
+    async def evaluate(self, text: str, name: str = "") -> EntryOutcome:
         """Evaluate all forms of an entry, or of a file that is called ``name``, and return what came of the
         last. Raises LeftBehind after Ctrl-C for one that does not end."""
         if not name:
@@ -175,9 +175,9 @@ class Person:
         """Load a file of tools, whose names and macros join those of the prompt. Raises UsageError."""
         loaded: list[Loaded] = []
 
-        def work() -> Outcome:
+        def work() -> EntryOutcome:
             loaded.append(self.files.load(path))
-            return Outcome()
+            return EntryOutcome()
 
         outcome = await self.do(work)
         if outcome.error is not None:
@@ -186,7 +186,7 @@ class Person:
         self.place_tools()
         return loaded[0]
 
-    async def do(self, work: Callable[[], Outcome]) -> Outcome:
+    async def do(self, work: Callable[[], EntryOutcome]) -> EntryOutcome:
         """Have work done in the thread of the forms, where Ctrl-C ends it. Raises LeftBehind."""
         job = _Job(work)
         done = self._worker.give(job)
@@ -218,12 +218,12 @@ class Person:
                 "what it still does may show later."
             )
 
-    def _evaluated(self, text: str, name: str) -> Outcome:
+    def _evaluated(self, text: str, name: str) -> EntryOutcome:
         """In the thread of the forms: what came of an entry."""
         import hy
         from hy.compiler import hy_eval
 
-        outcome = Outcome()
+        outcome = EntryOutcome()
         self._caller.results = outcome.results
         try:
             self.prepare()
@@ -265,9 +265,9 @@ def _leave(code: int = 0) -> None:
 class _Job:
     """Work for the thread, and what came of it."""
 
-    def __init__(self, work: Callable[[], Outcome]) -> None:
+    def __init__(self, work: Callable[[], EntryOutcome]) -> None:
         self.work = work
-        self.outcome = Outcome()
+        self.outcome = EntryOutcome()
 
 
 class _Worker:
@@ -308,7 +308,7 @@ class _Worker:
                         self._now = job
                     job.outcome = job.work()
                 except BaseException as error:  # what loading a file raises, or Ctrl-C
-                    job.outcome = Outcome(error=error)
+                    job.outcome = EntryOutcome(error=error)
                 finally:
                     with self._lock:
                         self._now = None

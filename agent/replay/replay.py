@@ -51,8 +51,8 @@ class Replay:
     requests: int = 0
     calls: int = 0
     looks: int = 0
-    differences: list[Difference] = field(default_factory=list)
-    changed: list[Difference] = field(default_factory=list)
+    differences: list[ReplayDifference] = field(default_factory=list)
+    changed: list[ReplayDifference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -191,7 +191,7 @@ class _Replayed:
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
         if not is_same(recorded, now):
-            self._found.differences.append(Difference(event, what, self._run, recorded, now))
+            self._found.differences.append(ReplayDifference(event, what, self._run, recorded, now))
 
     def _compare_dialect(self, stimulus: Event, told: Mapping[str, Any]) -> None:
         """The dialect is chosen by the model's name, without the model."""
@@ -296,7 +296,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
         now = result_text(result.status, result.value, result.message)
         if not is_same(recorded, now):
             found.changed.append(
-                Difference(receipt.id, "receipt", receipt.run, recorded, now, canonical(form))
+                ReplayDifference(receipt.id, "receipt", receipt.run, recorded, now, canonical(form))
             )
 
 
@@ -313,7 +313,7 @@ What = Literal["stimulus", "request", "call", "end", "receipt"]
 
 
 @dataclass(frozen=True)
-class Difference:
+class ReplayDifference:
     """One difference. ``event`` is the id of the event, or the key of a call without one; ``recorded`` and
     ``now`` are forms of several lines, one of which is empty if its side has no event. ``call`` is the call
     of a receipt."""

@@ -123,7 +123,7 @@ def explained(host: SessionHost, text: str, route: Route, **marks: Any) -> str:
 
 
 @dataclass(frozen=True)
-class PastCall:
+class JudgedCall:
     """A call of a session, and how the rules would judge it now; its form is without secrets."""
 
     id: str
@@ -138,7 +138,7 @@ class PastCall:
         return {"id": self.id, "form": str(self.form), "route": self.route, "user": self.user, **told}
 
 
-def judged_again(host: SessionHost) -> Iterator[PastCall]:
+def judged_again(host: SessionHost) -> Iterator[JudgedCall]:
     """The calls of the host's session that do more than read, in their order: each as the rules would judge
     it now, by what the session had seen when it was made."""
     from quoth.agent.session.origins import past_calls
@@ -159,4 +159,4 @@ def judged_again(host: SessionHost) -> Iterator[PastCall]:
                 said = deny(str(error))
         hide = Redactor(call.form, tool.params if tool else (), host.table.secrets)
         told = replace(said, reason=hide.text(said.reason.rstrip(".")), origin=hide.text(said.origin))
-        yield PastCall(f"{host.session}.{event.seq}", hide.form, call.route, call.user, told)
+        yield JudgedCall(f"{host.session}.{event.seq}", hide.form, call.route, call.user, told)

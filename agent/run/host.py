@@ -34,7 +34,7 @@ from quoth.agent.run.options import (
 from quoth.agent.run.own import OwnMemory, OwnPrograms, boundary_of, with_own
 from quoth.agent.run.parts import AgentParts, open_parts
 from quoth.agent.run.run import RUNNING, RunLimits
-from quoth.agent.session.drift import Changes, changes_of, told_versions
+from quoth.agent.session.drift import ToolDrift, changes_of, told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.input import user_name
@@ -258,7 +258,7 @@ class SessionHost:
             "rules": self.policy.digest,
         }
 
-    def changes(self) -> Changes:
+    def changes(self) -> ToolDrift:
         """What has changed in tools and policy since this user last drove the session."""
         return changes_of(self.record.given(), self.given())
 

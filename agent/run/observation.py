@@ -14,7 +14,7 @@ from typing import Any
 from quoth.agent.reply import CallRecord, FollowUp, Reply
 from quoth.agent.run.coach import is_informative
 from quoth.agent.run.run import CALLING, Run, Turn
-from quoth.agent.session.past import Sent
+from quoth.agent.session.past import SentMessage
 from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import Aside, shortened, show_value
 from quoth.neuro.backends.base import takes_images
@@ -187,7 +187,7 @@ class RunRouter:
 
     async def send_message(self, message: str, *, to: str = USER) -> None:
         run = self._run
-        sent = Sent(CALLING.get(), message, to)
+        sent = SentMessage(CALLING.get(), message, to)
         if any(_said_twice(sent, one) for one in run.state.sent):
             return
         if not (to == USER and run.parent is not None):
@@ -206,7 +206,7 @@ class RunRouter:
         return await self._router.list_channels()
 
 
-def _said_twice(sent: Sent, before: Sent) -> bool:
+def _said_twice(sent: SentMessage, before: SentMessage) -> bool:
     """Whether two calls of one reply of the model say the same."""
     step, key = sent.key.rpartition(".")[0], before.key
     return (sent.text, sent.to) == (before.text, before.to) and key != sent.key and key.startswith(f"{step}.")

@@ -22,7 +22,7 @@ from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall, Reading
-from quoth.neuro.reading.words import Words
+from quoth.neuro.reading.words import ReplyWords
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from quoth.agent.run.output import Output
     from quoth.agent.run.plan_mode import PlanMode
-    from quoth.agent.session.past import Differs, Past, Sent
+    from quoth.agent.session.past import Differs, Past, SentMessage
     from quoth.agent.session.session import RunLog
     from quoth.agent.trace.tracer import Tracer
     from quoth.tools.call.services import MemoryStore, Services
@@ -165,8 +165,8 @@ class RunState:
     faults: int = 0  # unusable replies in a row
     calls: list[CallRecord] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
-    sent: list[Sent] = field(default_factory=list)  # messages of its calls
-    last_words: list[Sent] = field(default_factory=list)  # those the reply consists of
+    sent: list[SentMessage] = field(default_factory=list)  # messages of its calls
+    last_words: list[SentMessage] = field(default_factory=list)  # those the reply consists of
     seen: dict[str, CallRecord] = field(default_factory=dict)  # calls by digest, since the last change
     repeated: dict[str, int] = field(default_factory=dict)  # how often each was repeated
     forgotten: int = 0  # the number of calls that are no longer in ``seen``
@@ -205,7 +205,7 @@ class Run:
     stops: bool = False  # it ends with the first reply that has calls
     whole: ToolTable | None = None  # the agent's tools as the model knows them
     gauge: Gauge | None = None  # how full the model's window is, once that was asked
-    words: Words | None = None  # of the reply that arrives, for the listener
+    words: ReplyWords | None = None  # of the reply that arrives, for the listener
     state: RunState = field(default_factory=RunState)
 
     @property
@@ -358,7 +358,7 @@ class Run:
     def hearing(self) -> Callable[[str], None]:
         """A function for the pieces of a streamed reply: it tells the listener of each piece, each complete
         block of words and each complete call."""
-        words = self.words = Words(lambda text: self.dialect.read_text(text, self.door.table))
+        words = self.words = ReplyWords(lambda text: self.dialect.read_text(text, self.door.table))
         calls = self.dialect.stream(self.door.table)
 
         def hear(piece: str) -> None:

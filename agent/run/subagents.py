@@ -52,7 +52,7 @@ def services_for(agent: SessionHost, run: Run | None = None) -> Services:
     model = given.model
     if isinstance(model, OwnModel):
         model = OwnModel(backend, spend, purse, agent.parts.tracer)
-    team = Team(agent, run, spend, purse) if given.team is NO_TEAM else given.team
+    team = RunTeam(agent, run, spend, purse) if given.team is NO_TEAM else given.team
     router = given.router if run is None else RunRouter(run, given.router)
     return replace(given, model=model, team=team, router=router)
 
@@ -73,7 +73,7 @@ def _uncounted(usage: Usage) -> None:
     """Ignore the cost of a call that belongs to no run."""
 
 
-class Team:
+class RunTeam:
     """The team of one run, or of a call that a person made."""
 
     def __init__(

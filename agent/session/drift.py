@@ -17,7 +17,7 @@ MANY = 300  # tools
 
 
 @dataclass(frozen=True)
-class Changes:
+class ToolDrift:
     """The changed, vanished and new tools by name, sorted; whether the policy changed; missing tool files;
     the memory."""
 
@@ -76,12 +76,12 @@ def versions_of(given: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
+def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> ToolDrift:
     """The changes between two openings; none for a session that was never opened (``then`` is empty)."""
     if not then:
-        return Changes()
+        return ToolDrift()
     before, after = versions_of(then), versions_of(now)
-    return Changes(
+    return ToolDrift(
         tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
         tuple(sorted(before.keys() - after.keys())),
         tuple(sorted(after.keys() - before.keys())),

@@ -19,7 +19,7 @@ from quoth.agent.session.session import Session, alone, is_driven
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import BusyError, UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
-from quoth.tools.history.outline import Outline, Row
+from quoth.tools.history.outline import Outline, SessionRow
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store
@@ -96,7 +96,9 @@ def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[s
         return found
 
 
-def summaries(store: Store, rows: Iterable[Row], faults: dict[str, None] | None = None) -> Iterator[Summary]:
+def summaries(
+    store: Store, rows: Iterable[SessionRow], faults: dict[str, None] | None = None
+) -> Iterator[Summary]:
     """The summary of each of these sessions; ``faults`` gets a sentence for each bad event."""
     path = Path(store.path)
     for row in rows:
@@ -292,7 +294,7 @@ class Listing(NamedTuple):
     """The listed sessions, the latest last; the number of all that would be listed; and for those that a
     command would take, the names of these commands."""
 
-    rows: list[Row]
+    rows: list[SessionRow]
     total: int
     taken_by: dict[str, list[str]]
 
@@ -395,7 +397,7 @@ POLICY: Final = (
 BATCH: Final = 200  # sessions that are removed in one transaction
 
 
-def old_sessions(store: Store, before: str) -> list[Row]:
+def old_sessions(store: Store, before: str) -> list[SessionRow]:
     """The finished sessions whose last event is older than a time (UTC, ISO 8601), the latest last."""
     transcript = Transcript(lambda: store)
     kept = {name for name, _ in unfinished_sessions(store)} | transcript.outline.awaited()

@@ -59,7 +59,7 @@ class Lifted:
 
 
 @dataclass
-class _Made:
+class _MadeCall:
     """A successful call: its key within the session, its form and its value."""
 
     key: str
@@ -109,7 +109,7 @@ def lifted(
     return _Writer(session, made, tasks, tools, words).write()
 
 
-def _calls(events: Sequence[Event]) -> Iterator[_Made]:
+def _calls(events: Sequence[Event]) -> Iterator[_MadeCall]:
     """The successful calls, in the order in which they were first made."""
     begun: dict[str, Event] = {}
     ended: dict[str, Event] = {}
@@ -129,13 +129,13 @@ def _calls(events: Sequence[Event]) -> Iterator[_Made]:
         form = read_form(begun[done].said["form"])
         if said.get("stage") == "receipt" or (form.tool == EVAL and form.args.get("dry-run")):
             continue
-        yield _Made(key, form, said.get("value"))
+        yield _MadeCall(key, form, said.get("value"))
 
 
 @dataclass
 class _Writer:
     session: str
-    made: list[_Made]
+    made: list[_MadeCall]
     tasks: list[str]
     tools: set[str]
     words: Mapping[str, Set[str]]  # the arguments of each tool that have choices
@@ -203,7 +203,7 @@ class _Writer:
             if said[key] > 1 or self._is_spoken(key[1]):
                 self.parameters[key] = _Parameter(self._new_name(name), key[1])
 
-    def _is_word(self, call: _Made, name: str) -> bool:
+    def _is_word(self, call: _MadeCall, name: str) -> bool:
         """Whether an argument is one of a few words, which are no values that another call would have too."""
         return name in self.words.get(call.form.tool, ()) and SECRET not in str(call.form.args[name])
 
@@ -228,7 +228,7 @@ class _Writer:
         ):
             yield value
 
-    def _source(self, place: int, value: Any) -> _Made | None:
+    def _source(self, place: int, value: Any) -> _MadeCall | None:
         """The earlier call that returned this value."""
         if not value or not isinstance(value, str | list | dict) or SECRET in str(value):
             return None
@@ -274,7 +274,7 @@ class _Writer:
             return "[" + " ".join(self._spell(place, name, item) for item in value) + "]"
         return print_value(str(value) if isinstance(value, Code) else value)
 
-    def _program(self, call: _Made) -> str:
+    def _program(self, call: _MadeCall) -> str:
         """A program of ``eval`` in its place, where it means the same there; else as the text it was."""
         code = call.code or ""
         hidden = self.parameters.get((SECRET, "secret", SECRET))

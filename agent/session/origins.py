@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import hy.models as m
 
-from quoth.tools.call.call import MODEL, PROGRAMS, TYPED, Call, Origin, Route, new_call
+from quoth.tools.call.call import MODEL, PROGRAMS, TYPED, Call, Route, ValueOrigin, new_call
 from quoth.tools.call.context import Origins
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError
@@ -160,7 +160,7 @@ def is_typed(call: Call) -> bool:
 
 
 @dataclass
-class _Made:
+class _PastForm:
     """A call of the transcript. Its form is parsed only if it is needed."""
 
     said: Mapping[str, Any]
@@ -188,15 +188,15 @@ class SessionOrigins:
         self._outer = outer  # the calls whose bodies run
         self._index = OriginIndex()
         self._users: dict[str, str] = {}  # by run and flight
-        self._made: dict[int, _Made] = {}  # those without a result, by their event
+        self._made: dict[int, _PastForm] = {}  # those without a result, by their event
         self._begun = 0  # the event of a call with effects, until it is known whether its body has run
         self._typed: set[str] = set()  # the calls whose words have been taken, by id
         self._flights: set[int] = set()  # their events
         self._approved: set[str] = set()  # the runs of steps that a person has approved
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         if is_typed(call):
-            return Origin(in_task=True)
+            return ValueOrigin(in_task=True)
         self._given()
         return self._index.find(value, call.user)
 
@@ -275,7 +275,7 @@ class SessionOrigins:
     def _calls(self, seq: int, data: Mapping[str, Any], run: str, parent: int) -> None:
         outer = self._outer(data["id"]) if self._outer is not None else None
         user = str(data.get("user") or self.user_of(run))
-        made = self._made[seq] = _Made(data, user, None if outer is None else outer.form)
+        made = self._made[seq] = _PastForm(data, user, None if outer is None else outer.form)
         if data.get("route") in TYPED or data.get("edited"):
             self.hear_form(made.form, user, str(data["id"]))
         elif parent in self._flights:
@@ -354,9 +354,9 @@ class HostOrigins:
         self._live: WeakValueDictionary[str, LiveOrigins] = WeakValueDictionary()
         transcript.observer = self._heard
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         if is_typed(call):
-            return Origin(in_task=True)
+            return ValueOrigin(in_task=True)
         if not call.session:
             return MODEL
         origins = self.live(call.session).origins

@@ -16,7 +16,7 @@ from quoth.tools.history.event import GOING_ON, Event, tool_of
 from quoth.tools.registry.table import ToolTable
 
 
-class Sent(NamedTuple):
+class SentMessage(NamedTuple):
     """A message that a call of a run has sent. ``key`` is that of the loop's own call in which it was sent;
     ``told`` says that a Reply of the run has told of it before."""
 
@@ -113,7 +113,7 @@ class Past:
     spent: dict[str, Event] = field(default_factory=dict)
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
     tools: dict[int, Event] = field(default_factory=dict)  # what was told of changed tools, by turn
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentMessage] = field(default_factory=list)
     told: set[str] = field(default_factory=set)  # the calls whose follow-ups have gone out, by key
     end: Event | None = None
     place: int = 0  # of the next exchange
@@ -149,7 +149,7 @@ class Past:
                 case "sent" if event.data.get("follow-up"):
                     past.told.add(event.key)
                 case "sent":
-                    past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
+                    past.sent.append(SentMessage(event.key, event.data["text"], event.data["to"]))
                 case "end":
                     past.end = event
                     past.sent = [one._replace(told=True) for one in past.sent]
@@ -180,7 +180,7 @@ class Past:
         """Whether a recorded reply or call is still unused."""
         return self.answers or self.unused > 0
 
-    def sent_in(self, key: str) -> list[Sent]:
+    def sent_in(self, key: str) -> list[SentMessage]:
         """Take out the messages that were sent in the call with this key."""
         found = [one for one in self.sent if one.key == key]
         self.sent = [one for one in self.sent if one.key != key]

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quoth.agent.session.render import call_text
-from quoth.agent.terminal.question import Difference, differences, drawn
+from quoth.agent.terminal.question import FileDifference, differences, drawn
 from quoth.tools.call.keeping import MAX_FILE, kept_by
 from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import redact
@@ -38,7 +38,7 @@ from quoth.tools.visible import visible
 MOST = 10  # calls that are not covered, shown one by one
 
 
-def file_lines(one: Difference, note: str, *, color: bool) -> list[str]:
+def file_lines(one: FileDifference, note: str, *, color: bool) -> list[str]:
     """One file: what becomes of it, and the lines that differ."""
     width = max(shutil.get_terminal_size().columns, 40)
     return [one.head + (f" ({note})" if note else ""), *drawn(one.lines, width, color=color)]
@@ -96,7 +96,7 @@ class PutBack:
     note: str = ""
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> FileDifference:
         return difference(self.path, self.now, self.then)
 
     def to_json(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Left:
 
     path: str
     why: str
-    difference: Difference | None = None
+    difference: FileDifference | None = None
 
     def to_json(self) -> dict[str, Any]:
         diff = {} if self.difference is None else {"diff": self.difference.to_json()["diff"]}
@@ -163,12 +163,12 @@ class Done:
     said: tuple[str, ...]
 
 
-def difference(path: str, old: bytes | None, new: bytes | None) -> Difference:
+def difference(path: str, old: bytes | None, new: bytes | None) -> FileDifference:
     """What lies between two contents of a file, without what looks like a secret."""
     before, after = _text(old), _text(new)
     if (before is None) != (old is None) or (after is None) != (new is None):
         sizes = [number_of(len(data), "byte") if data is not None else "no file" for data in (old, new)]
-        return Difference(visible(path), f"{visible(path)}, which is no text: {' to '.join(sizes)}", ())
+        return FileDifference(visible(path), f"{visible(path)}, which is no text: {' to '.join(sizes)}", ())
     (found,) = differences(Changes((Change(path, before, after),)))
     if after is not None and "-----BEGIN " in after:
         return replace(found, head=f"{found.head}, with a key in it that is not shown", lines=())
@@ -192,7 +192,7 @@ NAMED = 10  # files in the sentence of an event, which lists all
 
 
 @dataclass
-class _File:
+class _CurrentFile:
     """A file as it is now."""
 
     digest: str | None = None
@@ -320,7 +320,7 @@ class Undo:
                 return Left(path, "it was written again after that undo") if written else None
         return None
 
-    def _to(self, path: str, file: _File, row: Written, note: str = "") -> PutBack | Left | None:
+    def _to(self, path: str, file: _CurrentFile, row: Written, note: str = "") -> PutBack | Left | None:
         """The way from what a file holds to what it held before a write."""
         if row.before == file.digest:
             return None
@@ -329,7 +329,7 @@ class Undo:
             return Left(path, NOT_KEPT)
         return PutBack(path, file.data, then, row, note)
 
-    def _changed_since(self, path: str, file: _File, row: Written, first: Written) -> Left:
+    def _changed_since(self, path: str, file: _CurrentFile, row: Written, first: Written) -> Left:
         """A file that somebody else has changed after a write; ``first`` is the oldest to be taken back."""
         other = self.versions.others(self.session, path, file.digest, row.seq)
         by = f"session {other}; quoth undo {other} comes first" if other else "somebody else"
@@ -341,7 +341,7 @@ class Undo:
             return Left(path, why)
         return Left(path, why, difference(path, file.data, then))
 
-    def _file(self, path: str) -> _File:
+    def _file(self, path: str) -> _CurrentFile:
         """A file as it is now, reached as it was when it was written."""
         try:
             real = self.workspace.locate(path)
@@ -351,17 +351,17 @@ class Undo:
                     if self.workspace.holds(real)
                     else "a place outside the workspace by now"
                 )
-                return _File(trouble=f"its path leads to {visible(where)}")
+                return _CurrentFile(trouble=f"its path leads to {visible(where)}")
             if not real.exists():
-                return _File()
+                return _CurrentFile()
             with self.workspace.open_read(path) as file:
                 digest, data = hashlib.sha256(), b""
                 while piece := file.read(MAX_FILE + 1 if not data else MAX_FILE):
                     digest.update(piece)
                     data = data or piece
-            return _File(digest.hexdigest(), None if len(data) > MAX_FILE else data)
+            return _CurrentFile(digest.hexdigest(), None if len(data) > MAX_FILE else data)
         except ToolError as error:
-            return _File(trouble=_unnamed(str(error), path))
+            return _CurrentFile(trouble=_unnamed(str(error), path))
 
     def _checked(self, one: PutBack) -> PutBack | Left:
         """A file that the rules let be written so; else why it is left."""

@@ -21,7 +21,7 @@ State = Literal["ready", "missing", "down"]
 
 
 @dataclass
-class Found:
+class ProviderStatus:
     """What is known of a provider; ``answers`` is None where it was not asked."""
 
     name: str
@@ -40,7 +40,7 @@ class Found:
 class ModelList:
     """``default`` says which model is taken without a name, ``troubles`` what is wrong beside."""
 
-    rows: Sequence[Found]
+    rows: Sequence[ProviderStatus]
     default: str
     troubles: Sequence[str] = ()
 
@@ -91,8 +91,8 @@ def _resting() -> list[str]:
     ]
 
 
-async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
-    found = Found(provider.name, "ready", provider.help, provider.spec, key=provider.key)
+async def _look(provider: Provider, config: Defaults, check: bool) -> ProviderStatus:
+    found = ProviderStatus(provider.name, "ready", provider.help, provider.spec, key=provider.key)
     if provider.backend is not None:
         await _look_at_server(found, provider, config, check)
     elif provider.name.startswith("local"):
@@ -103,7 +103,7 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> Found:
     return found
 
 
-async def _look_at_server(found: Found, provider: Provider, config: Defaults, check: bool) -> None:
+async def _look_at_server(found: ProviderStatus, provider: Provider, config: Defaults, check: bool) -> None:
     from quoth.neuro.backends.base import ModelError, NoKeyError
     from quoth.neuro.backends.http import HttpBackend, models_of
     from quoth.neuro.backends.keys import key_of
@@ -138,7 +138,7 @@ async def _look_at_server(found: Found, provider: Provider, config: Defaults, ch
             found.detail = f"nothing answers at {found.url}; start it, or name its address by --base-url"
 
 
-def _told(found: Found) -> str:
+def _told(found: ProviderStatus) -> str:
     if not found.models:
         return f"{found.url} answers, and names no model"
     shown = ", ".join(map(visible, found.models[:SHOWN]))

@@ -47,7 +47,7 @@ _WORD = re.compile(r"""[^\s"'`=:@/,;()\[\]{}]{4,}""")
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """A line of a difference: taken away (-), put there (+), where it is (@), unchanged, or a note (!)."""
 
     kind: Kind
@@ -55,12 +55,12 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Difference:
+class FileDifference:
     """What becomes of one file: a sentence, and the lines."""
 
     path: str
     head: str
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
     added: int = 0
     removed: int = 0
 
@@ -70,29 +70,31 @@ class Difference:
         return {"path": self.path, "summary": self.head, **counts, "diff": diff}
 
 
-def differences(changes: Changes | None, hide: Redactor | None = None) -> list[Difference]:
+def differences(changes: Changes | None, hide: Redactor | None = None) -> list[FileDifference]:
     """What a call would change, without the secrets that ``hide`` has found in it."""
     return [_difference(change, hide) for change in (changes.files if changes else ())]
 
 
-def _difference(change: Change, hide: Redactor | None) -> Difference:
+def _difference(change: Change, hide: Redactor | None) -> FileDifference:
     path = visible(change.path)
     old, new = lines_of(change.before), lines_of(change.after)
     if change.binary is not None:
         head = f"replaces {path}, which is no text ({number_of(change.binary, 'byte')}), by {_count(new)}"
-        return Difference(path, head, tuple(_told("+", new, hide)), len(new))
+        return FileDifference(path, head, tuple(_told("+", new, hide)), len(new))
     if change.before is None:
         head = f"new file {path}, {_count(new)}" if new else f"new file {path}, empty"
-        return Difference(path, head, tuple(_told("+", new, hide)), len(new))
+        return FileDifference(path, head, tuple(_told("+", new, hide)), len(new))
     known = _known(old)
     if change.after is None:
-        return Difference(path, f"removes {path}, {_count(old)}", tuple(_told("-", known, hide)), 0, len(old))
+        return FileDifference(
+            path, f"removes {path}, {_count(old)}", tuple(_told("-", known, hide)), 0, len(old)
+        )
     if change.before == change.after:
-        return Difference(path, f"no change to {path}", ())
+        return FileDifference(path, f"no change to {path}", ())
     blocks = list(differing(old, new))
     removed, added = sum(b - a for a, b, _, _ in blocks), sum(d - c for _, _, c, d in blocks)
     lines = tuple(_hunks(known, _without(_words(old) - _words(known), new), blocks, hide))
-    return Difference(path, _head(path, len(old), len(new), removed, added), lines, added, removed)
+    return FileDifference(path, _head(path, len(old), len(new), removed, added), lines, added, removed)
 
 
 def _count(lines: list[str]) -> str:
@@ -115,13 +117,13 @@ def _head(path: str, old: int, new: int, removed: int, added: int) -> str:
 
 def _hunks(
     old: list[str], new: list[str], blocks: list[tuple[int, int, int, int]], hide: Redactor | None
-) -> Iterator[Line]:
+) -> Iterator[DiffLine]:
     """The lines of a unified difference; neighbouring places share the lines between them."""
     shown = 0  # lines of the old text that are behind us
     for at, (a, b, c, d) in enumerate(blocks):
         first = max(shown, a - CONTEXT)
         if at == 0 or first > shown:
-            yield Line("@", f"@@ line {first + 1} @@")
+            yield DiffLine("@", f"@@ line {first + 1} @@")
         yield from _told(" ", old[first:a], hide)
         yield from _told("-", old[a:b], hide)
         yield from _told("+", new[c:d], hide)
@@ -147,12 +149,12 @@ def _without(held: set[str], lines: list[str]) -> list[str]:
     ] or lines
 
 
-def _told(kind: Kind, lines: Iterable[str], hide: Redactor | None) -> Iterator[Line]:
+def _told(kind: Kind, lines: Iterable[str], hide: Redactor | None) -> Iterator[DiffLine]:
     for line in lines:
         text = line.removesuffix("\n")
-        yield Line(kind, _seen(hide.text(text) if hide else text, kind))
+        yield DiffLine(kind, _seen(hide.text(text) if hide else text, kind))
         if not line.endswith("\n"):
-            yield Line("!", "\\ no line end at the end of the file")
+            yield DiffLine("!", "\\ no line end at the end of the file")
 
 
 def _seen(text: str, kind: Kind) -> str:
@@ -165,7 +167,7 @@ def _seen(text: str, kind: Kind) -> str:
 # Drawing
 
 
-def drawn(lines: Iterable[Line], width: int, *, color: bool) -> list[str]:
+def drawn(lines: Iterable[DiffLine], width: int, *, color: bool) -> list[str]:
     """The lines behind a margin, broken so that the terminal breaks none by itself."""
     from rich.cells import chop_cells
 
@@ -269,7 +271,7 @@ def question(
 
 
 def changes_text(
-    different: Sequence[Difference],
+    different: Sequence[FileDifference],
     changes: Changes | None,
     columns: int,
     *,

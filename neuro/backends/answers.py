@@ -39,7 +39,7 @@ class TooLongError(Exception):
 
 
 @dataclass
-class Answer:
+class PartialReply:
     """What has been received of a reply so far."""
 
     pieces: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Stream(Protocol):
         """Take the data of one event and return the text that it adds."""
         ...
 
-    def end(self) -> Answer:
+    def end(self) -> PartialReply:
         """The whole Answer; its ``finish`` is None when the stream was cut off."""
         ...
 

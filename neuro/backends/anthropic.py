@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import Answer, joined
+from quoth.neuro.backends.answers import PartialReply, joined
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.history import as_object
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.request import Request, endpoint, owner_of
+from quoth.neuro.backends.request import ModelRequest, endpoint, owner_of
 from quoth.neuro.backends.wordings import ending_of, says
 
 VERSION = "2023-06-01"
@@ -80,11 +80,11 @@ class AnthropicBackend(HttpBackend):
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
-    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+    def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Leave out thoughts that the server cannot use, from now on."""
         return says(error, "bad-signature") and self._rewrite(request, error, thoughts=False)
 
-    def _whole(self, reply: dict[str, Any]) -> Answer:
+    def _whole(self, reply: dict[str, Any]) -> PartialReply:
         blocks = reply.get("content")
         if not isinstance(blocks, list):
             raise self.answerless()
@@ -135,7 +135,7 @@ class _MessagesStream:
                 self._pieces.setdefault((index, key), []).append(delta[key])
         return _text(delta)
 
-    def end(self) -> Answer:
+    def end(self) -> PartialReply:
         if self.done and not self._blocks and self._finish is None:
             raise self._backend.answerless()
         inputs: dict[int, str] = {}
@@ -151,9 +151,9 @@ class _MessagesStream:
 
 def _answer(
     blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any, owner: str
-) -> Answer:
+) -> PartialReply:
     """The Answer in the content blocks, by index; ``inputs`` are arguments that came in pieces, as text."""
-    answer = Answer(finish=finish, usage=_usage(used))
+    answer = PartialReply(finish=finish, usage=_usage(used))
     whole = []
     for index, block in sorted(blocks.items()):
         if block.get("type") == "tool_use":
@@ -170,7 +170,7 @@ def _answer(
     return answer
 
 
-def _explained(answer: Answer, ended: Mapping[str, Any]) -> Answer:
+def _explained(answer: PartialReply, ended: Mapping[str, Any]) -> PartialReply:
     """The answer; a refusal without words says what the provider says of it."""
     if answer.finish == "refused" and not "".join(answer.pieces).strip():
         answer.pieces = [str(_dict(ended.get("stop_details")).get("explanation") or "")]

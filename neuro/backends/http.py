@@ -19,9 +19,9 @@ from weakref import WeakKeyDictionary
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import (
     LONGEST,
-    Answer,
     Body,
     Bound,
+    PartialReply,
     Stream,
     TooLongError,
     events_of,
@@ -36,8 +36,8 @@ from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import (
     REPLY_TOKENS,
     Adaptations,
+    ModelRequest,
     Payload,
-    Request,
     basic,
     header_safe,
     portable_schema,
@@ -147,7 +147,7 @@ class HttpBackend(Server):
         seconds = self._total if options.seconds is None else min(self._total, options.seconds)
         SENT.learn(*self._credentials)
         hear, heard_all = (None, None) if on_text is None else SENT.stream(on_text)
-        request = Request(
+        request = ModelRequest(
             asked, parts, tools is not None, hear, messages, options, lambda: ask()[1], max_tokens, seconds
         )
         try:
@@ -165,7 +165,7 @@ class HttpBackend(Server):
         await own_turn()  # many may be answered at once
         return without_keys(answer)
 
-    async def _answer(self, request: Request) -> Completion:
+    async def _answer(self, request: ModelRequest) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
         tries = 0
         while True:
@@ -219,11 +219,11 @@ class HttpBackend(Server):
         ``calls`` that it may make."""
         return {}
 
-    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+    def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Ask in another way where this kind of server refuses its usual one; false if there is none."""
         return False
 
-    def _whole(self, reply: dict[str, Any]) -> Answer:
+    def _whole(self, reply: dict[str, Any]) -> PartialReply:
         """The answer a reply in one piece holds."""
         raise NotImplementedError
 
@@ -276,7 +276,7 @@ class HttpBackend(Server):
         finally:
             await response.aclose()
 
-    def _payload(self, request: Request) -> Payload:
+    def _payload(self, request: ModelRequest) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
         if (most := request.wants.most_tokens) is not None:
             settings |= {name: min(settings[name], most) for name in REPLY_TOKENS if name in settings}
@@ -291,7 +291,7 @@ class HttpBackend(Server):
             pieces += [b',"%b":' % key.encode(), *part]
         return Payload([*pieces, b"}"])
 
-    async def _attempt(self, request: Request) -> Completion:
+    async def _attempt(self, request: ModelRequest) -> Completion:
         payload = self._payload(request)
         response: httpx.Response | None = None
         pool, request.queues = self._pool(), True
@@ -316,7 +316,7 @@ class HttpBackend(Server):
         raise self._refused(response, refusal, request.has_tools, request.left)
 
     async def _answered(
-        self, response: httpx.Response, request: Request, deadline: asyncio.Timeout
+        self, response: httpx.Response, request: ModelRequest, deadline: asyncio.Timeout
     ) -> Completion:
         on_text, body = request.on_text, Body(response)
         if await body.is_stream():
@@ -390,7 +390,7 @@ class HttpBackend(Server):
                 raise
             raise self._cut_off() from error
 
-    def _rewrite(self, request: Request, error: Mapping[str, Any], **how: bool) -> bool:
+    def _rewrite(self, request: ModelRequest, error: Mapping[str, Any], **how: bool) -> bool:
         """Adapt how the conversation is written, from its beginning; false if that changes nothing: then the
         ``error`` was about something else. The next completion tells the user of it."""
         before = self._adapted
@@ -404,12 +404,12 @@ class HttpBackend(Server):
         self._add_note(f"did not accept the conversation ({words}); it is sent in another form from now on.")
         return True
 
-    def _drop(self, option: str, request: Request) -> bool:
+    def _drop(self, option: str, request: ModelRequest) -> bool:
         """Ask without an option, from now on; false if it was not sent."""
         self._change(options=self._adapted.options | {_option(option, request.sent.get(option))})
         return option in request.sent
 
-    def _leave_out(self, error: dict[str, Any], request: Request) -> bool:
+    def _leave_out(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Ask without an option, or without a key in the schemas of the tools, that the server refuses by its
         words, from now on; false for any other error. A temperature that was chosen and is out of range is
         no option to leave out."""
@@ -432,7 +432,7 @@ class HttpBackend(Server):
         """Let the next completion tell the user what the server refused."""
         self._note = f"{self._note} {self._shown} {what}".strip()
 
-    def _loosen(self, error: dict[str, Any], request: Request) -> bool:
+    def _loosen(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Ask without the schema of the answer, or without the images of results, from now on, if the server
         refuses it."""
         images = [image for message in request.messages for image in message.get("images", ())]
@@ -446,7 +446,7 @@ class HttpBackend(Server):
             return False
         return self._drop(field, request)
 
-    def _shorten(self, error: dict[str, Any], request: Request) -> bool:
+    def _shorten(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Ask for no more reply tokens than the server allows, from now on; false for any other error."""
         most = 0 if request.shortened else reply_limit(error)
         asked = next((name for name in REPLY_TOKENS if name in request.options), "")
@@ -456,7 +456,7 @@ class HttpBackend(Server):
         self._change(most_tokens=most)
         return True
 
-    async def _listen(self, body: Body, request: Request) -> Answer:
+    async def _listen(self, body: Body, request: ModelRequest) -> PartialReply:
         loop = asyncio.get_running_loop()
         stream, length, heard = self._stream(), 0, 0.0
         bound, cut = Bound(request.tokens, request.limit), False

@@ -82,7 +82,7 @@ class _Written:
         return sum(map(len, self._pieces)) + len(self._last)
 
 
-class Sent(Sequence[bytes]):
+class SentBytes(Sequence[bytes]):
     """The JSON of all requests, stored as lengths: each is a prefix of the conversation's JSON."""
 
     def __init__(self) -> None:

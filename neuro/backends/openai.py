@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.answers import TEXTS, Answer, CallPieces, Stream, Thoughts
+from quoth.neuro.backends.answers import TEXTS, CallPieces, PartialReply, Stream, Thoughts
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
 from quoth.neuro.backends.history import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
-from quoth.neuro.backends.request import Adaptations, Request, endpoint, is_strict, owner_of
+from quoth.neuro.backends.request import Adaptations, ModelRequest, endpoint, is_strict, owner_of
 from quoth.neuro.backends.wordings import OPTIONS, ending_of, meaning_of, refused_name, says
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
@@ -99,7 +99,7 @@ class OpenAIBackend(HttpBackend):
             return {}
         return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 
-    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+    def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``; templates refuse
         roles, and some servers thoughts."""
         if self._adapt_history(error, request):
@@ -110,11 +110,11 @@ class OpenAIBackend(HttpBackend):
         request.options["max_completion_tokens"] = request.options.pop("max_tokens") + THINKING
         return True
 
-    def _adapt_history(self, error: dict[str, Any], request: Request) -> bool:
+    def _adapt_history(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Write the conversation in another way, from now on, if the server refuses its roles or thoughts."""
         return any(self._rewrite(request, error, **change) for change in _changes(error, self._thoughts))
 
-    def _whole(self, reply: dict[str, Any]) -> Answer:
+    def _whole(self, reply: dict[str, Any]) -> PartialReply:
         choice = self._checked(reply)
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
@@ -126,7 +126,7 @@ class OpenAIBackend(HttpBackend):
         if refusal := _text(message, "refusal"):
             said, finish = refusal, "refused"
         kept = self.kept(self.collecting(message), calls)
-        return Answer([said], calls.made(), finish=finish, usage=usage, kept=kept)
+        return PartialReply([said], calls.made(), finish=finish, usage=usage, kept=kept)
 
     def collecting(self, message: Any = None) -> Thoughts:
         """What collects the thoughts of a reply, from its message if that is whole."""
@@ -183,7 +183,7 @@ class _ChatStream:
     def __init__(self, backend: OpenAIBackend) -> None:
         self.done = False
         self._backend = backend
-        self._answer = Answer()
+        self._answer = PartialReply()
         self._calls = CallPieces()
         self._thoughts = backend.collecting()
         self._refusal: list[str] = []
@@ -212,7 +212,7 @@ class _ChatStream:
             self._answer.finish = _finish(choice)
         return piece
 
-    def end(self) -> Answer:
+    def end(self) -> PartialReply:
         if self.done and not self._heard:
             raise self._backend.answerless()
         self._answer.calls = self._calls.made()
@@ -280,7 +280,7 @@ class ResponsesBackend(OpenAIBackend):
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
         return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
 
-    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+    def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
         """Models that do not think have nothing to encrypt, those that do refuse ``temperature``. Thoughts
         that were encrypted for another account, or too long ago, are left out from now on."""
         if says(error, "seals"):
@@ -293,7 +293,7 @@ class ResponsesBackend(OpenAIBackend):
             request.options["max_output_tokens"] += THINKING
         return super()._adapt(error, request)
 
-    def _whole(self, reply: dict[str, Any]) -> Answer:
+    def _whole(self, reply: dict[str, Any]) -> PartialReply:
         if not isinstance(reply.get("output"), list):
             raise self.answerless()
         return _answer_of(reply["output"], reply, self.owner)
@@ -342,7 +342,7 @@ class _ResponsesStream:
                 self._reply, self.done = event["response"], True
         return ""
 
-    def end(self) -> Answer:
+    def end(self) -> PartialReply:
         if self._shown:  # the end of the item never came
             self._items.append({"type": "message", "content": [{"type": "output_text", "text": self._shown}]})
         reply = self._reply or {}
@@ -352,9 +352,9 @@ class _ResponsesStream:
         return _answer_of(items, reply, self._backend.owner, finished=self.done)
 
 
-def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished: bool = True) -> Answer:
+def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished: bool = True) -> PartialReply:
     """The Answer in the items of an output; ``reply`` says how it ended and what was used."""
-    answer = Answer(
+    answer = PartialReply(
         finish=_output_finish(reply) if finished else None, usage=_output_usage(reply.get("usage"))
     )
     for item in items:
@@ -366,7 +366,7 @@ def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished:
         text, refused = _said(item)
         answer.pieces.append(text)
         if refused and finished:
-            return Answer([text], finish="refused", usage=answer.usage)
+            return PartialReply([text], finish="refused", usage=answer.usage)
     # Thoughts go back with the calls they led to. Without an end of their own they would be refused there.
     if answer.finish == "stop" and any(
         item.get("type") not in ("message", "function_call") for item in items

@@ -61,7 +61,7 @@ class Adaptations:
 
 
 @dataclass
-class Request:
+class ModelRequest:
     """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
     body that are JSON already, in pieces."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
-from quoth.neuro.backends.messages import Message, Messages, NativeCall, Sent
+from quoth.neuro.backends.messages import Message, Messages, NativeCall, SentBytes
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
@@ -39,7 +39,7 @@ class ScriptedBackend:
         self, replies: Iterable[Scripted] | Reply, name: str = "scripted", *, whole: bool = False
     ) -> None:
         self.name = name
-        self.seen = Sent()  # messages.as_json() of each request, in order
+        self.seen = SentBytes()  # messages.as_json() of each request, in order
         self.tools: list[bytes | None] = []  # the tools of each request
         self.choices: list[ToolChoice] = []  # and whether it had to call one
         self._reply = replies if callable(replies) else _one_by_one(list(replies), whole)

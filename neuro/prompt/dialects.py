@@ -189,7 +189,7 @@ class _Tags(Dialect):
         return f"{form.tool.upper()}: {_dumps(dict(form.args))}"
 
 
-class _Run(Dialect):
+class _EveryCallIsAProgram(Dialect):
     """Every call is a program: the one tool ``run`` stands for ``eval``."""
 
     def opening(
@@ -234,8 +234,8 @@ PLIST = Dialect("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLI
 JSON = Dialect("json", "json", rules.text_rules(_as_json), spelling=JSON_SPELLING, write=_as_json)
 TAGS = _Tags("tags", "tags", "", spelling=TAGS_SPELLING)
 NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
-RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False, write=_as_program)
-RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP, write=_as_program)
+RUN = _EveryCallIsAProgram("run", "run", rules.RUN_NATIVE, native=True, reminds=False, write=_as_program)
+RUN_TEXT = _EveryCallIsAProgram("run", "run", rules.RUN_TEXT, spelling=LISP, write=_as_program)
 
 DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, NATIVE, RUN)}
 

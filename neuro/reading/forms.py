@@ -21,8 +21,8 @@ from quoth.neuro.reading.markup import Family, read_data
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
-from quoth.tools.lisp.read_error import Lines, ReadError, error_at
-from quoth.tools.lisp.reader import Limits, read_one, read_prefix
+from quoth.tools.lisp.read_error import LineIndex, ReadError, error_at
+from quoth.tools.lisp.reader import ReaderLimits, read_one, read_prefix
 
 MAX_ERRORS = 10
 MAX_CALLS = 200
@@ -30,7 +30,7 @@ MAX_FORMS = 20_000  # forms that are no calls, an unreadable one counted as ten;
 CALL_HINT = "write (name :key value …)"
 BRACKETS = "The square brackets around the call were read as parentheses."
 MAX_EFFORT = 2_000_000  # characters read in vain
-CALL_LIMITS = Limits(max_chars=6_000_000, max_depth=100, max_forms=100_000)
+CALL_LIMITS = ReaderLimits(max_chars=6_000_000, max_depth=100, max_forms=100_000)
 ENVELOPE = {":tool", ":target", ":action", ":type", ":args"}
 
 # The info of a fence holds no form and no backtick: "```lisp (echo …)```" on one line is read as a start.
@@ -96,7 +96,7 @@ class FormReader:
         self.base = 0
         self.position = 0
         self.text = text
-        self.lines = Lines(text)
+        self.lines = LineIndex(text)
         self.family: Family | None = None  # whose mark stands before the form that is read
         self.pure = 0  # how far the fence holds nothing but calls
 

@@ -140,7 +140,7 @@ def _escaped(found: re.Match[str]) -> str:
     return found[0]
 
 
-class _Frame:
+class _OpenBracket:
     """A bracket that is still open."""
 
     __slots__ = ("closer", "comma", "expect", "hard", "items", "key", "name", "offset", "pairs")
@@ -172,14 +172,14 @@ def read_literal(
     of ``outer``, or, where that is empty, any key but its first: this may be a key of an outer object, so the
     inner one could have ended before it. Raises NotRead.
     """
-    return _Reader(text, len(text) if end is None else end, outer).read(start)
+    return _Literals(text, len(text) if end is None else end, outer).read(start)
 
 
-class _Reader:
+class _Literals:
     def __init__(self, text: str, end: int, outer: Collection[str] | None) -> None:
         self.text = text
         self.end = end
-        self.stack: list[_Frame] = []
+        self.stack: list[_OpenBracket] = []
         self.repairs: dict[str, None] = {}
         self.in_call = 0  # frames of calls that are open
         self.spans: list[tuple[int, int]] = []
@@ -256,11 +256,11 @@ class _Reader:
         if len(self.stack) == MAX_DEPTH:
             raise NotRead(f"nested deeper than {MAX_DEPTH}", at)
         name = found["name"]
-        self.stack.append(_Frame(found["open"] or "(", at, name))
+        self.stack.append(_OpenBracket(found["open"] or "(", at, name))
         self.in_call += name is not None
         return found.end() + (name is not None)
 
-    def _closed(self, frame: _Frame | None, closer: str, at: int) -> Any:
+    def _closed(self, frame: _OpenBracket | None, closer: str, at: int) -> Any:
         if frame is None or frame.closer != closer:
             raise NotRead(f"there is no open bracket for this {closer}", at)
         if frame.expect == _VALUE:
@@ -300,7 +300,7 @@ class _Reader:
         if len(self.stack) == 1 and self.stack[0].closer == "]":
             self.spans.append((start, end))
 
-    def _take_key(self, frame: _Frame, key: Any, at: int) -> None:
+    def _take_key(self, frame: _OpenBracket, key: Any, at: int) -> None:
         frame.hard += is_hard_key(key)
         if frame.hard > MAX_HARD_KEYS:
             raise NotRead(HARD_KEYS.rstrip("."), at)
@@ -309,7 +309,7 @@ class _Reader:
         frame.key = key
         frame.expect = _VALUE
 
-    def _take(self, frame: _Frame, value: Any, at: int, pos: int) -> int:
+    def _take(self, frame: _OpenBracket, value: Any, at: int, pos: int) -> int:
         """A value goes into its frame; the offset behind it and, for a key, behind its colon."""
         if frame.expect == _KEY:
             colon = _COLON(self.text, pos, self.end)

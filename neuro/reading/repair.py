@@ -80,7 +80,7 @@ class Mended(NamedTuple):
     repairs: tuple[str, ...]
 
 
-class _Frame:
+class _Level:
     __slots__ = ("closer", "count", "keys", "kind", "last", "offset", "wild")
 
     def __init__(self, kind: int, closer: str, offset: int) -> None:
@@ -113,7 +113,7 @@ class _Mender:
         self.end = end
         self.more = more
         self.pieces: list[str] = []
-        self.stack: list[_Frame] = []
+        self.stack: list[_Level] = []
         self.repairs: dict[str, None] = {}
         self.changed = False
 
@@ -216,18 +216,18 @@ class _Mender:
             self.repairs[repair] = None
         return end
 
-    def _is_key(self, frame: _Frame, piece: str) -> bool:
+    def _is_key(self, frame: _Level, piece: str) -> bool:
         """Whether ``key=`` or ``key:`` names an argument: not where the value of one is due."""
         if frame.kind not in (_TOP, _ARGS) or not (frame.count or frame.kind == _ARGS):
             return False
         return piece.startswith(":") or not frame.last.startswith(":")
 
-    def _in_number(self, frame: _Frame, at: int) -> bool:
+    def _in_number(self, frame: _Level, at: int) -> bool:
         """``1,000`` among arguments is a number to Hy; in brackets a comma stands between two."""
         around = self.text[max(0, at - 1) : at + 2]
         return frame.kind in (_TOP, _ARGS, _PLIST) and len(around) == 3 and around[::2].isdigit()
 
-    def _take_atom(self, frame: _Frame, atom: str) -> None:
+    def _take_atom(self, frame: _Level, atom: str) -> None:
         if not frame.count and frame.kind == _TOP and atom.startswith(":"):
             frame.kind = _PLIST
         elif atom.startswith(":"):
@@ -253,13 +253,13 @@ class _Mender:
                 return self._replace(print_value(read.value), read.end)
         if len(self.stack) >= 100:
             raise NotRead("nested too deeply", at)
-        self.stack.append(_Frame(self._kind(frame, opener, at), _CLOSERS[opener], at))
+        self.stack.append(_Level(self._kind(frame, opener, at), _CLOSERS[opener], at))
         if frame is not None:
             frame.take()
         self.pieces.append(opener)
         return at + len(opener)
 
-    def _kind(self, frame: _Frame | None, opener: str, at: int) -> int:
+    def _kind(self, frame: _Level | None, opener: str, at: int) -> int:
         """What a bracket inside ``frame`` holds."""
         if frame is None:
             return _TOP

@@ -47,7 +47,7 @@ from quoth.neuro.reading.scanner import CONTEXT, DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
 from quoth.tools.errors import nearest
 from quoth.tools.lisp.forms import head_name, kebab
-from quoth.tools.lisp.reader import Lines, ReadError, read_prefix
+from quoth.tools.lisp.reader import LineIndex, ReadError, read_prefix
 
 MAX_REPLY = 8_000_000
 IN_DOUBT = "A thought may begin here that never ends, so no call behind it is run"
@@ -302,7 +302,7 @@ class ReplyStream:
         self._window += "".join(self._pieces)
         self._pieces.clear()
         scan.text = self._window
-        scan.lines = Lines(self._window, *self._place)
+        scan.lines = LineIndex(self._window, *self._place)
         place = scan.position
         scan.run()
         self._tries *= scan.position == place

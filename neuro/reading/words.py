@@ -18,7 +18,7 @@ _OPENS = re.compile(r"(?:[^\s`~].*(?:```|~~~)[\w+-]*|<[^<>\n]*>|\[TOOL_CALLS\])\
 _MAY_BE_A_CALL = re.compile(r"^[^\w\n]*+(?:(?<=[(\[{])|[\w.-]++\(|[\w -]{1,30}:)|<|```|~~~", re.MULTILINE)
 
 
-class Words:
+class ReplyWords:
     """Takes the pieces of a reply. ``feed`` returns the blocks that a piece completes, up to the first that
     holds a call or something like one; what follows that is known only when the reply has ended, by ``rest``.
     So the blocks together are always the words of the whole reply, each once.

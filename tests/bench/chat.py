@@ -34,7 +34,7 @@ import apsw
 from quoth import HostServices, ModelOptions, ToolOptions
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import Inbox
-from quoth.agent.chat.lines import Message, Outgoing
+from quoth.agent.chat.lines import ChatMessage, Outgoing
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.backends.base import Completion
 from quoth.tools.call.service_types import Origin
@@ -112,7 +112,7 @@ class Bot:
         number = self.told
         reply = self.replies[number] = asyncio.get_running_loop().create_future()
         began = time.perf_counter()
-        refused = self.chats.accept(Message(number, f"user-{chat}", chat, text))
+        refused = self.chats.accept(ChatMessage(number, f"user-{chat}", chat, text))
         assert refused is None, refused
         await reply
         del self.replies[number]

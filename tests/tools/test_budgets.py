@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -195,6 +195,30 @@ def test_no_live_object_is_copied() -> None:
 def test_a_copied_object_is_found() -> None:
     code = "other = copy.copy(self)\nvars(other).update(vars(this))\nvars(this).items()\nmemo.update(a)"
     assert live_copies(code) == ["copy.copy", "vars(other).update"]
+
+
+def test_one_function_finds_the_nearest_name() -> None:
+    asking = [path.name for path in sources(".py") if "get_close_matches" in path.read_text(encoding="utf-8")]
+    assert asking == ["errors.py"]
+
+
+def classes_of(text: str) -> list[str]:
+    """The names of the classes at the top of a file."""
+    return [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+
+
+def repeated(files: Iterable[str]) -> set[str]:
+    """The class names that more than one of the files has."""
+    counted = Counter(name for text in files for name in set(classes_of(text)))
+    return {name for name, files in counted.items() if files > 1}
+
+
+def test_a_class_name_is_unique() -> None:
+    assert repeated(path.read_text(encoding="utf-8") for path in sources(".py")) == set()
+
+
+def test_a_repeated_class_name_is_found() -> None:
+    assert repeated(["class A: ...\nclass B: ...", "def a():\n    class B: ...", "class A: ..."]) == {"A"}
 
 
 def test_no_room_has_more_lines_than_its_budget() -> None:

@@ -24,7 +24,7 @@ from quoth.tools.lisp.forms import to_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.remote import names
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker
-from quoth.tools.remote.wire import FROM_WORKER, Begin, Begins, Delegated, Message, unpack
+from quoth.tools.remote.wire import FROM_WORKER, Begin, Begins, Delegated, SignedMessage, unpack
 from quoth.tools.remote.worker import Worker
 
 KEY = Key(b"k" * 32)
@@ -84,7 +84,7 @@ class Caller:
         entry: bytes = await self.redis.xadd(names.queue(self.prefix), {names.FIELD: packed})
         return entry.decode()
 
-    async def tell(self, message: Message, key: Key = KEY) -> None:
+    async def tell(self, message: SignedMessage, key: Key = KEY) -> None:
         await self.redis.rpush(names.inbox(self.prefix, message.grant), message.pack(key))
 
     async def reply(self) -> Any:

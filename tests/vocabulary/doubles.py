@@ -61,7 +61,7 @@ def killing(server: RedisServer, at: int) -> Iterator[list[str]]:
 
         return step
 
-    with mock.patch.multiple(line.Line, _command=hooked("_command", line.Line._command)):
+    with mock.patch.multiple(line.BrokerLine, _command=hooked("_command", line.BrokerLine._command)):
         records = shared_receipts.CallRecords
         hooks = {name: hooked(name, getattr(records, name)) for name in ("begin", "settle")}
         with mock.patch.multiple(records, **hooks):

@@ -23,7 +23,7 @@ from wire_rules import RULES, fault  # noqa: E402
 
 from quoth.neuro.backends import wire  # noqa: E402
 from quoth.neuro.backends.history import SHORT_ID, Roles  # noqa: E402
-from quoth.neuro.backends.messages import Message, Messages, NativeCall, Sent, Wire  # noqa: E402
+from quoth.neuro.backends.messages import Message, Messages, NativeCall, SentBytes, Wire  # noqa: E402
 
 WIRES: dict[str, Wire] = {
     "openai": wire.openai,
@@ -168,19 +168,19 @@ class Story:
 def refusals() -> Iterator[list[str]]:
     """Why a provider would refuse a conversation that a scripted model is asked with meanwhile."""
     found: list[str] = []
-    add = Sent.add
+    add = SentBytes.add
 
-    def watched(self: Sent, messages: Messages) -> None:
+    def watched(self: SentBytes, messages: Messages) -> None:
         add(self, messages)
         for name, way in WIRES.items():
             if why := fault(json.loads(messages.written(way)), RULES[name]):
                 found.append(f"{name}: {why}")
 
-    Sent.add = watched  # type: ignore[method-assign]
+    SentBytes.add = watched  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        Sent.add = add  # type: ignore[method-assign]
+        SentBytes.add = add  # type: ignore[method-assign]
 
 
 def main(count: int) -> None:

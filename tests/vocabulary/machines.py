@@ -26,7 +26,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.remote import names
 from quoth.tools.remote.line import Patience
 from quoth.tools.remote.sender import Sender
-from quoth.tools.remote.wire import Ended, Message, unpack
+from quoth.tools.remote.wire import Ended, SignedMessage, unpack
 
 KEY = Key(b"a key of tests, of 32 bytes here")
 HASTE = Patience(look=0.05, nobody=0.2, reach=0.3)
@@ -169,13 +169,13 @@ class ByHand:
         """The entry that was taken last leaves the queue."""
         await self._redis.xdel(names.queue(self._machines.prefix), self._last)
 
-    async def tells(self, said: Any, *messages: Message | bytes) -> None:
+    async def tells(self, said: Any, *messages: SignedMessage | bytes) -> None:
         """Reply to a call."""
         for one in messages:
-            packed = one.pack(KEY) if isinstance(one, Message) else one
+            packed = one.pack(KEY) if isinstance(one, SignedMessage) else one
             await self._redis.xadd(said.replies, {names.FIELD: packed})
 
-    async def hears(self, said: Any, *kinds: type[Message]) -> Any:
+    async def hears(self, said: Any, *kinds: type[SignedMessage]) -> Any:
         """The next message from the caller of a call."""
         found = await self._redis.blpop([names.inbox(self._machines.prefix, said.grant)], timeout=3)
         return unpack(KEY, found[1], *kinds)

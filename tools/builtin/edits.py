@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from quoth.tools.call.preview import differing, lines_of
-from quoth.tools.errors import ToolError
+from quoth.tools.errors import ToolError, nearest
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of, short
 
@@ -73,11 +73,9 @@ def _alike(text: str, old: str) -> str:
     """The line that is nearest to one that is not there, as it has to be written."""
     if "\n" in old or len(old) > MAX_LINE:
         return ""
-    from difflib import get_close_matches
-
     lines = dict.fromkeys(line.strip() for line in text.splitlines()[:MAX_LINES] if len(line) <= MAX_LINE)
-    near = get_close_matches(old.strip(), lines, 1)
-    return f" The nearest line there is :old {print_string(near[0])}" if near else ""
+    near = nearest(old.strip(), lines)
+    return f" The nearest line there is :old {print_string(near)}" if near else ""
 
 
 def changed_lines(before: str, after: str) -> str:

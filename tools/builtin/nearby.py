@@ -30,7 +30,7 @@ SHORTEST = 3  # letters of a word that tells anything
 
 
 @dataclass
-class _Found:
+class _Nearest:
     """What is near a search, in the files looked at so far: the best is told."""
 
     given: list[tuple[str, str]] = field(default_factory=list)  # a file, and what is told of it
@@ -56,7 +56,7 @@ def near_search(ctx: ToolContext, pattern: str, path: str, glob: str) -> str:
     from quoth.tools.safe_regex import compiled
 
     as_given, any_case = compiled(pattern), compiled(f"(?i){pattern}")
-    words, deadline, found = _words(pattern), time.monotonic() + SECONDS, _Found()
+    words, deadline, found = _words(pattern), time.monotonic() + SECONDS, _Nearest()
     with contextlib.suppress(TimeoutError, regex.error):
         for shown, text in _texts(ctx, path, deadline):
             exact = alike = 0

@@ -15,7 +15,7 @@ from typing import Any
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import SENT, credentials, from_environment
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.shell.running import Output, Running
+from quoth.tools.shell.running import CapturedOutput, Running
 from quoth.tools.shell.view import INSIDE
 from quoth.tools.storage.addresses import certificates
 from quoth.tools.web.answer import body_of, explained, text_of
@@ -42,7 +42,7 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
         program = await Running.start(words, cwd=folder, env={**os.environ, INSIDE: "1"})
     except (OSError, ValueError) as error:
         raise ToolError(f"{words[0]} cannot be started: {error}.") from None
-    out, err = Output(MAX_OUTPUT), Output(MAX_OUTPUT)
+    out, err = CapturedOutput(MAX_OUTPUT), CapturedOutput(MAX_OUTPUT)
     try:
         async with asyncio.timeout(timeout):
             code = await program.communicate(out.add, err.add)

@@ -23,7 +23,7 @@ OriginKind = Literal["task", "field", "text", "model"]
 KINDS: tuple[OriginKind, ...] = get_args(OriginKind)  # the strongest first
 
 
-class Origin(NamedTuple):
+class ValueOrigin(NamedTuple):
     """Where one value comes from. ``fields`` are the tools in whose results it is the whole value of a field;
     ``text`` names the text in which it stands, ``read-file mail.txt``, and is looked for only where the value
     is neither in the person's words nor in a field."""
@@ -49,7 +49,7 @@ class Origin(NamedTuple):
         return words[self.kind]
 
 
-MODEL = Origin()  # of a value that stands nowhere
+MODEL = ValueOrigin()  # of a value that stands nowhere
 
 
 class ArgumentOrigin(NamedTuple):

@@ -20,7 +20,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import Origin
+    from quoth.tools.call.call import ValueOrigin
     from quoth.tools.call.deadline import PausableClock
     from quoth.tools.call.keeping import Keeper
     from quoth.tools.call.preview import CallPreview
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Origins(Protocol):
     """What a session has seen so far."""
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         """Where one text or number of this call comes from. What a person has typed, or approved as the form
         of a plan, is in the task."""
         ...

@@ -75,7 +75,7 @@ class _Pattern:
         return regex.fullmatch(self.text, path, regex.DOTALL, timeout=SECONDS) is not None
 
 
-class _File:
+class _PatternFile:
     """The patterns of one file, for paths that begin with ``base``. Most names fit none of them, which two
     large ones tell: ``_names`` for the last part of a path, ``_paths`` for all of it."""
 
@@ -121,7 +121,7 @@ class Ignored:
     files: int = 0
     folders: int = 0
     _spent: float = 0.0
-    _known: dict[str, tuple[_File, ...]] = field(default_factory=dict)
+    _known: dict[str, tuple[_PatternFile, ...]] = field(default_factory=dict)
 
     def leaves_out(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path, which is relative to the root, is left out; it is counted then."""
@@ -152,7 +152,7 @@ class Ignored:
         if left:
             say(f"Left out: {' and '.join(left)} named in {NAME}; :all True shows all.")
 
-    def _files_for(self, folder: str) -> tuple[_File, ...]:
+    def _files_for(self, folder: str) -> tuple[_PatternFile, ...]:
         """The files that hold in a folder, the nearest at the end."""
         if (known := self._known.get(folder)) is not None:
             return known
@@ -192,14 +192,14 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _read(file: Path, folder: str) -> tuple[_File, ...]:
+def _read(file: Path, folder: str) -> tuple[_PatternFile, ...]:
     """The patterns of a file; none where there is no regular file."""
     data = beginning_of(file, MAX_BYTES)
     if not data:
         return ()
     lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")[:MAX_LINES]
     patterns = list(_patterns(line.removesuffix("\r") for line in lines))
-    return (_File(f"{folder}/" if folder else "", patterns),) if patterns else ()
+    return (_PatternFile(f"{folder}/" if folder else "", patterns),) if patterns else ()
 
 
 def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:

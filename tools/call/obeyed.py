@@ -61,7 +61,7 @@ def _is_repository(has: Callable[[str], bool]) -> bool:
 
 
 @dataclass
-class Found:
+class FoundFiles:
     """What a walk has found below a root. ``links`` are the repositories whose ``.git`` is a link, ``obeyed``
     the files that other programs obey. ``missed`` says what was not looked at, "" for nothing."""
 
@@ -75,10 +75,10 @@ class Found:
         return path.relative_to(self.root).as_posix()
 
 
-def look(root: Path) -> Found:
+def look(root: Path) -> FoundFiles:
     """Walk the names below a real folder, those near the root first, without following links and without
     looking into repositories' own folders."""
-    found = Found(root)
+    found = FoundFiles(root)
     most = MOST_NAMES
     waiting = deque([("", False)])
     while waiting:
@@ -116,7 +116,7 @@ def look(root: Path) -> Found:
     return found
 
 
-def _sign(found: Found, path: str, entry: os.DirEntry[str]) -> None:
+def _sign(found: FoundFiles, path: str, entry: os.DirEntry[str]) -> None:
     try:
         seen = entry.stat(follow_symlinks=False)
     except OSError:
@@ -125,7 +125,7 @@ def _sign(found: Found, path: str, entry: os.DirEntry[str]) -> None:
     found.obeyed[path] = (seen.st_mode, seen.st_ino, *whole)
 
 
-def news(before: Found, after: Found) -> str:
+def news(before: FoundFiles, after: FoundFiles) -> str:
     """The files that other programs obey that are new or changed, as a text for people; "" for none."""
     made = [f"{after.shown(path)} (a git repository)" for path in after.repositories
             if path not in before.repositories]  # fmt: skip

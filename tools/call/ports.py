@@ -37,7 +37,7 @@ class Policy(Protocol):
         ...
 
 
-class Answer(NamedTuple):
+class PersonAnswer(NamedTuple):
     """What a person said to a question, and a sentence for the audit that names the person."""
 
     text: str
@@ -104,7 +104,7 @@ class Consent(Protocol):
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None: ...
 
-    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
+    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> PersonAnswer | Verdict:
         """The person's answer to a question of the body. A Verdict that asks leaves the call pending."""
         return deny("nobody can be asked here")
 

@@ -194,7 +194,7 @@ WIDEST = 100
 
 
 @dataclass(frozen=True)
-class Changes:
+class CatalogDiff:
     """Tools that came, that went, that show themselves otherwise, as (before, after), and that only have
     other code; each sorted by name."""
 
@@ -235,10 +235,10 @@ class Changes:
             yield f"Only the code is another of {', '.join(one['name'] for one in self.code)}."
 
 
-def changes(before: Sequence[Entry], after: Sequence[Entry]) -> Changes:
+def changes(before: Sequence[Entry], after: Sequence[Entry]) -> CatalogDiff:
     old, new = ({one["name"]: one for one in entries} for entries in (before, after))
     both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
-    return Changes(
+    return CatalogDiff(
         tuple(new[name] for name in sorted(new.keys() - old.keys())),
         tuple(old[name] for name in sorted(old.keys() - new.keys())),
         tuple((one, other) for one, other in both if one != {**other, "version": one["version"]}),

@@ -37,7 +37,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
-from quoth.tools.call.ports import QUOTED, Answer, Audit, asks_fact
+from quoth.tools.call.ports import QUOTED, Audit, PersonAnswer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
@@ -51,7 +51,7 @@ from quoth.tools.consent.requests import (
     _verdict,
     _who,
 )
-from quoth.tools.consent.rows import PENDING_SECONDS, RequestRows, Row, Rows
+from quoth.tools.consent.rows import PENDING_SECONDS, RequestRow, RequestRows, Rows
 from quoth.tools.consent.shown import Files, fits, look, of_text, replaced, to_text
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, QuothError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
@@ -150,7 +150,7 @@ class Broker(Decisions):
             return deny(str(error))
         return self._settle(tool, call, digest, opened, fact=fact) or waiting
 
-    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> Answer | Verdict:
+    async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> PersonAnswer | Verdict:
         """The answer that this very call was given before, else what the person says now, else an ask with
         the request id. Only a person's own words become an answer: no rule, grant or ``--yes`` does."""
         digest = self._digest(tool, call)
@@ -179,7 +179,7 @@ class Broker(Decisions):
     def _close(self, call: Call, digest: str) -> None:
         """End an open request for this very call, which nobody is asked about any more."""
 
-        def opened(rows: Rows) -> list[Row]:
+        def opened(rows: Rows) -> list[RequestRow]:
             found = rows.where(digest=digest, state="pending")
             return [row for row in found if row.id not in self._asking and not asks_fact(row.reason)]
 
@@ -210,12 +210,12 @@ class Broker(Decisions):
     def _told(self, tool: CognitiveTool, call: Call, text: str) -> str:
         return Redactor(call.form, tool.params, by_looks=False).text(text)
 
-    def _answered(self, call: Call, digest: str, request: str = "") -> Answer | Verdict | None:
+    def _answered(self, call: Call, digest: str, request: str = "") -> PersonAnswer | Verdict | None:
         """The answer that this call has used or may use; a refusal to answer as a denial. What a call has
         used stays its own, so that the question is not asked again when the call is resumed."""
         name = call.key or call.id
 
-        def act(rows: Rows) -> Answer | Verdict | None:
+        def act(rows: Rows) -> PersonAnswer | Verdict | None:
             found = [
                 row
                 for row in rows.where(digest=digest)
@@ -231,7 +231,7 @@ class Broker(Decisions):
                 rows.put(replace(row, state="used", used=rows.now, used_by=name))
             by = f"{_who(row.decider)} (request {row.id})"
             if row.decision == "answer":
-                return Answer(row.edited, f"answered by {by}")
+                return PersonAnswer(row.edited, f"answered by {by}")
             return deny(f"the person did not answer: {row.why}" if row.why else "the person did not answer")
 
         found = self._rows.change(call.session, call.user, act)
@@ -367,7 +367,7 @@ class Broker(Decisions):
         by that call alone. Of what has happened (a ``fact``) only a decision tells on a request that asked
         that."""
 
-        def usable(rows: Rows) -> list[Row]:
+        def usable(rows: Rows) -> list[RequestRow]:
             return [
                 row
                 for row in rows.where(digest=digest, state="decided")
@@ -382,7 +382,7 @@ class Broker(Decisions):
         if any(row.files for row in usable(self._rows.look(call.session, call.user))):
             now = look(tool, call, self._workspace)[1]
 
-        def act(rows: Rows) -> Verdict | EditedCall | list[Row]:
+        def act(rows: Rows) -> Verdict | EditedCall | list[RequestRow]:
             found = []
             for row in usable(rows):
                 if row.decision != "once" or not row.files or fits(of_text(row.files), now):
@@ -419,7 +419,7 @@ class Broker(Decisions):
                 return Verdict("allow", f"granted {until} by {_who(row.decider)} (request {row.id})", rule)
         return None
 
-    def _used(self, rows: Rows, tool: CognitiveTool, call: Call, row: Row) -> Verdict | EditedCall:
+    def _used(self, rows: Rows, tool: CognitiveTool, call: Call, row: RequestRow) -> Verdict | EditedCall:
         """The verdict, or edited call, that results from a decision that was just used."""
         if row.decision == "deny":
             return deny(f"the person said: {row.why}" if row.why else "the person said no")

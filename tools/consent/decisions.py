@@ -27,7 +27,7 @@ from quoth.tools.consent.requests import (
     decision_row,
     request_digest,
 )
-from quoth.tools.consent.rows import PENDING_SECONDS, RequestStore, Row, Rows
+from quoth.tools.consent.rows import PENDING_SECONDS, RequestRow, RequestStore, Rows
 from quoth.tools.consent.shown import Files, fits, look, of_text, replaced, to_text
 from quoth.tools.door.changes import changes_of
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError
@@ -233,7 +233,7 @@ class Decisions(RequestStore):
         grants = filled.kind in ("duration", "scope")
         recorded = False
 
-        def act(rows: Rows) -> Row:
+        def act(rows: Rows) -> RequestRow:
             nonlocal recorded
             (row,) = rows.where(id=request) or [self._find(request)]
             if row.state != "pending" or row.expires <= rows.now:

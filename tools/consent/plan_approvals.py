@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.tools.call.call import Call
-from quoth.tools.consent.rows import Row, Rows
+from quoth.tools.consent.rows import RequestRow, Rows
 from quoth.tools.dryrun.unknowns import digest, matches
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
@@ -93,7 +93,7 @@ def left(rows: Rows, call: Call, path: str, digest: str) -> None:
         rows.put(replace(row, files=json.dumps({**json.loads(row.files or "{}"), path: digest})))
 
 
-def of_run(rows: Rows, call: Call) -> list[Row]:
+def of_run(rows: Rows, call: Call) -> list[RequestRow]:
     """The requests whose approved plans the run of a program has claimed that makes this call."""
     return [row for row in rows.where(used_by=call.program_run, state="used") if row.program]
 

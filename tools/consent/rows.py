@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Row:
+class RequestRow:
     """A request with all that belongs to it. ``form`` is the true form, only while it is open; ``shown`` is
     without declared secrets. ``granted`` is the rule of a grant (empty: of this very call; None: no grant).
     ``origins`` are those of the arguments, as JSON; ``files`` what was shown of the files that it would
@@ -109,13 +109,13 @@ class Rows(Protocol):
     now: float
     altered: list[str]  # ids of rows that somebody wrote who may not; they count as if they were not there
 
-    def where(self, **equal: Any) -> list[Row]:
+    def where(self, **equal: Any) -> list[RequestRow]:
         """The rows whose fields have these values, in the order in which they were asked."""
         ...
 
-    def add(self, row: Row) -> None: ...
+    def add(self, row: RequestRow) -> None: ...
 
-    def put(self, row: Row) -> None:
+    def put(self, row: RequestRow) -> None:
         """Write a row anew."""
         ...
 
@@ -133,11 +133,11 @@ class RequestRows(Protocol):
         """The time by which requests are over."""
         ...
 
-    def find(self, id: str) -> Row | None:
+    def find(self, id: str) -> RequestRow | None:
         """One row. Raises UsageError for one that somebody altered."""
         ...
 
-    def every(self, *, waiting: bool) -> list[Row]:
+    def every(self, *, waiting: bool) -> list[RequestRow]:
         """All rows, or those that wait, the oldest first."""
         ...
 
@@ -155,7 +155,7 @@ class RequestRows(Protocol):
         ...
 
 
-_OWN = tuple(one.name for one in fields(Row))[:-4]  # the columns of requests
+_OWN = tuple(one.name for one in fields(RequestRow))[:-4]  # the columns of requests
 _ALL = ", ".join([*(f"requests.{name}" for name in _OWN), "grants.rule, program, shapes, text"])
 _SELECT = (
     f"SELECT {_ALL} FROM requests LEFT JOIN grants ON grants.request = requests.id"  # noqa: S608
@@ -165,8 +165,8 @@ _FEW = ("id", "digest", "used_by", "program")  # each with an index, and few row
 _PLACES = {"granted": "grants.rule", "plan": "text", "program": "program", "shapes": "shapes"}
 
 
-def _rows(found: list[tuple[Any, ...]]) -> list[Row]:
-    return [Row(*one[:-3], *(text or "" for text in one[-3:])) for one in found]
+def _rows(found: list[tuple[Any, ...]]) -> list[RequestRow]:
+    return [RequestRow(*one[:-3], *(text or "" for text in one[-3:])) for one in found]
 
 
 class StoreRequests:
@@ -180,11 +180,11 @@ class StoreRequests:
     def now(self) -> float:
         return self._clock()
 
-    def find(self, id: str) -> Row | None:
+    def find(self, id: str) -> RequestRow | None:
         found = _rows(self._store().execute(f"{_SELECT} WHERE requests.id = ?", (id,)))
         return found[0] if found else None
 
-    def every(self, *, waiting: bool) -> list[Row]:
+    def every(self, *, waiting: bool) -> list[RequestRow]:
         where = " WHERE state = 'pending' AND requests.expires > ?" if waiting else ""
         values = [self._clock()] if waiting else []
         return _rows(self._store().execute(f"{_SELECT}{where} ORDER BY requests.seq", values))
@@ -211,7 +211,7 @@ class _StoredRows:
         self.altered: list[str] = []
         self._of = {"session": session, "user": user}
 
-    def where(self, **equal: Any) -> list[Row]:
+    def where(self, **equal: Any) -> list[RequestRow]:
         wanted = self._of | equal
         # With a + SQLite does not search by it: a session may have thousands of requests.
         not_by = self._of if any(name in equal for name in _FEW) else ()
@@ -220,19 +220,19 @@ class _StoredRows:
         )
         return _rows(self._run(f"{_SELECT} WHERE {marks} ORDER BY requests.seq", list(wanted.values())))
 
-    def add(self, row: Row) -> None:
+    def add(self, row: RequestRow) -> None:
         marks = ", ".join("?" * len(_OWN))
         sql = f"INSERT INTO requests ({', '.join(_OWN)}) VALUES ({marks})"  # noqa: S608
         self._run(sql, [getattr(row, name) for name in _OWN])
         self._beside(row)
 
-    def put(self, row: Row) -> None:
+    def put(self, row: RequestRow) -> None:
         marks = ", ".join(f"{name} = ?" for name in _OWN)
         sql = f"UPDATE requests SET {marks} WHERE id = ?"  # noqa: S608
         self._run(sql, [*(getattr(row, name) for name in _OWN), row.id])
         self._beside(row)
 
-    def _beside(self, row: Row) -> None:
+    def _beside(self, row: RequestRow) -> None:
         if row.granted is not None and not self._run("SELECT 1 FROM grants WHERE request = ?", (row.id,)):
             of = (row.id, row.digest, row.tool, row.granted, row.user, row.session, row.decider)
             self._run(
@@ -310,7 +310,7 @@ class RequestStore:
         """One request, open or not. Raises UsageError with the nearest id."""
         return self._find(request).request
 
-    def _find(self, request: str) -> Row:
+    def _find(self, request: str) -> RequestRow:
         if (row := self._rows.find(request)) is not None:
             return row
         open_ids = [one.id for one in self.requests()]
@@ -361,7 +361,7 @@ class RequestStore:
             from quoth.tools.call.call import to_text  # here: of most calls nobody is asked
 
             values["origins"] = to_text(origins)
-        rows.add(Row(**values | more))
+        rows.add(RequestRow(**values | more))
         return name
 
     def _history(

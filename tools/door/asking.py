@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
-from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED, Answer, asks_fact
+from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED, PersonAnswer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief, kind_of
 from quoth.tools.door.state import CallState, Outcome, Parts
@@ -171,7 +171,7 @@ async def ask_question(door: Parts, state: CallState, question: Question) -> Out
     except Exception as error:
         raise_if_broken(error)
         said = _not_asked("the question", error)
-    if isinstance(said, Answer):
+    if isinstance(said, PersonAnswer):
         state.answers[question.text] = said.text
         state.verdicts["consent"] = Verdict("allow", said.by)
         return None

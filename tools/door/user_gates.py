@@ -89,7 +89,7 @@ class GateProgram:
 
     async def _asked(self, question: str) -> tuple[int, str]:
         """How the program ended, and its words: those on stderr, or else on stdout."""
-        from quoth.tools.shell.running import PIPE, Output, Running
+        from quoth.tools.shell.running import PIPE, CapturedOutput, Running
         from quoth.tools.shell.view import INSIDE
 
         try:
@@ -100,7 +100,7 @@ class GateProgram:
         except (OSError, ValueError) as error:
             raise GateError(f"{self._name} cannot be started: {error}") from None
         try:
-            out, err = Output(MOST_OUTPUT), Output(MOST_OUTPUT)
+            out, err = CapturedOutput(MOST_OUTPUT), CapturedOutput(MOST_OUTPUT)
             code = await running.communicate(out.add, err.add, question)
         except OSError as error:
             raise GateError(f"{self._name} cannot be started: {error.strerror}") from None

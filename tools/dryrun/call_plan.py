@@ -49,7 +49,7 @@ Event = Planned | Note | Split
 
 
 @dataclass(frozen=True)
-class Plan:
+class CallPlan:
     """The result of a dry run. ``complete``: no path was cut or lost. ``shapes`` are the calls that need
     approval, ``program`` is the digest of the program's text."""
 
@@ -84,12 +84,12 @@ class Plan:
         }
 
 
-def make_plan(program: str, events: list[Event]) -> Plan:
+def make_plan(program: str, events: list[Event]) -> CallPlan:
     """The plan of the program with this digest: paths joined, and calls of each shape counted."""
     joined = join(events)
     shapes = [shape | {"times": times} for _, (shape, times) in sorted(_count(joined).items())]
     steps = _fold(joined)
-    return Plan(program, steps, shapes, not _lost(steps))
+    return CallPlan(program, steps, shapes, not _lost(steps))
 
 
 def join(events: Sequence[Event]) -> list[Event]:

@@ -25,7 +25,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.call.values import plain
-from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
+from quoth.tools.dryrun.call_plan import CallPlan, Event, Note, Planned, Split, make_plan
 from quoth.tools.dryrun.instrument import CHOOSE, NOTE, NotFollowedError, for_dry_run
 from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
@@ -92,7 +92,7 @@ class _Walk:
     answers: list[Any] = field(default_factory=list)
 
 
-async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> Plan:
+async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> CallPlan:
     """The plan of the program ``text``, as the body of ``call``. When ``pure`` nothing runs at all, neither
     reading tools nor guards. Raises ToolFailure for a program that does not compile."""
     if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:

@@ -85,7 +85,7 @@ def row_of_host(stage: str, message: str, **marks: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Fault:
+class AuditFault:
     """One fault of the trail, and its row (``id`` is empty where a row is missing)."""
 
     seq: int
@@ -103,7 +103,7 @@ class Verification:
     rows: int
     head: str
     older: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[AuditFault] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -188,7 +188,7 @@ class StoreAudit:
         ((top, last_seq, last_hash),) = self._store().execute(
             "SELECT (SELECT max(seq) FROM audit), max(seq), max(hash) FROM audit_head"
         )
-        faults: list[Fault] = []
+        faults: list[AuditFault] = []
         count, older, before, link, noted = 0, 0, 0, "", not head
         for *stored, there, result, call in self._pages((*STORED, DIGEST, *TOLD), start=FIRST):
             row = dict(zip(STORED, stored, strict=True))
@@ -200,38 +200,40 @@ class StoreAudit:
             if last_seq == 0 and not row["hash"]:
                 older += 1
             elif not row["hash"]:
-                faults.append(Fault(seq, row["id"], "was not written by the audit"))
+                faults.append(AuditFault(seq, row["id"], "was not written by the audit"))
             else:
                 if row["hash"] != _hash(row):
-                    faults.append(Fault(seq, row["id"], "was changed after it was written"))
+                    faults.append(AuditFault(seq, row["id"], "was changed after it was written"))
                 elif row["prev"] != link and seq <= before + 1:
-                    faults.append(Fault(seq, row["id"], f"does not continue row {before}"))
+                    faults.append(AuditFault(seq, row["id"], f"does not continue row {before}"))
                 elif last_seq is not None and seq > last_seq:
-                    faults.append(Fault(seq, row["id"], "was put in after the last row the audit wrote"))
+                    faults.append(AuditFault(seq, row["id"], "was put in after the last row the audit wrote"))
                 elif row["event"] is not None and (wrong := _wrong_event(row, there, result, call)):
                     gone = wrong.endswith(MISSING) and not Outline(self._store).is_there(row["session"])
-                    faults.append(Fault(seq, row["id"], REMOVED.format(row["session"]) if gone else wrong))
+                    faults.append(
+                        AuditFault(seq, row["id"], REMOVED.format(row["session"]) if gone else wrong)
+                    )
                 link = row["hash"]
                 noted = noted or link.startswith(head)
             before = seq
         if last_seq is None:
-            faults.append(Fault(0, "", "The head of the trail is missing"))
+            faults.append(AuditFault(0, "", "The head of the trail is missing"))
         elif last_seq > before:
             faults.append(_missing(before + 1, last_seq, " at the end"))
         elif last_seq == before and last_hash != link:
-            faults.append(Fault(0, "", f"The head of the trail is not that of row {before}"))
+            faults.append(AuditFault(0, "", f"The head of the trail is not that of row {before}"))
         if not noted:
             faults.append(lost_head(head))
         faults += self._event_faults()
         return Verification(count, last_hash or "", older, faults)
 
-    def _event_faults(self) -> Iterator[Fault]:
+    def _event_faults(self) -> Iterator[AuditFault]:
         """The faults in the transcripts whose events the rows name."""
         transcript = Transcript(self._store)
         named = self._store().execute("SELECT DISTINCT session FROM audit WHERE event IS NOT NULL")
         for (session,) in named:
             for fault in transcript.faults(session):
-                yield Fault(0, "", fault.rstrip("."))
+                yield AuditFault(0, "", fault.rstrip("."))
 
 
 def _wrong_event(row: Mapping[str, Any], there: str | None, result: str | None, call: str | None) -> str:
@@ -258,9 +260,9 @@ def _wrong_event(row: Mapping[str, Any], there: str | None, result: str | None, 
     return ""
 
 
-def lost_head(head: str) -> Fault:
+def lost_head(head: str) -> AuditFault:
     """The fault that no row has the noted hash."""
-    return Fault(0, "", f"No row has the hash {head}, which was noted from this trail")
+    return AuditFault(0, "", f"No row has the hash {head}, which was noted from this trail")
 
 
 def _head(run: Statement) -> tuple[int, str]:
@@ -291,9 +293,9 @@ def _hash(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(f"{{{','.join(said)}}}".encode()).hexdigest()
 
 
-def _missing(first: int, last: int, where: str = "") -> Fault:
+def _missing(first: int, last: int, where: str = "") -> AuditFault:
     rows = f"Row {first} is" if first == last else f"Rows {first} to {last} are"
-    return Fault(first, "", f"{rows} missing{where}")
+    return AuditFault(first, "", f"{rows} missing{where}")
 
 
 def _list(text: str) -> list[Any]:

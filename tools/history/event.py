@@ -18,7 +18,7 @@ from quoth.tools.call.values import encodable
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, print_value, to_value
-from quoth.tools.lisp.reader import Limits, ReadError, read_one
+from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_one
 from quoth.tools.storage.database import Statement
 
 Kind = Literal[
@@ -50,7 +50,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 GOING_ON: Final[tuple[Kind, ...]] = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
-LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
+LIMITS = ReaderLimits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 
 _HEAD: Final = re.compile(r"\(([a-z][a-z0-9-]*)[ )]")
 LONGEST_KEPT: Final = 20_000  # characters of an event that is kept as it was read

@@ -60,7 +60,7 @@ _HAVING: Final = {
 }
 
 
-class Row(NamedTuple):
+class SessionRow(NamedTuple):
     """A session, its number of events, and the times of its first and last one."""
 
     session: str
@@ -83,12 +83,12 @@ class Outline:
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
 
-    def sessions(self, last: int | None = None, *, every: bool = True) -> list[Row]:
+    def sessions(self, last: int | None = None, *, every: bool = True) -> list[SessionRow]:
         """The sessions, or the ``last`` of them, ordered by the time of their last event. Not ``every`` one:
         those with a run or a flight, or where a person's call waits."""
         return self.latest(last, every=every)[0]
 
-    def latest(self, last: int | None = None, *, every: bool = True) -> tuple[list[Row], int]:
+    def latest(self, last: int | None = None, *, every: bool = True) -> tuple[list[SessionRow], int]:
         """The same, and how many there are in all."""
         which = "" if every else f" WHERE {_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS}"
         sql = (
@@ -98,12 +98,12 @@ class Outline:
             f" LIMIT ?) AS f ORDER BY {_LATEST}"
         )
         found = self._store().execute(sql, (-1 if last is None else last,))
-        return [Row(*row[:4]) for row in reversed(found)], found[0][4] if found else 0
+        return [SessionRow(*row[:4]) for row in reversed(found)], found[0][4] if found else 0
 
-    def rows(self, names: Collection[str]) -> list[Row]:
+    def rows(self, names: Collection[str]) -> list[SessionRow]:
         """The rows of these sessions."""
         sql = f"SELECT session, count(*), min(at), max(at) FROM {MARKED} WHERE session = ? GROUP BY session"
-        return [Row(*row) for name in names for row in self._store().execute(sql, (name,))]
+        return [SessionRow(*row) for name in names for row in self._store().execute(sql, (name,))]
 
     def having(self, what: Literal["work", "run", "flight", "writes"], user: str) -> list[tuple[str, str]]:
         """The sessions with work (a run, a flight or a call), a run or a flight, or in which calls of the

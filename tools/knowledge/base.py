@@ -22,8 +22,8 @@ from quoth.tools.knowledge.entries import (
     FOLDER,
     QUEUE,
     Draft,
+    EntrySection,
     KnowledgeFile,
-    Section,
     Stored,
     add_origin,
     same_call,
@@ -141,7 +141,7 @@ class Index:
         ]
 
 
-def _score(section: Section, common: set[str], weights: dict[str, float]) -> float:
+def _score(section: EntrySection, common: set[str], weights: dict[str, float]) -> float:
     found = sum(weights[word] * (2 if word in section.title_stems else 1) for word in common)
     return found / (1 + math.log1p(len(section.stems)) / 10)  # a long text has many words of anything
 

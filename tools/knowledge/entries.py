@@ -166,7 +166,7 @@ def _cut(data: bytes, of: Stored) -> tuple[bytes, bytes, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class EntrySection:
     """A headline and its own text, as it is read by itself, with the words that searches find it by."""
 
     level: int
@@ -183,9 +183,9 @@ class KnowledgeFile:
 
     def __init__(self, data: bytes, path: str, before: KnowledgeFile | None = None) -> None:
         self.path = path
-        self.entries: list[tuple[Stored, Section]] = []
+        self.entries: list[tuple[Stored, EntrySection]] = []
         self.faults: list[str] = []
-        self.sections: dict[bytes, Section] = {}  # by the digests of their text
+        self.sections: dict[bytes, EntrySection] = {}  # by the digests of their text
         self.todo_words: Sequence[str] = ()
         try:
             text = data.decode("utf-8").removeprefix(BOM)
@@ -227,20 +227,20 @@ class KnowledgeFile:
         return next((one for one, _ in self.entries if one.digest == digest), None)
 
 
-def _is_at(placed: tuple[Stored, Section], section: Section, row: int, children: bool) -> bool:
+def _is_at(placed: tuple[Stored, EntrySection], section: EntrySection, row: int, children: bool) -> bool:
     return placed[1] is section and placed[0].row == row and placed[0].children == children
 
 
-def _section(source: str, words: Sequence[str], path: str) -> Section:
+def _section(source: str, words: Sequence[str], path: str) -> EntrySection:
     org = load(source.encode(), words)
     entry = org.entries[-1]
     faults = tuple(_faults(org, entry))
     stored = _stored(org, entry, path)
     if stored is None:
-        return Section(entry.level, False, None, faults)
+        return EntrySection(entry.level, False, None, faults)
     dead = entry.commented or "ARCHIVE" in entry.tags
     title = frozenset(stems(f"{stored.title} {stored.category}"))
-    return Section(
+    return EntrySection(
         entry.level, dead, stored, faults, title, title | frozenset(stems(stored.text[:SEARCHED_CHARS]))
     )
 

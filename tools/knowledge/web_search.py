@@ -244,7 +244,7 @@ _TITLE = re.compile(r"(?im)^#\+title:[ \t]*(\S.*)$|^(?:\*+|#+)[ \t]+(\S.*)$")
 
 
 @dataclass
-class _Text:
+class _FileWords:
     """A file that has some of the words: how often it has each."""
 
     file: Path
@@ -280,7 +280,7 @@ class FolderSearch:
         return await asyncio.to_thread(self._find, words, min(limit, MAX_HITS))
 
     def _find(self, words: list[str], limit: int) -> list[WebHit]:
-        deadline, looked, found = time.monotonic() + SECONDS, 0, list[_Text]()
+        deadline, looked, found = time.monotonic() + SECONDS, 0, list[_FileWords]()
         for file in self._files.walk("."):
             looked += 1
             if looked > MAX_FILES or time.monotonic() > deadline:
@@ -294,14 +294,14 @@ class FolderSearch:
                 there = Counter(WORD.findall(f"{file.stem} {text}".casefold()))
                 counts = {word: there[word] for word in words}
                 if any(counts.values()):
-                    found.append(_Text(file, text, counts))
+                    found.append(_FileWords(file, text, counts))
         rare = {
             word: math.log(1 + looked / having)
             for word in words
             if (having := sum(1 for one in found if one.counts[word]))
         }
 
-        def score(one: _Text) -> float:
+        def score(one: _FileWords) -> float:
             return sum(rare[word] * (1 + math.log(often)) for word, often in one.counts.items() if often)
 
         best = heapq.nlargest(limit, found, key=score)
@@ -325,7 +325,7 @@ class FolderSearch:
         return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
 
 
-def _title(one: _Text) -> str:
+def _title(one: _FileWords) -> str:
     """The title that a file gives itself, or its name."""
     found = _TITLE.search(one.text[:5000])
     return one_line(found[1] or found[2], TITLE) if found else one.file.name

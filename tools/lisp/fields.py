@@ -13,13 +13,13 @@ import hy.models as m
 
 from quoth.tools.errors import UsageError, nearest
 from quoth.tools.lisp.printer import show
-from quoth.tools.lisp.reader import Limits, ReadError, read_all
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
+from quoth.tools.lisp.source import Place, SourceText
 
-FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_digits=300)
+FILE_LIMITS = ReaderLimits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_digits=300)
 
 
-def read_forms(text: str, source: Source) -> Sequence[Any]:
+def read_forms(text: str, source: SourceText) -> Sequence[Any]:
     """The forms of a file's text; complaints quote ``source``. Raises UsageError."""
     try:
         return read_all(text, FILE_LIMITS)
@@ -32,7 +32,7 @@ def read_forms(text: str, source: Source) -> Sequence[Any]:
 class Fields:
     """Reads the parts of the forms of one file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
 
     def place(self, node: Any) -> Place:

@@ -94,7 +94,7 @@ ESCAPE_HINTS: Final = {
 }
 
 
-class Frame:
+class OpenForm:
     """A form whose end has not been read yet: what closes it, its items so far, and what it expects next."""
 
     __slots__ = (
@@ -114,7 +114,7 @@ class Frame:
         self.expression = ""
 
 
-def form_after(stack: Sequence[Frame]) -> tuple[int, int] | None:
+def form_after(stack: Sequence[OpenForm]) -> tuple[int, int] | None:
     """How many of the frames were open where the form began that is likely to be the next one, and how many
     lines below the outermost open form that is: no further to the right. None if there is no such form."""
     outer = stack[0]

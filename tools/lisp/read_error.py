@@ -15,7 +15,7 @@ _KEPT = 200  # characters an error keeps on each side of its column: a line may 
 _WINDOW = 80  # characters of a long line that caret() shows
 
 
-class Lines:
+class LineIndex:
     """Converts an offset of ``text`` to (line, column), both from 1; only a line feed ends a line. ``line``
     and ``column`` are those of ``text[0]``. It counts from the last offset: ascending ones take linear
     time."""
@@ -78,7 +78,7 @@ def _width(char: str) -> int:
 
 
 def error_at(
-    text: str, lines: Lines, message: str, offset: int, hint: str = "", incomplete: bool = False
+    text: str, lines: LineIndex, message: str, offset: int, hint: str = "", incomplete: bool = False
 ) -> ReadError:
     """A ReadError for ``text[offset]``, with its line and column and the source line."""
     line, column = lines.at(offset)

@@ -43,16 +43,16 @@ from quoth.tools.lisp.lexicon import (
     SYMBOL,
     TAIL,
     TOKEN,
-    Frame,
+    OpenForm,
     form_after,
 )  # fmt: skip
-from quoth.tools.lisp.read_error import Lines as Lines
+from quoth.tools.lisp.read_error import LineIndex as LineIndex
 from quoth.tools.lisp.read_error import ReadError as ReadError
 from quoth.tools.lisp.strings import Strings
 from quoth.tools.text import excerpt, short
 
 
-class Limits(NamedTuple):
+class ReaderLimits(NamedTuple):
     max_chars: int = 5_000_000
     max_depth: int = 200
     max_forms: int = 100_000  # every node counts, not only those at the top
@@ -60,15 +60,15 @@ class Limits(NamedTuple):
     booleans: bool = False  # read #t and #f, which are no Hy, as True and False
 
 
-DEFAULT: Final = Limits()
+DEFAULT: Final = ReaderLimits()
 
 
-def read_all(text: str, limits: Limits = DEFAULT) -> list[Object]:
+def read_all(text: str, limits: ReaderLimits = DEFAULT) -> list[Object]:
     """All top-level forms of ``text``. Raises ReadError."""
     return _whole(text, limits).read(0)[0]
 
 
-def read_one(text: str, limits: Limits = DEFAULT) -> Object:
+def read_one(text: str, limits: ReaderLimits = DEFAULT) -> Object:
     """The only form of ``text``. Raises ReadError, also where there is none or more than one."""
     reader = _whole(text, limits)
     forms, stop = reader.read(0, one=True)
@@ -83,12 +83,12 @@ def read_one(text: str, limits: Limits = DEFAULT) -> Object:
 
 
 def read_prefix(
-    text: str, start: int, limits: Limits = DEFAULT, lines: Lines | None = None
+    text: str, start: int, limits: ReaderLimits = DEFAULT, lines: LineIndex | None = None
 ) -> tuple[Object, int]:
     """The form that begins at ``text[start]``, and the offset just past it. ``max_chars`` limits the form,
     not the text. Pass the same ``lines`` to read many forms of one text in linear time. Raises ReadError."""
     end = min(len(text), start + limits.max_chars + 1)
-    reader = _Reader(text, limits, Lines(text) if lines is None else lines, end)
+    reader = _FormReader(text, limits, LineIndex(text) if lines is None else lines, end)
     if not 0 <= start < len(text) or text[start] in SPACE + ";":
         raise reader.error("there is no form here", max(0, min(start, len(text))))
     try:
@@ -105,17 +105,17 @@ def read_prefix(
     return forms[0], stop
 
 
-def _whole(text: str, limits: Limits) -> _Reader:
+def _whole(text: str, limits: ReaderLimits) -> _FormReader:
     if len(text) > limits.max_chars:
         raise ReadError(f"the text has {len(text)} characters, more than the {limits.max_chars} allowed")
-    return _Reader(text, limits, Lines(text), len(text))
+    return _FormReader(text, limits, LineIndex(text), len(text))
 
 
 _new_str, _new_tuple, _new_int, _new_object = str.__new__, tuple.__new__, int.__new__, object.__new__
 
 
-class _Reader(Strings):
-    def __init__(self, text: str, limits: Limits, lines: Lines, end: int) -> None:
+class _FormReader(Strings):
+    def __init__(self, text: str, limits: ReaderLimits, lines: LineIndex, end: int) -> None:
         super().__init__(text, lines, end)
         self.limits = limits
         # Beyond Python's own limit int() fails, and Hy would go on to read a float.
@@ -125,7 +125,7 @@ class _Reader(Strings):
         """The forms from ``pos`` on (only the first, if ``one``) and the offset behind them. Positions are
         set through private fields: the public setters cost more than the reading."""
         text, end, stack = self.text, self.end, self.stack
-        frame = root = Frame("(", pos, 1, 1)
+        frame = root = OpenForm("(", pos, 1, 1)
         stack[:] = [root]
         nodes = 0
         row, column = self.lines.at(pos)
@@ -202,15 +202,15 @@ class _Reader(Strings):
 
     # ---- frames
 
-    def _open(self, opener: str, start: int, line: int, column: int) -> Frame:
+    def _open(self, opener: str, start: int, line: int, column: int) -> OpenForm:
         if len(self.stack) > self.limits.max_depth:
             message = f"nested deeper than {self.limits.max_depth}"
             raise self.error(message, start, "split it into smaller forms")
-        frame = Frame(opener, start, line, column)
+        frame = OpenForm(opener, start, line, column)
         self.stack.append(frame)
         return frame
 
-    def _complete(self, frame: Frame, last_line: int, last_column: int) -> tuple[Frame, int]:
+    def _complete(self, frame: OpenForm, last_line: int, last_column: int) -> tuple[OpenForm, int]:
         """Close the prefixes that are complete; the frame that is open then, and how many nodes were made."""
         made = 0
         while len(frame.items) == frame.need:
@@ -232,7 +232,7 @@ class _Reader(Strings):
             made += 1
         return frame, made
 
-    def _literal(self, frame: Frame, pos: int) -> tuple[Object | None, int]:
+    def _literal(self, frame: OpenForm, pos: int) -> tuple[Object | None, int]:
         """Literal text of an f-string or of a format spec, and the brace or quote that ends it."""
         spec = frame.expect == SPEC
         stop = self._after(SPEC_TEXT if spec else F_TEXT, pos)
@@ -259,7 +259,7 @@ class _Reader(Strings):
             raise self.error("a single } in an f-string", stop, "write }} for a brace")
         raise self._bad_escape(frame.offset, stop, frame.mark + 1)
 
-    def _tail(self, frame: Frame, pos: int) -> tuple[Object | None, int]:
+    def _tail(self, frame: OpenForm, pos: int) -> tuple[Object | None, int]:
         """What follows the form of an f-string's field: !r, then } or : and a format spec."""
         found = FIELD_TAIL(self.text, pos, self.end)
         assert found  # it can match nothing
@@ -275,7 +275,7 @@ class _Reader(Strings):
         frame.expect = SPEC
         return (None if found[2] == ":" else self._close(frame)), stop
 
-    def _close(self, frame: Frame) -> Object:
+    def _close(self, frame: OpenForm) -> Object:
         self.stack.pop()
         if frame.make is FString:
             return FString(frame.items)
@@ -382,7 +382,7 @@ class _Reader(Strings):
             f"there are more than {self.limits.max_forms} forms here", offset, "read it in parts"
         )
 
-    def _unclosed(self, frame: Frame, incomplete: bool = True) -> ReadError:
+    def _unclosed(self, frame: OpenForm, incomplete: bool = True) -> ReadError:
         where = "at the end"
         if found := form_after(self.stack[1:]):
             below = self.text[self.stack[1].offset : self.end].split("\n", found[1])[found[1]]
@@ -395,7 +395,7 @@ class _Reader(Strings):
                 hint = 'add one; a text stands in double quotes, "so"'
         return self.error(message, frame.offset, hint, incomplete)
 
-    def _wrong_closer(self, frame: Frame, start: int) -> ReadError:
+    def _wrong_closer(self, frame: OpenForm, start: int) -> ReadError:
         found = self.text[start]
         if len(self.stack) == 1:
             return self.error(f"there is no open form for this {found}", start, "remove it")

@@ -13,7 +13,7 @@ from quoth.tools.lisp.reader import ReadError
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """The text of a file, and the name that error messages give it."""
 
     name: str
@@ -33,7 +33,7 @@ class Source:
 class Place(NamedTuple):
     """A position in a file; line and column count from 1."""
 
-    source: Source
+    source: SourceText
     line: int
     column: int
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from hy.models import Bytes, Object, String
 
-from quoth.tools.lisp.lexicon import BODIES, BRACKET, ESCAPE_HINTS, JSON, RAW, SURROGATE, Frame
-from quoth.tools.lisp.read_error import Lines, ReadError, error_at
+from quoth.tools.lisp.lexicon import BODIES, BRACKET, ESCAPE_HINTS, JSON, RAW, SURROGATE, OpenForm
+from quoth.tools.lisp.read_error import LineIndex, ReadError, error_at
 from quoth.tools.text import excerpt
 
 _new_str = str.__new__
@@ -21,11 +21,11 @@ _new_str = str.__new__
 class Strings:
     """The reader's parser of strings: reads ``text`` up to ``end``; ``stack`` holds the unclosed forms."""
 
-    def __init__(self, text: str, lines: Lines, end: int) -> None:
+    def __init__(self, text: str, lines: LineIndex, end: int) -> None:
         self.text = text
         self.lines = lines
         self.end = end
-        self.stack: list[Frame] = []
+        self.stack: list[OpenForm] = []
 
     def _after(self, match: Any, pos: int) -> int:
         """The offset behind what ``match`` (it always matches) takes from ``pos`` on."""

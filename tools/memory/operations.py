@@ -20,7 +20,7 @@ from quoth.tools.memory.stored import Blocks, delta, unrolled
 KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the first are the most in view
 
 
-class Found(NamedTuple):
+class PermittedBlock(NamedTuple):
     """A stored block, and what this agent may do with it."""
 
     block: Block
@@ -67,12 +67,12 @@ class Operations:
     def all(self, kind: BlockKind | None = None) -> list[Block]:
         if kind is not None:
             checks.checked_kind(kind)
-        return self._readable(Found(block, block.permission) for block in self._stored.all(kind))
+        return self._readable(PermittedBlock(block, block.permission) for block in self._stored.all(kind))
 
     def shared(self) -> list[Block]:
         return self._readable(_shared(*one) for one in self._stored.shared())
 
-    def _readable(self, blocks: Iterable[Found]) -> list[Block]:
+    def _readable(self, blocks: Iterable[PermittedBlock]) -> list[Block]:
         seen = [one.seen() for one in blocks if acl.judge(one.permission, "read").kind == "allow"]
         return sorted(seen, key=lambda block: (block.label, block.owner))
 
@@ -118,7 +118,7 @@ class Operations:
         return self._change(found, text=text)
 
     def undo(self, label: str) -> Block:
-        found = Found(block := self._own(label, "undo its changes"), block.permission)
+        found = PermittedBlock(block := self._own(label, "undo its changes"), block.permission)
         earlier = next((one.text for one in self._versions(block) if one.text != block.text), None)
         self._allow(found, "overwrite", text=earlier or "")
         if earlier is None:
@@ -181,7 +181,7 @@ class Operations:
 
     def edit(self, label: str, changes: dict[str, Any], version: int | None = None) -> Block:
         """Change anything of an own block, as a person may, if it still has the ``version`` they saw."""
-        found = Found(self._own(label, "edit it"), "admin")
+        found = PermittedBlock(self._own(label, "edit it"), "admin")
         if version not in (None, found.block.version):
             raise ToolError(f"{label} was changed meanwhile, by {found.block.by}. Nothing was changed.")
         if "limit" in changes:
@@ -190,7 +190,7 @@ class Operations:
 
     # What may be done
 
-    def _allow(self, found: Found, access: acl.Access, **changes: Any) -> None:
+    def _allow(self, found: PermittedBlock, access: acl.Access, **changes: Any) -> None:
         """Raise ToolFailure when the ACL denies; what it asks, is asked before the first change. An overwrite
         gives its ``changes``, which are what a person approves."""
         if self._writer.person:
@@ -205,7 +205,7 @@ class Operations:
                 seen = shown(found.block, changes)
                 self._asks.append(NeedsConsent(what, verdict.reason, seen, found.name))
 
-    def _may_move(self, found: Found, kind: BlockKind) -> None:
+    def _may_move(self, found: PermittedBlock, kind: BlockKind) -> None:
         """Taking a block out of view needs Overwrite, and so does putting it before every conversation; so
         does any move of another agent's block."""
         if found.block.owner or kind == "core" or KINDS.index(kind) > KINDS.index(found.block.kind):
@@ -239,14 +239,14 @@ class Operations:
 
     # How it is done
 
-    def _look(self, label: str) -> Found | None:
+    def _look(self, label: str) -> PermittedBlock | None:
         """The agent's own block of that label, else the one that is shared with it. Raises ToolError when
         several are: none may take the place of another."""
         checks.checked_type(label, "A label")
         if not checks.is_label(label):
             return None
         if own := self._stored_as(label):
-            return Found(own, own.permission)
+            return PermittedBlock(own, own.permission)
         shared = [one for spelling in checks.spellings(label) for one in self._stored.shared(spelling)]
         if len(shared) > 1:
             raise checks.of_several(label, sorted(block.owner for block, _ in shared))
@@ -256,7 +256,7 @@ class Operations:
         """The agent's own block of that label, in whichever form of Unicode it is stored."""
         return next(filter(None, map(self._stored.get, checks.spellings(label))), None)
 
-    def find(self, label: str) -> Found:
+    def find(self, label: str) -> PermittedBlock:
         """The block of that label, which this agent may read. Raises ToolError, which names the nearest."""
         if found := self._look(label):
             self._allow(found, "read")
@@ -278,7 +278,7 @@ class Operations:
         """The earlier versions, the newest first, each as it is asked for."""
         return unrolled(block.text, self._stored.versions(block.label, block.owner))
 
-    def _copy(self, found: Found, kind: BlockKind, to: str) -> Block:
+    def _copy(self, found: PermittedBlock, kind: BlockKind, to: str) -> Block:
         archived = found.block.kind == "archival"
         label = found.block.label
         if kind == "archival" and archived:
@@ -295,7 +295,7 @@ class Operations:
             self._blocks.remove(label, found.block.owner)
         return filled
 
-    def _target(self, to: str, source: Found, kind: BlockKind) -> Found | None:
+    def _target(self, to: str, source: PermittedBlock, kind: BlockKind) -> PermittedBlock | None:
         """The block that a copy overwrites, if there is one; all that can be wrong with it is said here."""
         checks.checked_label(to)
         target = self._look(to)
@@ -307,7 +307,7 @@ class Operations:
         self._check(target, **changes)
         return target
 
-    def _fill(self, target: Found | None, source: Found, kind: BlockKind, to: str) -> Block:
+    def _fill(self, target: PermittedBlock | None, source: PermittedBlock, kind: BlockKind, to: str) -> Block:
         if target is not None:
             return self._change(target, text=source.block.text, kind=_kind_of_copy(target.block.kind, kind))
         moves = kind == "archival" and not source.block.owner  # it is the same block under another label
@@ -325,12 +325,12 @@ class Operations:
         block = replace(block, label=label, limit=limit, version=1, created=made, updated=made, by=by)
         checks.fits(block)
         self._blocks.put(block)
-        return Found(block, block.permission).seen()
+        return PermittedBlock(block, block.permission).seen()
 
-    def _check(self, found: Found, **changes: Any) -> None:
+    def _check(self, found: PermittedBlock, **changes: Any) -> None:
         checks.fits(replace(found.block, **changes))
 
-    def _change(self, found: Found, **changes: Any) -> Block:
+    def _change(self, found: PermittedBlock, **changes: Any) -> Block:
         """Store the next version of a block. One that would be the same is none."""
         block, writer = found.block, self._writer
         by = f"agent {writer.agent}: {writer.by}" if block.owner else writer.by
@@ -343,15 +343,15 @@ class Operations:
             back = delta(BlockVersion(block.version, block.text, block.updated, block.by), changed.text)
             blocks.put(changed, back)
         permission = found.permission if block.owner else changed.permission
-        return Found(changed, permission).seen()
+        return PermittedBlock(changed, permission).seen()
 
 
 def _same(block: Block, changes: Mapping[str, Any]) -> bool:
     return all(getattr(block, name) == value for name, value in changes.items())
 
 
-def _shared(block: Block, share: str) -> Found:
-    return Found(block, acl.stricter(block.permission, acl.bound_of(share)))
+def _shared(block: Block, share: str) -> PermittedBlock:
+    return PermittedBlock(block, acl.stricter(block.permission, acl.bound_of(share)))
 
 
 def _limit(limit: int, kind: BlockKind) -> int:

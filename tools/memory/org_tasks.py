@@ -41,7 +41,7 @@ _WANTED = "<2030-12-01 Sun 09:00>"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OrgTask:
     """A headline with a TODO word. ``due`` is its SCHEDULED time, else its DEADLINE; ``delivered`` the time
     for which it was told; ``entry`` its index in the file, ``line`` its line from 1."""
 
@@ -132,8 +132,8 @@ class TaskFile:
             )
         return (opens or ["TODO"])[0], tuple(dones or ["DONE"])
 
-    def _tasks(self) -> list[Task]:
-        found: list[Task] = []
+    def _tasks(self) -> list[OrgTask]:
+        found: list[OrgTask] = []
         rows: dict[str, int] = {}  # of the ids
         for index, entry in enumerate(self.org.entries):
             if not entry.todo or self._is_dead(index):
@@ -154,7 +154,7 @@ class TaskFile:
         around = (self.org.entries[one] for one in self.org.inside(index))
         return any(one.commented or "ARCHIVE" in one.tags for one in around)
 
-    def _task(self, index: int, entry: Entry) -> tuple[Task, str]:
+    def _task(self, index: int, entry: Entry) -> tuple[OrgTask, str]:
         lines, due, repeats, fault = self.org.lines, None, False, ""
         values = {one.name.upper(): one.value for one in reversed(entry.properties)}
         planned = [one.match(lines[entry.row + 1]) for one in _TIMES if entry.planning]
@@ -171,26 +171,26 @@ class TaskFile:
         done = entry.todo in self.done_words
         title = entry.title.replace(_GUARD, "").strip()
         known = values.get("ID", ""), title, entry.todo, done, REMINDER in entry.tags
-        return Task(
+        return OrgTask(
             index, entry.row + 1, *known, due, repeats, values.get("DELIVERED", ""), values.get("CALL", "")
         ), fault
 
     # Looking
 
     @property
-    def open(self) -> list[Task]:
+    def open(self) -> list[OrgTask]:
         """The open tasks: what is due first, then what has no time, in the order of the file."""
         some = [task for task in self.tasks if not task.done]
         return sorted(some, key=lambda task: (task.due is None, task.due and instant_of(task.due, self.zone)))
 
-    def is_due(self, task: Task, now: datetime) -> bool:
+    def is_due(self, task: OrgTask, now: datetime) -> bool:
         return task.due is not None and instant_of(task.due, self.zone) <= now
 
-    def undelivered(self) -> list[Task]:
+    def undelivered(self) -> list[OrgTask]:
         """The open tasks with a time that were not told yet for this time, in the order of their times."""
         return [task for task in self.open if task.due and task.delivered != exact_text(task.due)]
 
-    def find(self, words: str, *, done: bool | None = None) -> Task:
+    def find(self, words: str, *, done: bool | None = None) -> OrgTask:
         """The task of this id or title, or the only one that has the words in its title; ``done`` says which
         are looked at first. Raises ToolError that lists the tasks."""
         wanted = " ".join(words.split()).casefold()
@@ -212,7 +212,7 @@ class TaskFile:
         known = [word for task in some for word in (task.id, task.title, *task.title.split()) if word]
         raise ToolError(f"There is no task {excerpt(words)!r}.{did_you_mean(words, known)}{listed}")
 
-    def shown(self, task: Task, now: datetime) -> dict[str, object]:
+    def shown(self, task: OrgTask, now: datetime) -> dict[str, object]:
         """A task as data for a model or a program."""
         return {
             "id": task.id,
@@ -223,7 +223,7 @@ class TaskFile:
             "line": task.line,
         }
 
-    def words_of(self, task: Task, now: datetime) -> str:
+    def words_of(self, task: OrgTask, now: datetime) -> str:
         """A task in a sentence: its id, title and time."""
         due = f", due {in_words(task.due, now, self.zone)}" if task.due else ""
         return f"{task.title}{due}"
@@ -266,7 +266,7 @@ class TaskFile:
             number, id = number + 1, f"{words}-{number}"
         return id
 
-    def set_done(self, task: Task, done: bool, by: By) -> Org:
+    def set_done(self, task: OrgTask, done: bool, by: By) -> Org:
         """Close a task or open it again, with a line in its log. Raises ToolError for one that repeats."""
         if task.done is done:
             return self.org
@@ -279,7 +279,7 @@ class TaskFile:
         log = f'State "{word}" from "{task.word}" {self._signed(by)}'
         return add_to_drawer(set_todo(self.org, task.entry, word), task.entry, "LOGBOOK", log)
 
-    def note(self, task: Task, text: str, by: By) -> Org:
+    def note(self, task: OrgTask, text: str, by: By) -> Org:
         """Add a note to the log of a task."""
         log = f"{_checked('note', ' '.join(text.split()), 2000)} {self._signed(by)}"
         return add_to_drawer(self.org, task.entry, "LOGBOOK", log)
@@ -288,7 +288,7 @@ class TaskFile:
         who = ", ".join(filter(None, (by.user, by.session and f"session {by.session}")))
         return _line(f"{stamp(by.now.astimezone(self.zone), '[]')} {who}")
 
-    def deliver(self, tasks: Iterable[Task]) -> Org:
+    def deliver(self, tasks: Iterable[OrgTask]) -> Org:
         """Write that these were told for their times; a reminder is done with it."""
         parts = OrgParts(self.org)  # an edit of one section does not read all others again
         for task in tasks:
@@ -329,14 +329,14 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _named(tasks: Sequence[Task]) -> str:
+def _named(tasks: Sequence[OrgTask]) -> str:
     """The ids of tasks for a sentence, with their titles where they have none."""
     names = [short(task.name, 60) for task in tasks[:LISTED]]
     more = f" and {len(tasks) - LISTED} more" if len(tasks) > LISTED else ""
     return ", ".join(names) + more
 
 
-def summary(file: TaskFile, tasks: Iterable[Task], now: datetime) -> str:
+def summary(file: TaskFile, tasks: Iterable[OrgTask], now: datetime) -> str:
     """How many tasks are open, how many overdue, and the one to begin with."""
     some = list(tasks)
     if not some:

@@ -42,7 +42,7 @@ WORDS: Final = "INSERT OR REPLACE INTO passage_words (rowid, text, about, near, 
 
 
 @dataclass(frozen=True)
-class Turn:
+class Utterance:
     """What one person or model said in a conversation."""
 
     seq: int
@@ -193,13 +193,13 @@ def _last(run: Statement, id: int, session: str) -> list[_Passage]:
     ]
 
 
-def turns_at(run: Statement, session: str, seqs: Sequence[int]) -> Iterator[Turn]:
+def turns_at(run: Statement, session: str, seqs: Sequence[int]) -> Iterator[Utterance]:
     """The turns of a session with these sequence numbers."""
     marks = ", ".join("?" * len(seqs))
     return turns(run, run(f"{TURNS} AND seq IN ({marks}) ORDER BY seq", (session, *seqs)))
 
 
-def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Turn]:
+def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Utterance]:
     """The turns that rows of TURNS hold, without secrets. One that cannot be read is left out."""
     runs: dict[object, tuple[str, str, str]] = {}
     for session, seq, at, name, kind, form in rows:
@@ -212,7 +212,7 @@ def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Turn]:
         text = said.get("text")
         if isinstance(text, str) and text.strip() and "raised" not in said:
             user, speaker, model = runs[name]
-            yield Turn(int(str(seq)), str(at), user, speaker if kind == "stimulus" else model, text)
+            yield Utterance(int(str(seq)), str(at), user, speaker if kind == "stimulus" else model, text)
 
 
 def _people(stimulus: dict[str, object], session: object) -> tuple[str, str, str]:

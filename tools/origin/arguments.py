@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from quoth.tools.call.call import ArgumentOrigin, Call, Origin, _inner
+from quoth.tools.call.call import ArgumentOrigin, Call, ValueOrigin, _inner
 from quoth.tools.call.context import Origins
 from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
@@ -70,7 +70,7 @@ def origins_of_plan(
 _Words = tuple[str, str]  # the kind of an origin, and itself in words
 
 
-def _parts(value: Any, find: Callable[[Any], Origin]) -> Iterator[tuple[_Words, list[Any]]]:
+def _parts(value: Any, find: Callable[[Any], ValueOrigin]) -> Iterator[tuple[_Words, list[Any]]]:
     """The origins of an argument, each with the values in it that have it; none where all of it has."""
     items: dict[_Words, list[Any]] = {}
     inside: dict[_Words, dict[str, None]] = {}

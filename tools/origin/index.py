@@ -17,12 +17,12 @@ from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
-from quoth.tools.call.call import KINDS, MODEL, Origin
+from quoth.tools.call.call import KINDS, MODEL, ValueOrigin
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.origin.leaves import is_link, leaves
 from quoth.tools.origin.links import links
 from quoth.tools.origin.spelling import fold, number, spelling
-from quoth.tools.origin.words import Words, stands
+from quoth.tools.origin.words import WordIndex, stands
 from quoth.tools.registry.param_types import WorkspacePath
 
 MAX_TEXT: Final = 8_000_000  # characters of all texts together
@@ -47,13 +47,13 @@ class OriginIndex:
         self._max_text, self._max_fields = max_text, max_fields
         self._lock = RLock()  # bodies of tools, which may look a value up, run in threads
         self._waiting: list[Callable[[], None]] = []
-        self._words: dict[str, Words] = {}
+        self._words: dict[str, WordIndex] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
         self._tools: dict[tuple[str, ...], tuple[str, ...]] = {}  # each once, for there are many fields
-        self._texts: deque[_Text] = deque()
+        self._texts: deque[_LowerText] = deque()
         self._text_chars = 0
         self._barred: set[str] = set()
-        self._found: dict[tuple[str, str], Origin] = {}
+        self._found: dict[tuple[str, str], ValueOrigin] = {}
 
     def say(self, text: Any, user: str = "") -> None:
         """Add words of a person: a text, or a value leaf by leaf. For other users of the session they are the
@@ -83,7 +83,7 @@ class OriginIndex:
         becomes a field: the call may have put it where a later result has it."""
         self._add(self._digest_given, args, user)
 
-    def find(self, value: Any, user: str = "") -> Origin:
+    def find(self, value: Any, user: str = "") -> ValueOrigin:
         """Where one text or number comes from, in a call of this user. A path is looked up as it was written,
         too, for the person may have spelt it so."""
         if isinstance(value, WorkspacePath) and value.written != value:
@@ -98,8 +98,8 @@ class OriginIndex:
             if found is None:
                 if len(self._found) > 1000:
                     self._found.clear()
-                known = Origin(self._is_said(key, user), self._fields.get(key, ()))
-                found = known if known.known else Origin(text=self._text_with(key, user))
+                known = ValueOrigin(self._is_said(key, user), self._fields.get(key, ()))
+                found = known if known.known else ValueOrigin(text=self._text_with(key, user))
                 self._found[key, user] = found
             return found
 
@@ -117,14 +117,14 @@ class OriginIndex:
                 digest()
 
     def _digest_words(self, text: Any, user: str) -> None:
-        words = self._words.setdefault(user, Words())
+        words = self._words.setdefault(user, WordIndex())
         for leaf in leaves(text):
             words.add(leaf if isinstance(leaf, str) else spelling(leaf))
 
     def _digest_text(self, name: str, text: Any) -> None:
         joined = text if isinstance(text, str) else "\n".join(_Parts(text, True).lines)
         if joined:
-            self._texts.append(_Text(name, joined[: self._max_text].lower()))
+            self._texts.append(_LowerText(name, joined[: self._max_text].lower()))
             self._text_chars += self._texts[-1].chars
         while self._text_chars > self._max_text:
             self._text_chars -= self._texts.popleft().chars
@@ -176,7 +176,7 @@ class OriginIndex:
         return next((f"a message of {other or 'somebody else'}" for other in others), "")
 
 
-class _Text:
+class _LowerText:
     """A text in lower case. Its rows of blanks become single when a value of several words is looked for."""
 
     def __init__(self, name: str, text: str) -> None:

@@ -36,7 +36,7 @@ _MARKED = re.compile(r"[#@](\w[\w-]*)")
 _ACCOUNT = re.compile("[a-z]{2}[0-9]{2}[a-z0-9]{10,30}|[0-9]{16}")
 
 
-class Words:
+class WordIndex:
     """The words of texts, for look-ups in constant time."""
 
     def __init__(self, max_chars: int = MAX_CHARS) -> None:

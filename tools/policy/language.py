@@ -29,7 +29,7 @@ from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.fields import read_forms
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.policy.model import KINDS, PERS, Compared, Equality, Kind, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader, texts_of
 from quoth.tools.policy.predicates import (
@@ -57,8 +57,8 @@ CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidenc
 
 def read_orders(text: str, name: str) -> PolicyFile:
     """Parse a policy file called ``name``. Raises UsageError with file, line, column and a caret."""
-    source = Source(name, text)
-    forms, reader = read_forms(text, source), _Reader(source)
+    source = SourceText(name, text)
+    forms, reader = read_forms(text, source), _RuleReader(source)
     rules: list[Rule] = []
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
@@ -84,7 +84,7 @@ class _Clause(NamedTuple):
     test: Predicate | None = None
 
 
-class _Reader(PredicateReader):
+class _RuleReader(PredicateReader):
     """Reads the forms of one file."""
 
     def careful(self, form: Any) -> Place:

@@ -60,7 +60,7 @@ class Counted(NamedTuple):
     held: bool = False
 
 
-class _Found(NamedTuple):
+class _LimitResult(NamedTuple):
     """The result of one limit: when a call is possible again (None: now; infinity: never), and a text."""
 
     room_at: float | None
@@ -123,22 +123,22 @@ class CountedLimits(Calendar, ABC):
             own.append(Quota(tool.name, math.floor(tool.daily_limit)))
         return own + self._rules.get(tool.name, [])
 
-    def _judge(self, rule: Rule, seen: Seen, now: float) -> _Found:
+    def _judge(self, rule: Rule, seen: Seen, now: float) -> _LimitResult:
         if isinstance(rule, Cooldown):
             span = f"{rounded_time(rule.seconds)}{_BY[rule.by]}"
             if seen.leaves is None:
-                return _Found(None, f"next after a cooldown of {span}")
+                return _LimitResult(None, f"next after a cooldown of {span}")
             room_at = seen.leaves + rule.seconds
-            return _Found(room_at, f"its cooldown is {span}, {self.next_at(room_at, now)}")
+            return _LimitResult(room_at, f"its cooldown is {span}, {self.next_at(room_at, now)}")
         span = _span(rule)
         if seen.used < rule.count:
-            return _Found(None, f"{rule.count - seen.used - 1} of {rule.count} left {span}")
+            return _LimitResult(None, f"{rule.count - seen.used - 1} of {rule.count} left {span}")
         if not rule.count or seen.leaves is None:
-            return _Found(math.inf, f"its quota {span} is 0")
+            return _LimitResult(math.inf, f"its quota {span} is 0")
         # In a sliding window there is room when enough of the earliest uses have left it.
         length = length_of(rule)
         room_at = self.day(now)[1] if length is None else seen.leaves + length
-        return _Found(room_at, f"{seen.used} of {rule.count} used {span}, {self.next_at(room_at, now)}")
+        return _LimitResult(room_at, f"{seen.used} of {rule.count} used {span}, {self.next_at(room_at, now)}")
 
 
 class StoreLimits(CountedLimits):

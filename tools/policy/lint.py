@@ -99,7 +99,7 @@ VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """One mistake, with its place and a sentence. ``str`` also shows the line and a caret."""
 
     kind: FindingKind
@@ -120,10 +120,10 @@ class Finding:
         }
 
 
-def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = None) -> list[Finding]:
+def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = None) -> list[LintFinding]:
     """All findings, file by file, in the order of their lines. Rules are compared within one file only,
     because one layer may tighten another."""
-    found: list[Finding] = []
+    found: list[LintFinding] = []
     for layer in policy.layers:
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
         mine += _paths(layer, table, workspace or Workspace("."))
@@ -135,13 +135,13 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
     return found
 
 
-def _names(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     orders = layer.orders
     named = [(rule.tool, rule.tool_place) for rule in orders.rules if rule.tool is not None]
     named += [(limit.tool, limit.tool_place) for limit in orders.limits]
     for tool, place in named:
         if tool not in table:
-            yield Finding(
+            yield LintFinding(
                 "unknown-tool", place, f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
             )
     everything = {param.name for tool in table for param in tool.params} | {ANY_PATH}
@@ -159,16 +159,16 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                 hint = f" It has {', '.join(f':{name}' for name in sorted(known))}."
             whose = "No tool" if rule.tool is None else rule.tool
             has = "has an argument" if rule.tool is None else "has no argument"
-            yield Finding("unknown-argument", place, f"{whose} {has} :{argument}.{hint}")
+            yield LintFinding("unknown-argument", place, f"{whose} {has} :{argument}.{hint}")
         if rule.only and rule.tool is not None:
             needed = (param.name for param in table.get(rule.tool).params if param.required)
             if missing := [name for name in needed if name not in rule.arguments]:
                 name = missing[0]
                 message = f"Every call of {rule.tool} has :{name}; name it before :only, as in :{name} _."
-                yield Finding("dead", rule.tool_place, message)
+                yield LintFinding("dead", rule.tool_place, message)
 
 
-def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+def _types(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     """Arguments compared with what they can never be: such a rule looks like protection and is none."""
     for rule in layer.orders.rules:
         if rule.tool is None or rule.tool not in table:
@@ -186,31 +186,31 @@ def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                 message = f":{param.name} of {rule.tool} is one of {values}."
             else:
                 continue
-            yield Finding("mismatch", rule.arguments[equality.argument], message)
+            yield LintFinding("mismatch", rule.arguments[equality.argument], message)
 
 
 _NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool, dict, Code)}
 
 
-def _catalogues(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+def _catalogues(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     """Rules about remote tools that fit none."""
     known = {tool.remote for tool in table if tool.remote}
     for rule in layer.orders.rules:
         about = any(clause.startswith("(remote") for clause in rule.clauses)
         if about and rule.tool in table and not table.get(rule.tool or "").remote:
             message = f"{rule.tool} is no tool of a worker, so (remote) never fits a call of it."
-            yield Finding("cannot-hold", rule.place, message)
+            yield LintFinding("cannot-hold", rule.place, message)
         for one in rule.compared if known else ():
             if one.argument == "(remote)" and one.how == "=" and one.text not in known:
                 hint = did_you_mean(one.text, known) or f" There is {', '.join(sorted(known))}."
                 message = f"No tool is of a catalogue named {one.text}.{hint}"
-                yield Finding("unknown-catalogue", one.place, message)
+                yield LintFinding("unknown-catalogue", one.place, message)
 
 
-def _origins(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+def _origins(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     """What is asked of origins and cannot hold, or holds of more than it seems to."""
     for place in layer.orders.careful[1:]:
-        yield Finding("duplicate", place, f"(careful) stands at {layer.orders.careful[0]} already.")
+        yield LintFinding("duplicate", place, f"(careful) stands at {layer.orders.careful[0]} already.")
     for rule in layer.orders.rules:
         known = table.get(rule.tool).params if rule.tool and rule.tool in table else ()
         params = {param.name: param for param in known}
@@ -218,20 +218,20 @@ def _origins(layer: Layer, table: ToolTable) -> Iterator[Finding]:
             for tool, place in test.tools:
                 if tool not in table:
                     message = f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
-                    yield Finding("unknown-tool", place, message)
+                    yield LintFinding("unknown-tool", place, message)
                 elif table.get(tool).texts is True:
                     message = f"What {tool} returns is free text, so no value is a field of it."
-                    yield Finding("cannot-hold", place, message)
+                    yield LintFinding("cannot-hold", place, message)
             param = params.get(test.argument)
             if param is not None and param.type is bool:
                 message = f":{param.name} of {rule.tool} is bool, which comes from nowhere."
-                yield Finding("mismatch", test.place, message)
+                yield LintFinding("mismatch", test.place, message)
             of_all_links = "links" in test.around and not {"not", "any"}.intersection(test.around)
             if of_all_links and test.head in ("in-text", "made-up") and rule.kind != "allow":
                 message = (
                     "A text without a link fits this, too; write (not (links (or (in-task) (in-field))))."
                 )
-                yield Finding("cannot-hold", test.place, message)
+                yield LintFinding("cannot-hold", test.place, message)
 
 
 # Patterns of spellings that no path has once it is resolved: relative to the workspace, without these.
@@ -245,14 +245,14 @@ _NEVER_SPELT = re.compile(
 )
 
 
-def _paths(layer: Layer, table: ToolTable, workspace: Workspace) -> Iterator[Finding]:
+def _paths(layer: Layer, table: ToolTable, workspace: Workspace) -> Iterator[LintFinding]:
     """Paths compared in a way that cannot hold what it seems to hold."""
     for rule in layer.orders.rules:
         if rule.tool is not None and rule.tool not in table:
             continue
         for one in rule.compared:
             if message := _path_fault(rule, one, table, workspace):
-                yield Finding("cannot-hold", one.place, message)
+                yield LintFinding("cannot-hold", one.place, message)
 
 
 def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspace) -> str:
@@ -314,7 +314,7 @@ _WHOLE_HOST = re.compile(
 )
 
 
-def _addresses(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+def _addresses(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     """Addresses of the web compared in a way that holds less, or allows more, than it seems to."""
     for rule in layer.orders.rules:
         for one in rule.compared:
@@ -327,11 +327,11 @@ def _addresses(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                     "An address of any server may contain what this pattern finds; name the server:"
                     ' (host "example.org").'
                 )
-                yield Finding("too-wide", one.place, message)
+                yield LintFinding("too-wide", one.place, message)
             elif one.how == "=" and (server := _server_of(one.text)):
                 write = f"(host {print_string(server)})"
                 message = f"{one.text} is not an address, so this never matches; write {write}."
-                yield Finding("cannot-hold", one.place, message)
+                yield LintFinding("cannot-hold", one.place, message)
 
 
 def _server_of(text: str) -> str:
@@ -356,7 +356,7 @@ _THEN_RUN = ("run", "exec")  # commands of wrappers: uv run, docker exec
 _SEARCHES = ("find", "fd", "xargs", "parallel")  # what they run stands behind any word
 
 
-def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+def _programs(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     """Allows of programs that run any other, and programs that are none."""
     for rule in layer.orders.rules:
         about = [tool for tool in table if rule.tool in (None, tool.name) and "runs" in tool.effects]
@@ -367,12 +367,12 @@ def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
             if " " in word and rule.kind != "allow":
                 write = f"[{' '.join(map(print_string, word.split()))} ...]"
                 message = f"{print_string(word)} is compared with the name of a program alone; write {write}."
-                yield Finding("cannot-hold", rule.place, message)
+                yield LintFinding("cannot-hold", rule.place, message)
         if rule.kind != "allow":
             continue
         if any(_runs_any_shell(rule, tool) for tool in about):
             message = "This allows a shell or an interpreter, and so all programs; name the programs instead."
-            yield Finding("too-wide", rule.place, message)
+            yield LintFinding("too-wide", rule.place, message)
         for vector in vectors:
             for word in sorted(texts_of(vector[0])):
                 if not _runs_anything(program(word), vector[1:]):
@@ -381,7 +381,7 @@ def _programs(layer: Layer, table: ToolTable) -> Iterator[Finding]:
                     f"{word.rpartition('/')[2]} runs any program that its arguments name, so this allows all"
                     ' programs; name the arguments, as in ["python3" "-m" "pytest" ...].'
                 )
-                yield Finding("too-wide", rule.place, message)
+                yield LintFinding("too-wide", rule.place, message)
 
 
 def _runs_any_shell(rule: Rule, tool: CognitiveTool) -> bool:
@@ -432,18 +432,18 @@ def _may_be_text(param: Param) -> bool:
     return hint in (str, Any) or any(part in (str, Any) for part in typing.get_args(hint))
 
 
-def _never_matter(layer: Layer) -> Iterator[Finding]:
+def _never_matter(layer: Layer) -> Iterator[LintFinding]:
     rules = layer.orders.rules
     for number, rule in enumerate(rules):
         if layer.ignores(rule):
             message = "A workspace's own policy may only tighten; this allow is passed over."
-            yield Finding("ignored", rule.place, message)
+            yield LintFinding("ignored", rule.place, message)
             continue
         if finding := _shadow(rule, number, rules):
             yield finding
 
 
-def _shadow(rule: Rule, number: int, rules: tuple[Rule, ...]) -> Finding | None:
+def _shadow(rule: Rule, number: int, rules: tuple[Rule, ...]) -> LintFinding | None:
     """Why a rule can never matter: another says the same, or says something as strong of more calls."""
     strength = KINDS.index(rule.kind)
     same: Rule | None = None
@@ -457,11 +457,11 @@ def _shadow(rule: Rule, number: int, rules: tuple[Rule, ...]) -> Finding | None:
         else:
             wider = wider or other
     if same is not None and same.kind == rule.kind:
-        return Finding("duplicate", rule.place, f"This rule stands at {same.place} already.")
+        return LintFinding("duplicate", rule.place, f"This rule stands at {same.place} already.")
     if same is not None:
         message = f"This {rule.kind} never matters: {same.place} {VERBS[same.kind]} the same calls."
-        return Finding("conflict", rule.place, message)
+        return LintFinding("conflict", rule.place, message)
     if wider is not None:
         message = f"This {rule.kind} never matters: {wider.place} {VERBS[wider.kind]} these calls and more."
-        return Finding("dead", rule.place, message)
+        return LintFinding("dead", rule.place, message)
     return None

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from quoth.tools.call.call import Origin, Verdict
+from quoth.tools.call.call import ValueOrigin, Verdict
 from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.values import UNKNOWN
@@ -25,7 +25,7 @@ from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Pre
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.roles import (
     SENDING,
-    Destination,
+    DestinationRole,
     always_asks,
     destinations,
     fields_of,
@@ -40,7 +40,7 @@ SHOWN = 80  # characters of a value in a verdict
 _STANDS = {"task": "stands", "field": "is a", "text": "stands", "model": "is"}
 
 
-def origin_of(value: Any, facts: EvaluationContext) -> Origin | None:
+def origin_of(value: Any, facts: EvaluationContext) -> ValueOrigin | None:
     """Where one text or number of the call comes from; None if nobody knows."""
     if facts.origins is None or value is UNKNOWN or value is ANOTHER:
         return None
@@ -60,7 +60,7 @@ def keys_in(value: Any, fields: Collection[str]) -> Iterator[str]:
             yield from keys_in(item, fields)
 
 
-def comes_from(fits: Callable[[Origin], bool], *, every: bool) -> Predicate:
+def comes_from(fits: Callable[[ValueOrigin], bool], *, every: bool) -> Predicate:
     """Each text and number of a value has such an origin; or one of them has, unless ``every``."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
@@ -183,7 +183,7 @@ def careful_of(tool: CognitiveTool) -> Careful:
 
 
 def _destinations_in(
-    value: Any, param: Param, named: Destination | None, facts: EvaluationContext
+    value: Any, param: Param, named: DestinationRole | None, facts: EvaluationContext
 ) -> Iterator[Noted | str]:
     """The destinations in an argument, each with its origin; a sentence where nobody can tell that."""
     if named is None:

@@ -22,7 +22,7 @@ from quoth.tools.errors import QuothError, ToolError
 from quoth.tools.lisp.fields import Fields
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import CONSTANTS, show
-from quoth.tools.lisp.source import Source
+from quoth.tools.lisp.source import SourceText
 from quoth.tools.policy.model import OriginTest
 from quoth.tools.policy.predicates import (
     Predicate,
@@ -57,7 +57,7 @@ ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
 class PredicateReader(Fields):
     """Reads the predicates of one file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         super().__init__(source)
         self.origins: list[OriginTest] = []  # those of the rule that is read
         self.argument = ""  # whose predicate is read

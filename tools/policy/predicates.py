@@ -23,7 +23,7 @@ from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import Origin
+    from quoth.tools.call.call import ValueOrigin
     from quoth.tools.call.context import Origins
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
@@ -50,7 +50,7 @@ class Noted(NamedTuple):
 
     argument: str
     value: Any
-    origin: Origin
+    origin: ValueOrigin
     inside: bool = False
 
 

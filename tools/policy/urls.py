@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 
-from quoth.tools.call.call import Call, Origin
+from quoth.tools.call.call import Call, ValueOrigin
 from quoth.tools.call.context import Origins
 from quoth.tools.call.ports import Policy
 from quoth.tools.call.web_url import Network, WebUrl, as_address, plain_path, read_host, read_url
@@ -158,7 +158,7 @@ class _Led(NamedTuple):
     led: str
     given: str
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         return self.origins.find(self.given if value == self.led else value, call)
 
 

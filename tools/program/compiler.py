@@ -26,7 +26,7 @@ from hy.compiler import hy_compile
 
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
-from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
 from quoth.tools.lisp.syntax import ProgramTooLarge, mangle
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
@@ -87,7 +87,9 @@ def pmap(function, *sequences):
 """,
 }
 SHORT = 2_000  # characters of a program, many of which are remembered
-PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
+PROGRAM_LIMITS = ReaderLimits(
+    max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True
+)
 # What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
 _PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 

@@ -6,7 +6,6 @@ names), or doors.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -19,7 +18,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import INFIX, whole_python
-from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, NodeText, advice, reads
+from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, NodeText, PythonHint, advice, reads
 from quoth.tools.text import excerpt
 
 # ---- texts that cannot be read
@@ -28,13 +27,13 @@ _SINGLE = re.compile(r"'([^'\"()\[\]{}\n]*)'")
 _NAMED_TEXT = re.compile(r"([A-Za-z_][\w-]*)=(?=\")")
 
 
-def unreadable(text: str, error: ReadError) -> Lesson | None:
+def unreadable(text: str, error: ReadError) -> PythonHint | None:
     """A better message than the reader's for a text that it refuses, with the corrected form; or None."""
 
-    def lesson(what: str, fixed: str | None) -> Lesson | None:
+    def lesson(what: str, fixed: str | None) -> PythonHint | None:
         if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed):
             return None
-        return Lesson(error.line, error.column, advice(what, fixed))
+        return PythonHint(error.line, error.column, advice(what, fixed))
 
     stripped = text.strip()
     if len(stripped) > MAX_PYTHON:
@@ -160,7 +159,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
 def _reading(name: str, text: str, names: Collection[str]) -> str:
     """How a file is read, where an unknown function is called beside the path of one; empty elsewhere, and
     where the function is nearly that of a tool."""
-    if READER not in names or difflib.get_close_matches(name, names, 1, 0.8):
+    if READER not in names or nearest(name, names, 0.8):
         return ""
     try:
         pending: list[Any] = list(read_all(text, LIMITS))

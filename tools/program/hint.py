@@ -1,4 +1,4 @@
-"""Lesson: a short error message at a position of a program, with the corrected form in it.
+"""PythonHint: a short error message at a position of a program, with the corrected form in it.
 
 It must not know any mistake, the sandbox, or tools.
 """
@@ -12,17 +12,17 @@ from typing import Any
 import hy.models as m
 
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
 from quoth.tools.text import short
 
 MAX_LESSON = 200  # characters of a message
 MAX_FIXED = 110  # of the form it shows; a longer one helps less than a general example
 MAX_PYTHON = 2_000  # of a text that is tried as Python
-LIMITS = Limits(max_chars=MAX_PYTHON, max_depth=60, max_forms=1_000, booleans=True)
+LIMITS = ReaderLimits(max_chars=MAX_PYTHON, max_depth=60, max_forms=1_000, booleans=True)
 
 
 @dataclass(frozen=True)
-class Lesson:
+class PythonHint:
     line: int
     column: int
     message: str

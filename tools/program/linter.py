@@ -16,7 +16,7 @@ import hy.models as m
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.syntax import head_of, is_core, mangle, symbols_in
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
-from quoth.tools.program.hint import Lesson, NodeText, advice
+from quoth.tools.program.hint import NodeText, PythonHint, advice
 from quoth.tools.program.idioms import IDIOMS, RULES
 from quoth.tools.text import excerpt
 
@@ -80,7 +80,7 @@ FOREIGN = {word: shown for words, shown in _WRITTEN.items() for word in words.sp
 FOREIGN |= {word: f"(.{word} x)" for word in _METHODS.split()}
 
 
-def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson | None:
+def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> PythonHint | None:
     """The first mistake in rewritten ``forms`` that would fail later, or None. ``names`` are the tools'."""
     if not forms:
         return None
@@ -89,11 +89,11 @@ def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson |
     infix = len(forms) > 1 and str(forms[1]) in INFIX
     python = whole_python(text) if word or infix else None
     if python and (len(forms) > 1 or python.startswith("(")):
-        return Lesson(forms[0].start_line, forms[0].start_column, advice("this is Python", python))
+        return PythonHint(forms[0].start_line, forms[0].start_column, advice("this is Python", python))
     tools = frozenset(names)
     seen = _Spotter(source, tools, _said(forms) | _mangled(tools))
     found = seen.first(forms)
-    return Lesson(found[0].start_line, found[0].start_column, found[1]) if found else None
+    return PythonHint(found[0].start_line, found[0].start_column, found[1]) if found else None
 
 
 @lru_cache(maxsize=16)

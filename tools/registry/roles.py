@@ -48,7 +48,7 @@ PASSWORDS = frozenset(("password", "passwd", "passphrase", "passcode", "pin"))
 
 
 @dataclass(frozen=True)
-class Destination:
+class DestinationRole:
     """A parameter whose values say where something goes, and how that is known: ``declared``, ``by its
     name``, ``by its type``. A path is one only where it leads ``outside`` of the workspace. One that is
     ``assumed`` to be one, since its tool sends something away, is none where its value is a date, a time or
@@ -63,7 +63,7 @@ class Destination:
         return f"{self.name} ({self.why})"
 
 
-def destinations(tool: CognitiveTool) -> tuple[Destination, ...]:
+def destinations(tool: CognitiveTool) -> tuple[DestinationRole, ...]:
     """The destinations of a tool, in the order of its parameters; none of one that does nothing but read and
     ask."""
     if HARMLESS.issuperset(tool.effects):
@@ -99,22 +99,22 @@ def roles_data(tool: CognitiveTool) -> dict[str, Any]:
     return {"destinations": found, "always_asks": always_asks(tool)}
 
 
-def _destination(param: Param, sends: bool, texts: frozenset[str]) -> Destination | None:
+def _destination(param: Param, sends: bool, texts: frozenset[str]) -> DestinationRole | None:
     """Whether a parameter is one. Of a tool that says of its result which fields are ``texts``, that anybody
     writes as they like, a parameter of such a name is what is written there."""
     if param.role:
-        return Destination(param.name, "declared") if param.role == "destination" else None
+        return DestinationRole(param.name, "declared") if param.role == "destination" else None
     if param.secret or param.type in (bool, Code):
         return None
     if param.holds_paths:
-        return Destination(param.name, "only where it leads out of the workspace", outside=True)
+        return DestinationRole(param.name, "only where it leads out of the workspace", outside=True)
     if names_destination(param.name):
-        return Destination(param.name, "by its name")
+        return DestinationRole(param.name, "by its name")
     if any(map(_tells_one, _schemas(param.type))):
-        return Destination(param.name, "by its type")
+        return DestinationRole(param.name, "by its type")
     is_content = names_content(param.name) or kebab(param.name) in texts
     if sends and not param.choices and not is_content and _may_hold_text(param.type):
-        return Destination(param.name, "a text of a tool that sends", assumed=True)
+        return DestinationRole(param.name, "a text of a tool that sends", assumed=True)
     return None
 
 

@@ -30,15 +30,15 @@ from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import (
     FROM_CALLER,
-    Answer,
     Asks,
     Begin,
     Begins,
     Cancel,
     Delegated,
-    Message,
     Nested,
-    Progress,
+    NestedAnswer,
+    ProgressReport,
+    SignedMessage,
     WireError,
     unpack,
 )
@@ -140,7 +140,7 @@ class Away:
                 self.cancelled.set()
             elif isinstance(message, Begin):
                 self._answered(message.by, message.first)
-            elif isinstance(message, Answer):
+            elif isinstance(message, NestedAnswer):
                 self._answered(message.number, _result(message.result))
         except WireError as error:
             return str(error)
@@ -151,7 +151,7 @@ class Away:
         if waits is not None and not waits.done():
             waits.set_result(answer)
 
-    async def send(self, message: Message) -> Any:
+    async def send(self, message: SignedMessage) -> Any:
         packed, stream = message.pack(self._key), self._said.replies
         async with self._redis.pipeline() as pipe:
             pipe.xadd(stream, {names.FIELD: packed}, maxlen=names.MOST_REPLIES, approximate=True)
@@ -170,7 +170,7 @@ class Away:
         message = Asks(self._said.grant, question, reason, -self._questions)
         return await self._answer(message.number, message, "the question")
 
-    async def _answer(self, number: int, message: Message, what: str) -> ToolResult:
+    async def _answer(self, number: int, message: SignedMessage, what: str) -> ToolResult:
         waits = self._answer_to(number)
         try:
             while True:
@@ -238,13 +238,13 @@ class Away:
 
     async def _progress(self, text: str) -> None:
         try:
-            await self.send(Progress(self._said.grant, text))
+            await self.send(ProgressReport(self._said.grant, text))
         except (WireError, RedisError, OSError):
             return  # it comes with the result, too
 
 
 def _result(data: dict[str, Any]) -> ToolResult:
-    """The result in an Answer. Raises WireError."""
+    """The result in a NestedAnswer. Raises WireError."""
     wanted = {field.name for field in fields(ToolResult)} - {"follow_up"}
     effects, audit = data.get("side_effects"), data.get("audit")
     texts = [data.get(name) for name in ("id", "tool", "message")]

@@ -20,7 +20,7 @@ from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client,
 from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import ToolError
 from quoth.tools.remote import names
-from quoth.tools.remote.wire import FROM_WORKER, Asks, Message, Nested, WireError, unpack
+from quoth.tools.remote.wire import FROM_WORKER, Asks, Nested, SignedMessage, WireError, unpack
 
 BLOCK = 2.0  # seconds that one command waits for replies
 BATCH = 100  # commands that go together
@@ -57,7 +57,7 @@ return 1
 
 # Of a call, from a worker or found out here: Redis has ``lost`` its request; a worker has done with it and is
 # ``unheard``; there is ``nobody`` to take it; its deadline has passed (``late``); the line was ``closed``.
-News = Message | Literal["lost", "unheard", "nobody", "late", "closed"]
+News = SignedMessage | Literal["lost", "unheard", "nobody", "late", "closed"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Patience:
 
 
 @dataclass(eq=False)
-class Waiting:
+class SentCall:
     """A call that was sent. ``news`` is what is told of it, ``late`` whether its deadline has passed."""
 
     late: Callable[[], bool]
@@ -85,7 +85,7 @@ class Waiting:
     news: asyncio.Queue[News] = field(default_factory=asyncio.Queue)
 
 
-class Line:
+class BrokerLine:
     """The connections and tasks of one event loop. ``refused`` is told why a reply is not believed."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Line:
         self.trouble = ""  # why Redis cannot be reached now, in a sentence
         self._offset: float | None = None  # of the clock of Redis
         self._ran = 0.0  # our clock against the one that only runs, when that was measured
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, SentCall] = {}
         self._used = 0.0  # when it was last used
         self._last = b"0"  # the last reply that was read
         self._read = 0  # replies since the last were deleted
@@ -124,7 +124,7 @@ class Line:
             self._set_clock(await self._surely("TIME"))
         return time.time() + (self._offset or 0.0)
 
-    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: Callable[[], bytes]) -> None:
+    async def send(self, waiting: SentCall, grant: str, packed: bytes, cancel: Callable[[], bytes]) -> None:
         """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
         cannot be reached, or refuses it."""
         waiting.grants.append(grant)
@@ -147,7 +147,7 @@ class Line:
             self._surely("RPUSH", inbox, packed), self._surely("EXPIRE", inbox, LAST_SECONDS)
         )
 
-    async def take_back(self, waiting: Waiting, *, stop: bool = True) -> bool:
+    async def take_back(self, waiting: SentCall, *, stop: bool = True) -> bool:
         """Let no worker begin a call any more; whether one has begun it before, which is told to ``stop``.
         Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
@@ -156,7 +156,7 @@ class Line:
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         return bool(taken)
 
-    def forget(self, waiting: Waiting, *, given_up: bool) -> None:
+    def forget(self, waiting: SentCall, *, given_up: bool) -> None:
         """The call waits no longer. One that is ``given_up`` is taken back, or its worker told, in the
         background."""
         for grant in waiting.grants:
@@ -166,7 +166,7 @@ class Line:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
-    async def _give_up(self, waiting: Waiting) -> None:
+    async def _give_up(self, waiting: SentCall) -> None:
         with contextlib.suppress(ToolError):
             await self.take_back(waiting)
 
@@ -306,14 +306,14 @@ class Line:
                 if news := self._judge(one, used, there, alive):
                     one.news.put_nowait(news)
 
-    def _look(self, one: Waiting) -> asyncio.Future[Any]:
+    def _look(self, one: SentCall) -> asyncio.Future[Any]:
         prefix, grant = self._prefix, one.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.workers(prefix))
         look = self._command("EVAL", LOOK, len(keys), *keys, one.entry, names.REVOKED, self._patience.alive)
         look.add_done_callback(_forget)
         return look
 
-    def _judge(self, one: Waiting, used: bytes, there: int, alive: int) -> News | None:
+    def _judge(self, one: SentCall, used: bytes, there: int, alive: int) -> News | None:
         """What a look says of a call. A reply may be on its way when its request is not there any more, so
         that two looks must agree."""
         one.missing = 0 if there else one.missing + 1

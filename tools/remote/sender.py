@@ -26,9 +26,8 @@ from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.remote.line import LAST_SECONDS, Line, Patience, Waiting
+from quoth.tools.remote.line import LAST_SECONDS, BrokerLine, Patience, SentCall
 from quoth.tools.remote.wire import (
-    Answer,
     Asks,
     Begin,
     Begins,
@@ -36,7 +35,8 @@ from quoth.tools.remote.wire import (
     Delegated,
     Ended,
     Nested,
-    Progress,
+    NestedAnswer,
+    ProgressReport,
     Stale,
     WireError,
 )
@@ -68,7 +68,7 @@ class Sender:
     ) -> None:
         self._url, self._key, self.prefix = url, key, prefix
         self._audit, self._on_progress, self._patience = audit, on_progress, patience
-        self._line: Line | None = None
+        self._line: BrokerLine | None = None
         self.refused = 0
         self._told = 0.0  # when the audit last heard of it
 
@@ -94,11 +94,13 @@ class Sender:
         if line is not None and line.loop is asyncio.get_running_loop():
             await line.aclose()
 
-    def _open_line(self) -> Line:
+    def _open_line(self) -> BrokerLine:
         line = self._line
         if line is None or line.loop.is_closed():
             caller = secrets.token_hex(16)
-            line = self._line = Line(self._url, self._key, self.prefix, caller, self._patience, self.refuse)
+            line = self._line = BrokerLine(
+                self._url, self._key, self.prefix, caller, self._patience, self.refuse
+            )
         if line.loop is not asyncio.get_running_loop():
             raise ToolError("Remote calls of one agent are made on one event loop, and this is another.")
         return line
@@ -131,7 +133,7 @@ class _Sending:
     """One call on its way."""
 
     def __init__(
-        self, sender: Sender, line: Line, tool: CognitiveTool, call: Call, context: ToolContext
+        self, sender: Sender, line: BrokerLine, tool: CognitiveTool, call: Call, context: ToolContext
     ) -> None:
         self._sender, self._line, self._key = sender, line, sender._key
         self._tool, self._call, self._context = tool, call, context
@@ -142,7 +144,7 @@ class _Sending:
         self._progressed = Counter[str]()  # progress messages already passed on
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
-        self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
+        self._waiting = SentCall(self._late, LAST_SECONDS + int(self._seconds))
 
     def _late(self) -> bool:
         return self._seconds_left() < 0
@@ -228,7 +230,7 @@ class _Sending:
             elif isinstance(news, Begins):
                 self._begun = self._begun or news.by
                 self._let(news)
-            elif isinstance(news, Progress):
+            elif isinstance(news, ProgressReport):
                 self._progressed[news.text] += 1
                 self._sender.progressed(self._call, news.text)
             elif isinstance(news, Stale):
@@ -321,7 +323,7 @@ class _Sending:
     def _answer(self, asks: Asks) -> None:
         """Tell the body that waits for it on a worker that a person has said yes."""
         yes = ToolResult(secrets.token_hex(5), self._tool.name, "ok")
-        self._tell_of(asks.grant, Answer(asks.grant, asks.number, yes.to_json()).pack(self._key))
+        self._tell_of(asks.grant, NestedAnswer(asks.grant, asks.number, yes.to_json()).pack(self._key))
 
     def _let(self, begins: Begins) -> None:
         """Tell a worker whether it is the first that begins this call."""
@@ -351,11 +353,11 @@ class _Sending:
         result = await asyncio.shield(made)
         self._promised.discard(promise)
         try:
-            packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+            packed = NestedAnswer(nested.grant, nested.number, result.to_json()).pack(self._key)
         except WireError as error:
             lost = f"Its result cannot be given to the worker. {error}"
             short = ToolResult(result.id, result.tool, "error", message=lost)
-            packed = Answer(nested.grant, nested.number, short.to_json()).pack(self._key)
+            packed = NestedAnswer(nested.grant, nested.number, short.to_json()).pack(self._key)
         await self._told(nested.grant, packed)
 
     def stop(self, *, given_up: bool) -> None:

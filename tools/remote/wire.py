@@ -23,7 +23,7 @@ class WireError(QuothError):
 
 
 @dataclass(frozen=True)
-class Message:
+class SignedMessage:
     """One signed message. ``grant`` is the number, used once, of the grant that it belongs to."""
 
     KIND: ClassVar[str] = ""
@@ -46,7 +46,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Delegated(Message):
+class Delegated(SignedMessage):
     """A call on its way to a worker, with the grant to make it once: signed by a caller that has passed it
     through its own door. ``form`` is the canonical form (CallForm.to_json), ``digest`` its digest. The host
     of the caller sets all of it; no model can. ``approved`` are the questions of the worker that a person has
@@ -77,7 +77,7 @@ class Delegated(Message):
 
 
 @dataclass(frozen=True)
-class Ended(Message):
+class Ended(SignedMessage):
     """The worker's result of a call, which is kept under the key of the call: the fields of ToolResult that
     travel. ``said`` is what the body told with ctx.say."""
 
@@ -93,10 +93,10 @@ class Ended(Message):
 
 
 @dataclass(frozen=True)
-class Asks(Message):
+class Asks(SignedMessage):
     """The worker's rules, guard or body want a person to say yes to ``reason`` first. With a ``number`` the
-    body is suspended and waits for an Answer of that number. Without one nothing was done, or the body will
-    begin again, and the caller sends the call again with ``question`` among its ``approved``."""
+    body is suspended and waits for a NestedAnswer of that number. Without one nothing was done, or the body
+    will begin again, and the caller sends the call again with ``question`` among its ``approved``."""
 
     KIND: ClassVar[str] = "asks"
 
@@ -106,7 +106,7 @@ class Asks(Message):
 
 
 @dataclass(frozen=True)
-class Stale(Message):
+class Stale(SignedMessage):
     """The worker has other tools than the caller believes: CATALOG_STALE. ``schema_hash`` is the worker's."""
 
     KIND: ClassVar[str] = "stale"
@@ -115,7 +115,7 @@ class Stale(Message):
 
 
 @dataclass(frozen=True)
-class Progress(Message):
+class ProgressReport(SignedMessage):
     """What the body tells of its progress."""
 
     KIND: ClassVar[str] = "progress"
@@ -124,7 +124,7 @@ class Progress(Message):
 
 
 @dataclass(frozen=True)
-class Begins(Message):
+class Begins(SignedMessage):
     """The worker is about to begin a body that does more than read, and asks whether it is the first to do
     so: what Redis knows of that can be deleted there. ``by`` is another for each delivery."""
 
@@ -134,7 +134,7 @@ class Begins(Message):
 
 
 @dataclass(frozen=True)
-class Nested(Message):
+class Nested(SignedMessage):
     """A call that the body makes: it comes back to the caller, and through the caller's door. ``number`` is
     its place among them, ``name`` what names it when the body is resumed."""
 
@@ -147,7 +147,7 @@ class Nested(Message):
 
 
 @dataclass(frozen=True)
-class Answer(Message):
+class NestedAnswer(SignedMessage):
     """The caller's answer to a Nested: the result of that call, as ToolResult.to_json gives it."""
 
     KIND: ClassVar[str] = "answer"
@@ -157,7 +157,7 @@ class Answer(Message):
 
 
 @dataclass(frozen=True)
-class Begin(Message):
+class Begin(SignedMessage):
     """The caller's answer to a Begins: whether it was the first."""
 
     KIND: ClassVar[str] = "begin"
@@ -167,18 +167,18 @@ class Begin(Message):
 
 
 @dataclass(frozen=True)
-class Cancel(Message):
+class Cancel(SignedMessage):
     """The caller does not wait any longer."""
 
     KIND: ClassVar[str] = "cancel"
 
 
-FROM_WORKER = (Ended, Asks, Stale, Progress, Begins, Nested)
-FROM_CALLER = (Answer, Begin, Cancel)
+FROM_WORKER = (Ended, Asks, Stale, ProgressReport, Begins, Nested)
+FROM_CALLER = (NestedAnswer, Begin, Cancel)
 _KINDS = {kind.KIND: kind for kind in (Delegated, *FROM_WORKER, *FROM_CALLER)}
 
 
-def unpack(key: Key, packed: bytes, *expected: type[Message]) -> Message:
+def unpack(key: Key, packed: bytes, *expected: type[SignedMessage]) -> SignedMessage:
     """Read a message of one of the ``expected`` kinds. Raises WireError for one that is too long, cut off,
     not signed with the key, of another kind, or has other fields or types than its kind."""
     import msgpack  # here: most agents call no worker
@@ -212,7 +212,7 @@ def _opened(packed: bytes) -> tuple[str, bytes, bytes]:
     return kind, data, signature
 
 
-def _checked(made: type[Message], data: Any) -> dict[str, Any]:
+def _checked(made: type[SignedMessage], data: Any) -> dict[str, Any]:
     """The fields of a message, if they are those of its kind and of their types."""
     checks = _CHECKS.get(made.KIND)
     if checks is None:

@@ -61,7 +61,7 @@ KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 
 @dataclass
-class _Run:
+class _RunState:
     """The state of one run, shared by all its paths."""
 
     outside: dict[str, str]  # the tools by the names of the host's functions
@@ -106,7 +106,7 @@ class _Suspended:
     node: dict[str, Any]
     messages: Sequence[str]
 
-    def at(self, run: _Run, blob: bytes) -> _Suspended:
+    def at(self, run: _RunState, blob: bytes) -> _Suspended:
         """The same with the path's serialized state; without it once the run's states exceed MAX_DUMPED, so
         that the program is run again from its beginning."""
         run.dumped += len(blob)
@@ -147,7 +147,9 @@ class Sandbox(WorkerPool):
         Raises ProgramError, the ToolFailure of an inner call that the program did not catch, or Pending while
         a call waits; its ``state`` is empty where it is too large to keep."""
         tools = _by_alias(tuple(names))
-        run = _Run({host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
+        run = _RunState(
+            {host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing)
+        )
         if keep is not None and program.globals:
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
             run.finish = lambda session: _keep(session, known, keep)
@@ -189,7 +191,7 @@ class Sandbox(WorkerPool):
             self._wall = await session.dump()
 
     async def _drive(
-        self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
+        self, run: _RunState, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
     ) -> _Branch | _Suspended:
         """Run a path until it ends or is suspended, in one worker after another."""
         import pydantic_monty as monty
@@ -212,7 +214,7 @@ class Sandbox(WorkerPool):
             begin = _resumed(run, blob, answer)
 
     async def _until_it_waits(
-        self, run: _Run, path: str, session: Any, step: Any
+        self, run: _RunState, path: str, session: Any, step: Any
     ) -> _Branch | _Suspended | tuple[bytes, Callable[[], Awaitable[_Answer | _Suspended]]]:
         """Run until the path ends, is suspended, or must give its worker back; then returns its serialized
         state and a function that gets the answer it waits for."""
@@ -268,7 +270,7 @@ class Sandbox(WorkerPool):
             wanted.cancel()
         return answer.done()
 
-    async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> _Answer | _Suspended:
+    async def _branches(self, run: _RunState, path: str, blob: bytes, number: int) -> _Answer | _Suspended:
         """Run every branch; the answer is the list of their values or the first failure. The path is
         suspended when one of them waits, after the others have ended."""
         run.count(number)
@@ -278,7 +280,7 @@ class Sandbox(WorkerPool):
         return await self._join(run, path, blob, fork, [None] * number)
 
     async def _join(
-        self, run: _Run, path: str, blob: bytes, fork: str, nodes: Sequence[dict[str, Any] | None]
+        self, run: _RunState, path: str, blob: bytes, fork: str, nodes: Sequence[dict[str, Any] | None]
     ) -> _Answer | _Suspended:
         turns = asyncio.Semaphore(MAX_AT_ONCE)
 
@@ -313,7 +315,7 @@ class Sandbox(WorkerPool):
                 return _exception(*node["failure"])
         return {"return_value": [unpacked(node["value"]) for node in ended]}
 
-    async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch | _Suspended:
+    async def _go_on(self, run: _RunState, path: str, node: Mapping[str, Any]) -> _Branch | _Suspended:
         """Resume a serialized path."""
         blob = base64.b64decode(node["blob"])
         if node["at"] == "branches":
@@ -331,7 +333,7 @@ def _by_alias(names: tuple[str, ...]) -> Mapping[str, str]:
     return {alias(hy.mangle(name)): name for name in names}
 
 
-def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
+def _resumed(run: _RunState, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
     """A function that loads a serialized path into a session and passes it the answer it waited for."""
 
     async def begin(session: Any, printed: Any) -> Any:
@@ -349,14 +351,14 @@ def _is(step: Any, function: str) -> bool:
     return getattr(step, "function_name", None) == host_name(function)
 
 
-def _lookup(run: _Run) -> dict[str, Any]:
+def _lookup(run: _RunState) -> dict[str, Any]:
     return placeholders((*run.outside, *map(host_name, OWN), VALUES))
 
 
 # Inner calls
 
 
-async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
+async def _inner(run: _RunState, path: str, step: Any) -> _Answer | _Suspended:
     """Make one inner call: its value, or the exception to raise inside the program."""
     tool = run.outside[step.function_name]
     run.count()
@@ -378,7 +380,7 @@ def not_called(tool: str, error: Exception) -> _Answer:
     return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
 
 
-async def _answered(run: _Run, form: CallForm, name: str) -> _Answer | _Suspended:
+async def _answered(run: _RunState, form: CallForm, name: str) -> _Answer | _Suspended:
     try:
         return {"return_value": await run.call(form, name)}
     except Pending as pending:

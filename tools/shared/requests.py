@@ -17,7 +17,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from quoth.tools.catalog.payload import Key
-from quoth.tools.consent.rows import KEPT_SECONDS, UNBELIEVED, Row, Rows, T
+from quoth.tools.consent.rows import KEPT_SECONDS, UNBELIEVED, RequestRow, Rows, T
 from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.shared.server import NOW, SharedRedis, digest
 from quoth.tools.storage.database import Store
@@ -108,12 +108,12 @@ class RedisRequests:
         self._store = store
         self._clock = clock
         self.altered: list[str] = []  # among those that were listed last
-        self._read_before: dict[str, tuple[bytes, tuple[Row, int] | None]] = {}  # by the id of the row
+        self._read_before: dict[str, tuple[bytes, tuple[RequestRow, int] | None]] = {}  # by the id of the row
 
     def now(self) -> float:
         return float(self._redis.run(_TIME, [], [self._told_time()]))
 
-    def find(self, id: str) -> Row | None:
+    def find(self, id: str) -> RequestRow | None:
         packed = self._redis.run(_GET, [self._redis.key("requests", "row", id)], [])
         if packed is None:
             return None
@@ -122,7 +122,7 @@ class RedisRequests:
             raise UsageError(f"Request {id} at {self._redis.url.shown} {UNBELIEVED}.")
         return found[0][0]
 
-    def every(self, *, waiting: bool) -> list[Row]:
+    def every(self, *, waiting: bool) -> list[RequestRow]:
         now, _, listed = self._listed("seq", "waiting" if waiting else "all")
         found, self.altered = self._believed(listed)
         return [row for row, _ in found if not waiting or (row.state == "pending" and row.expires > now)]
@@ -206,7 +206,9 @@ class RedisRequests:
                     place = self._redis.url.shown
                     raise ServerError(f"Request {id} at {place} was put back to an earlier state.")
 
-    def _believed(self, listed: Sequence[tuple[str, bytes]]) -> tuple[list[tuple[Row, int]], list[str]]:
+    def _believed(
+        self, listed: Sequence[tuple[str, bytes]]
+    ) -> tuple[list[tuple[RequestRow, int]], list[str]]:
         """The rows that are as somebody with the key wrote them last, with their turns; and the other ids."""
         found = [(id, self._unpacked(id, packed)) for id, packed in listed]
         seen = self._seen([id for id, one in found if one])
@@ -221,11 +223,11 @@ class RedisRequests:
         sql = f"SELECT request, turn FROM shared_turns WHERE request IN ({marks})"  # noqa: S608
         return {str(id): int(turn) for id, turn in self._store().execute(sql, ids)}
 
-    def _packed(self, row: Row, turn: int) -> bytes:
+    def _packed(self, row: RequestRow, turn: int) -> bytes:
         data = json.dumps({"prefix": self._redis.prefix, "turn": turn, **vars(row)}).encode()
         return self._key.sign(KIND, data) + data
 
-    def _unpacked(self, id: str, packed: bytes) -> tuple[Row, int] | None:
+    def _unpacked(self, id: str, packed: bytes) -> tuple[RequestRow, int] | None:
         before = self._read_before.get(id)
         if before is not None and before[0] == packed:
             return before[1]
@@ -235,43 +237,43 @@ class RedisRequests:
         self._read_before[id] = (packed, found)
         return found
 
-    def _checked(self, id: str, packed: bytes) -> tuple[Row, int] | None:
+    def _checked(self, id: str, packed: bytes) -> tuple[RequestRow, int] | None:
         signature, data = packed[:SIGNATURE], packed[SIGNATURE:]
         if not self._key.fits(KIND, data, signature):
             return None
         said = json.loads(data)
         if (said.get("id"), said.get("prefix")) != (id, self._redis.prefix):  # one that stood elsewhere
             return None
-        return Row(**{name: said[name] for name in _NAMES if name in said}), said["turn"]
+        return RequestRow(**{name: said[name] for name in _NAMES if name in said}), said["turn"]
 
     def _told_time(self) -> str:
         return "" if self._clock is None else repr(self._clock())
 
 
-_NAMES = tuple(one.name for one in fields(Row))
+_NAMES = tuple(one.name for one in fields(RequestRow))
 
 
 class _SharedRows:
     def __init__(
-        self, now: float, count: bytes, found: Sequence[tuple[Row, int]], altered: list[str]
+        self, now: float, count: bytes, found: Sequence[tuple[RequestRow, int]], altered: list[str]
     ) -> None:
         self.now = now
         self.count = count
         self.turns = {row.id: turn for row, turn in found}
-        self.written: dict[str, tuple[Row, str]] = {}
+        self.written: dict[str, tuple[RequestRow, str]] = {}
         self.altered = altered
         self._rows = {row.id: row for row, _ in found}
 
-    def where(self, **equal: Any) -> list[Row]:
+    def where(self, **equal: Any) -> list[RequestRow]:
         return [
             row for row in self._rows.values() if all(getattr(row, name) == equal[name] for name in equal)
         ]
 
-    def add(self, row: Row) -> None:
+    def add(self, row: RequestRow) -> None:
         self._rows[row.id] = row
         self.written[row.id] = (row, "add")
 
-    def put(self, row: Row) -> None:
+    def put(self, row: RequestRow) -> None:
         self._rows[row.id] = row
         self.written[row.id] = (row, self.written[row.id][1] if row.id in self.written else "put")
 

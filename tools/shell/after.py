@@ -56,12 +56,12 @@ async def run_after(
     from quoth.tools.shell.boundary import boundary_kind, why_none  # here: few have such programs
     from quoth.tools.shell.guarded import unread
     from quoth.tools.shell.program import command_for, why_open
-    from quoth.tools.shell.running import STDOUT, Output, Running
-    from quoth.tools.shell.view import INSIDE, Command
+    from quoth.tools.shell.running import STDOUT, CapturedOutput, Running
+    from quoth.tools.shell.view import INSIDE, Launch
 
     words, root, kind = program.words(path), workspace.root, boundary_kind()
     if not program.confined:
-        command = Command(tuple(words), {**os.environ, INSIDE: "1"})
+        command = Launch(tuple(words), {**os.environ, INSIDE: "1"})
     elif kind:
         unseen = await asyncio.to_thread(unread, root, may_read)
         if why := await asyncio.to_thread(why_open, root, kind, unseen):
@@ -69,7 +69,7 @@ async def run_after(
         command = command_for(words, root, workspace, network=False, more={}, unseen=unseen)
     else:
         raise ToolError(NOT_RUN.format(f"nothing confines programs here ({why_none().rstrip('.')})"))
-    output = Output(MOST_OUTPUT)
+    output = CapturedOutput(MOST_OUTPUT)
     try:
         running = await Running.start(
             command.argv,

@@ -13,8 +13,8 @@ from typing import Any
 from quoth.tools.errors import ToolError, did_you_mean
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.shell.program import exit_code, plain
-from quoth.tools.shell.running import Output, Running
-from quoth.tools.shell.view import Command
+from quoth.tools.shell.running import CapturedOutput, Running
+from quoth.tools.shell.view import Launch
 from quoth.tools.text import number_of
 
 MOST = 8  # that run at once
@@ -25,8 +25,8 @@ MAX_OUTPUT = 200_000  # bytes that are kept of each
 class _Program:
     name: str
     running: Running
-    command: Command
-    output: Output
+    command: Launch
+    output: CapturedOutput
     reading: asyncio.Task[int]
 
 
@@ -45,9 +45,9 @@ class Background:
             id = next(id for id, one in self._programs.items() if one.reading.done())
             del self._programs[id]
 
-    def take(self, name: str, running: Running, command: Command) -> str:
+    def take(self, name: str, running: Running, command: Launch) -> str:
         """Read the output of a program that has been started; its id."""
-        output = Output(MAX_OUTPUT)
+        output = CapturedOutput(MAX_OUTPUT)
         reading = asyncio.create_task(_watch(running, command, output))
         id = f"{name.rpartition('/')[2]}-{secrets.token_hex(2)}"
         self._programs[id] = _Program(name, running, command, output, reading)
@@ -94,7 +94,7 @@ class Background:
         return {**state, "output": plain(program.output.text)}
 
 
-async def _watch(running: Running, command: Command, output: Output) -> int:
+async def _watch(running: Running, command: Launch, output: CapturedOutput) -> int:
     try:
         return await running.communicate(output.add)
     except OSError:

@@ -24,7 +24,7 @@ from quoth.tools.shell.bubblewrap import NO_BWRAP, VERSION, bundled_program
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.guarded import Guarded
 from quoth.tools.shell.private_git import PrivateGit
-from quoth.tools.shell.view import Boundary, Command, environment
+from quoth.tools.shell.view import Boundary, Launch, environment
 
 SPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
 HIDDEN = "quoth-hidden"
@@ -46,7 +46,7 @@ echo written > "$folder/written" && echo ended
 """
 
 
-def escapes(start: Callable[[Sequence[str], Boundary], Command]) -> str:
+def escapes(start: Callable[[Sequence[str], Boundary], Launch]) -> str:
     """What a program got out of the boundary, or why none could be started in it; "" for nothing."""
     with tempfile.TemporaryDirectory(prefix="quoth-") as name:
         folder = Path(name).resolve()
@@ -80,7 +80,7 @@ def escapes(start: Callable[[Sequence[str], Boundary], Command]) -> str:
 Kind = Literal["bubblewrap", "landlock", "seatbelt", ""]
 ON_MACOS = "No boundary for programs is proven on macOS yet: --boundary seatbelt tries one."
 
-__all__ = ["Boundary", "Command", "Kind", "boundary_kind", "confined", "why_none"]
+__all__ = ["Boundary", "Kind", "Launch", "boundary_kind", "confined", "why_none"]
 
 
 def boundary_kind() -> Kind:
@@ -94,7 +94,7 @@ def why_none() -> str:
     return _found(os.environ.get("QUOTH_BOUNDARY", ""))[1]
 
 
-def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
+def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Launch:
     """How to start ``argv`` inside the boundary. Raises ToolError where its workspace cannot be bounded."""
     guarded = Guarded(boundary, copies=kind == "bubblewrap")
     try:
@@ -120,7 +120,7 @@ def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Command:
     return replace(command, env=env, close=close, finish=guarded.finish, git_read_only=guarded.why)
 
 
-def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: PrivateGit | None) -> Command:
+def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: PrivateGit | None) -> Launch:
     # bwrap sees to it late that its child dies with it: a child whose bwrap was killed before that finds,
     # just before the program starts, that nobody reads this pipe any more.
     reading, tie = os.pipe()
@@ -150,7 +150,7 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: P
     watch = bubblewrap.watched()
     parent = str(os.getpid()) if watch else ""
     start = (*watch, *bubblewrap.START, parent, str(group.folder or ""), str(opened[0]), *words)
-    return Command(start, environment(boundary), tuple(opened), let_go, close, ends_all=bool(watch))
+    return Launch(start, environment(boundary), tuple(opened), let_go, close, ends_all=bool(watch))
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from quoth.tools.call.obeyed import MOST_NAMES, MOST_REPOSITORIES, Found, look, news
+from quoth.tools.call.obeyed import MOST_NAMES, MOST_REPOSITORIES, FoundFiles, look, news
 from quoth.tools.shell.plain_git import IndexReader, common_folders, may_have_links, settings
 from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
 from quoth.tools.shell.view import Boundary, homes, real
@@ -150,7 +150,7 @@ def unguarded(root: Path, copies: bool, boundary: str = "Landlock") -> str:
     return unfetched(found.root, found.repositories).why
 
 
-def _links_of(found: Found) -> list[Path]:
+def _links_of(found: FoundFiles) -> list[Path]:
     """The links in the workspace's ``.git`` that lead into the workspace."""
     own = found.root / ".git"
     if not own.is_dir():

@@ -17,7 +17,7 @@ from quoth.tools.shell.view import (
     LIMITED,
     Access,
     Boundary,
-    Command,
+    Launch,
     environment,
     limit_words,
     places,
@@ -37,7 +37,7 @@ def library() -> str:
     return str(Path(found.origin).parent.parent) if found and found.origin else ""
 
 
-def command(argv: Sequence[str], boundary: Boundary) -> Command:
+def command(argv: Sequence[str], boundary: Boundary) -> Launch:
     _clear()
     scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-")
     limited = [*LIMITED, *limit_words(boundary, processes=False), *argv]
@@ -45,7 +45,7 @@ def command(argv: Sequence[str], boundary: Boundary) -> Command:
     program = filter_program(modes_only=True).hex()
     words = (sys.executable, "-I", "-S", CHILD, library(), program, rules, *limited)
     env = {**environment(boundary), "HOME": scratch, "TMPDIR": scratch}
-    return Command(words, env, close=lambda: shutil.rmtree(scratch, ignore_errors=True))
+    return Launch(words, env, close=lambda: shutil.rmtree(scratch, ignore_errors=True))
 
 
 def _clear() -> None:

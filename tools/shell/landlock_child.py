@@ -30,7 +30,7 @@ def drop_capabilities() -> None:
     libc.capset(header, (ctypes.c_uint32 * 6)())
 
 
-class Program(ctypes.Structure):
+class KernelFilter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
@@ -38,7 +38,7 @@ def refuse(instructions: bytes) -> None:
     """Have the kernel refuse the calls that a filter names, beside those that sandlock refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    program = Program(len(instructions) // 8, instructions)
+    program = KernelFilter(len(instructions) // 8, instructions)
     if instructions and libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0):
         sys.exit(f"the filter of system calls was refused: {os.strerror(ctypes.get_errno())}")
 

@@ -22,9 +22,9 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, ToolFailure, did_you_mean
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.shell.boundary import Boundary, Command, Kind, boundary_kind, confined, why_none
+from quoth.tools.shell.boundary import Boundary, Kind, Launch, boundary_kind, confined, why_none
 from quoth.tools.shell.guarded import MOST, shown, unguarded, unread
-from quoth.tools.shell.running import PIPE, STDOUT, Output, Running
+from quoth.tools.shell.running import PIPE, STDOUT, CapturedOutput, Running
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
 
@@ -159,17 +159,17 @@ def command_for(
     network: bool,
     more: Mapping[str, Any],
     unseen: Sequence[Path] = (),
-) -> Command:
+) -> Launch:
     """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked.
     ``unseen`` are the files that the rules keep from being read."""
     kept, hidden = workspace.loaded, (*workspace.protected, *unseen[:MOST])
     boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
     kind = boundary_kind()
-    command = confined(argv, boundary, kind) if kind else Command(tuple(argv), environment(boundary))
+    command = confined(argv, boundary, kind) if kind else Launch(tuple(argv), environment(boundary))
     return replace(command, env={**command.env, **PLAIN})
 
 
-async def start(command: Command, name: str, folder: Path, stdin: str | None = None) -> Running:
+async def start(command: Launch, name: str, folder: Path, stdin: str | None = None) -> Running:
     """Start it. Raises ToolError."""
     try:
         return await Running.start(
@@ -211,7 +211,7 @@ async def run(
     command = command_for(argv, folder, ctx.workspace, network=network, more=ctx.boundary, unseen=unseen)
     ctx.effect(f"ran:{name}")
     program = await start(command, name, folder, stdin)
-    output, lines = Output(MAX_OUTPUT), Lines(ctx.shows)
+    output, lines = CapturedOutput(MAX_OUTPUT), OutputLines(ctx.shows)
 
     def take(chunk: bytes) -> None:
         output.add(chunk)
@@ -326,7 +326,7 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() or char in "\n\t" else escape(char) for char in text)
 
 
-class Lines:
+class OutputLines:
     """Shows a person the output as it comes, by whole lines, without what looks like a secret."""
 
     def __init__(self, show: Callable[[str], None] | None) -> None:

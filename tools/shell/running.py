@@ -178,7 +178,7 @@ async def _settled(task: asyncio.Future[Any], seconds: float = math.inf) -> bool
     return cancelled
 
 
-class Output:
+class CapturedOutput:
     """What a program has written: at most ``most`` bytes, the first half of them from its beginning and the
     second from its end, for the middle of a long output matters least."""
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from quoth.tools.shell.view import LIMITED, Access, Boundary, Command, environment, limit_words, places, real
+from quoth.tools.shell.view import LIMITED, Access, Boundary, Launch, environment, limit_words, places, real
 
 PROGRAM = "/usr/bin/sandbox-exec"
 GIT = (".git/hooks", ".git/config")  # git outside runs what these name
@@ -62,14 +62,14 @@ RULES = {
 }
 
 
-def command(argv: Sequence[str], boundary: Boundary) -> Command:
+def command(argv: Sequence[str], boundary: Boundary) -> Launch:
     """How to start ``argv`` inside. HOME and TMPDIR are a scratch folder, which ``close`` removes."""
     scratch = tempfile.mkdtemp(prefix="quoth-shell-")
     text, named = profile(boundary, Path(scratch))
     defined = [word for name, value in named.items() for word in ("-D", f"{name}={value}")]
     limited = [*LIMITED, *limit_words(boundary, processes=False), *argv]
     env = {**environment(boundary), "HOME": scratch, "TMPDIR": scratch}
-    return Command(
+    return Launch(
         (PROGRAM, *defined, "-p", text, *limited),
         env,
         close=lambda: shutil.rmtree(scratch, ignore_errors=True),

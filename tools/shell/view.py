@@ -43,7 +43,7 @@ class Boundary:
 
 
 @dataclass(frozen=True)
-class Command:
+class Launch:
     """How to start a confined program. Call ``close`` once, when it has ended or could not be started."""
 
     argv: tuple[str, ...]

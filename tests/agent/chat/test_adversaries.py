@@ -17,7 +17,7 @@ from words import TalkingFunction, files, tool
 from quoth import HostServices, ModelOptions, ToolOptions
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import Inbox
-from quoth.agent.chat.lines import Choice, Message, Outgoing
+from quoth.agent.chat.lines import ChatMessage, Choice, Outgoing
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.workspace import Workspace
@@ -102,7 +102,7 @@ def test_no_text_of_a_user_does_anything(tmp_path: Path) -> None:
         async with chat_agent(tmp_path, repeat, press) as agent:
             chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"], waiting=200)
             for number, (text, chat) in enumerate(zip(TEXTS, cycle("01234"))):
-                assert chats.accept(Message(number, "mallory", chat, text)) is None
+                assert chats.accept(ChatMessage(number, "mallory", chat, text)) is None
             await chats.finish()
             assert agent.broker.requests(every=True) == agent.broker.requests()  # nothing was decided
             for request in agent.broker.requests()[:3]:

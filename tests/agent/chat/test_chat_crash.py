@@ -19,7 +19,7 @@ from words import TalkingFunction, tool
 from quoth import ModelOptions, PolicyOptions, ToolOptions
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import Inbox
-from quoth.agent.chat.lines import Choice, Message, Outgoing
+from quoth.agent.chat.lines import ChatMessage, Choice, Outgoing
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.context import ToolContext
@@ -67,7 +67,7 @@ def life(folder: Path) -> None:
             chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"])
             chats.start()
             for chat, id, text in SENT:
-                assert chats.accept(Message(id, "ben", chat, text)) is None
+                assert chats.accept(ChatMessage(id, "ben", chat, text)) is None
             await chats.finish()
             while open_now := agent.broker.requests():
                 for request in open_now:  # what was begun is not done again

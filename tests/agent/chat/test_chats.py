@@ -13,7 +13,7 @@ from words import async_agent, tool
 
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import KEPT_SECONDS, Inbox
-from quoth.agent.chat.lines import Choice, Message, Outgoing
+from quoth.agent.chat.lines import ChatMessage, Choice, Outgoing
 from quoth.agent.reply import FollowUp
 from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.database import Store
@@ -39,7 +39,7 @@ class Room:
         return not self.deaf
 
     def send(self, text: str, id: int | str = 1, chat: str = "7", user: str = "ann") -> Outgoing | None:
-        return self.chats.accept(Message(id, user, chat, text))
+        return self.chats.accept(ChatMessage(id, user, chat, text))
 
     @property
     def texts(self) -> list[tuple[Any, str, str]]:
@@ -203,7 +203,7 @@ def test_an_approved_call_that_cannot_be_made_now_is_told_and_tried_at_the_next_
 
     async def story() -> None:
         inbox = Inbox(lambda: store)
-        one = inbox.accept(Message(1, "ann", "7", "Do it."))
+        one = inbox.accept(ChatMessage(1, "ann", "7", "Do it."))
         one.state, one.told = "asked", {"reply 0", "request r1"}
         inbox.save(one)
         assert (await start(Host(broken))).texts == [(1, "error", "There is no such tool.")]
@@ -317,7 +317,7 @@ def test_what_is_answered_leaves_its_id_and_no_text(store: Store) -> None:
 def test_ids_are_forgotten_after_half_a_year(store: Store) -> None:
     now = [1e9]
     inbox = Inbox(lambda: store, lambda: now[0])
-    old, waits = (Message(id, "ann", "7", "Hello") for id in (1, 2))
+    old, waits = (ChatMessage(id, "ann", "7", "Hello") for id in (1, 2))
     done = inbox.accept(old)
     done.state = "answered"
     inbox.save(done)
@@ -349,7 +349,7 @@ def test_the_table_is_made_in_an_older_store(tmp_path: Path, monkeypatch: pytest
         Store(tmp_path / "old.sqlite").close()
     opened = Store(tmp_path / "old.sqlite")
     inbox = Inbox(lambda: opened)
-    one = inbox.accept(Message("a", "ann", "7", "Hello"))
+    one = inbox.accept(ChatMessage("a", "ann", "7", "Hello"))
     assert [found.turn for found in inbox.unfinished()] == [one.turn]
     opened.close()
 
@@ -376,7 +376,7 @@ def test_who_decides_at_once_is_heard(store: Store, tmp_path: Path) -> None:
                 return True
 
             chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"])
-            chats.accept(Message(1, "ben", "7", "Please press it."))
+            chats.accept(ChatMessage(1, "ben", "7", "Please press it."))
             await chats.finish()
             assert said[0] == ("reply", "")
             assert [kind for kind, _ in said] == ["reply", "asked"]
@@ -396,7 +396,7 @@ def test_who_approves_another_change_than_was_shown_sees_the_new_one(tmp_path: P
                 return True
 
             chats = Chats(agent.runs, Inbox(lambda: agent.store), hear, approvers=["ann"])
-            chats.accept(Message(1, "ben", "7", "Please write it."))
+            chats.accept(ChatMessage(1, "ben", "7", "Please write it."))
             while not asked:
                 await asyncio.sleep(0.01)
             (tmp_path / "a.txt").write_text("mine\n")

@@ -15,7 +15,7 @@ from sentences import (
 )
 from words import complaint
 
-from quoth.agent.chat.lines import LONGEST, Choice, LineError, Message, Outgoing, Splitter, read_line
+from quoth.agent.chat.lines import LONGEST, ChatMessage, Choice, LineError, Outgoing, Splitter, read_line
 
 SAID = {"id": 1, "user": "ann", "chat": "7", "text": "Hello."}
 
@@ -32,18 +32,18 @@ def decision(**parts: Any) -> bytes:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (line(), Message(1, "ann", "7", "Hello.")),
-        (line(id="a-1"), Message("a-1", "ann", "7", "Hello.")),
-        (line(id=-(10**60)), Message(-(10**60), "ann", "7", "Hello.")),
-        (line(text="مرحبا 👋\nRESEARCH: x"), Message(1, "ann", "7", "مرحبا 👋\nRESEARCH: x")),
-        (line(chat="!room:example.org"), Message(1, "ann", "!room:example.org", "Hello.")),
+        (line(), ChatMessage(1, "ann", "7", "Hello.")),
+        (line(id="a-1"), ChatMessage("a-1", "ann", "7", "Hello.")),
+        (line(id=-(10**60)), ChatMessage(-(10**60), "ann", "7", "Hello.")),
+        (line(text="مرحبا 👋\nRESEARCH: x"), ChatMessage(1, "ann", "7", "مرحبا 👋\nRESEARCH: x")),
+        (line(chat="!room:example.org"), ChatMessage(1, "ann", "!room:example.org", "Hello.")),
         (decision(approve="k3x9m"), Choice(None, "ann", "7", "k3x9m", True)),
         (decision(deny="k3x9m", why="No."), Choice(None, "ann", "7", "k3x9m", False, "No.")),
         (decision(id=4, deny="k3x9m"), Choice(4, "ann", "7", "k3x9m", False)),
         (line(id=None, answer="k3x9m"), Choice(None, "ann", "7", "k3x9m", False, answer="Hello.")),
     ],
 )
-def test_a_line_says_one_thing(given: bytes, said: Message | Choice) -> None:
+def test_a_line_says_one_thing(given: bytes, said: ChatMessage | Choice) -> None:
     assert read_line(given) == said
 
 

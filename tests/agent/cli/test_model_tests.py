@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from words import Said, files, quoth
 
-from quoth.agent.cli.model_tests import NOTE, TASKS, Call, Examiner, Outcome, Person, Result
+from quoth.agent.cli.model_tests import NOTE, TASKS, AskedPerson, Call, Examiner, Result, TaskOutcome
 from quoth.agent.cli.options import Options
 from quoth.agent.reply import CallRecord, Reply
 from quoth.neuro.backends.scripted import ScriptedBackend
@@ -129,8 +129,8 @@ JUDGED: list[tuple[str, list[Call], dict[str, Any], bool]] = [
     ("program", CITIES, {"text": "30"}, False),
     ("program", CITIES[:2], {"text": "30", "calls": (PROGRAM,)}, False),
     ("program", CITIES, {"text": "31", "calls": (PROGRAM,)}, False),
-    ("JSON output", [], {"output": Person("Ann", 30)}, True),
-    ("JSON output", [], {"output": Person("Ann", 31)}, False),
+    ("JSON output", [], {"output": AskedPerson("Ann", 30)}, True),
+    ("JSON output", [], {"output": AskedPerson("Ann", 31)}, False),
     ("thought", [], {"text": "12"}, True),
     ("thought", [], {"text": "<think>no</think> 12"}, False),
     ("thought", [("unlock", {"code": "1"})], {"text": "12"}, False),
@@ -153,7 +153,7 @@ def test_each_task_can_be_solved_and_missed() -> None:
 
 def test_the_best_dialect_has_most_right_then_writes_least() -> None:
     def result(name: str, right: int, tokens: int) -> Result:
-        ends = [Outcome("t", "" if number < right else "wrong", 9, tokens, 1.0) for number in range(3)]
+        ends = [TaskOutcome("t", "" if number < right else "wrong", 9, tokens, 1.0) for number in range(3)]
         return Result(name, ends)
 
     found = [result("json", 2, 40), result("call-form", 2, 20), result("plist", 1, 5)]

@@ -35,7 +35,7 @@ from quoth.agent.cli.options import Options, reaches_out, take_over
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits
-from quoth.agent.session.drift import Changes, changes_of
+from quoth.agent.session.drift import ToolDrift, changes_of
 from quoth.agent.session.index import find_event, find_session, fork_session, import_session
 from quoth.agent.session.session import Session, alone
 from quoth.tools.consent.requests import Decision
@@ -597,7 +597,7 @@ def test_a_model_that_is_gone_on_with_is_told_once(tmp_path: Path) -> None:
     assert said == ["First.", "One.", note, "Second.", "Two.", "Third."]
     with Agent(model=scripted("Four."), **versions(tmp_path, "stay", "fresh")) as agent:
         agent.say("Fourth.")
-        assert agent._agent.host.changes() == Changes()
+        assert agent._agent.host.changes() == ToolDrift()
 
 
 def test_a_model_whose_run_is_resumed_is_told_after_the_result(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sentences import RETRY_IS_A_WHOLE_NUMBER, THERE_IS_NO_PHASE, THERE_IS_NO_TO
 
 from quoth.agent.plan.check import check
 from quoth.agent.plan.markdown_reader import read_markdown
-from quoth.agent.plan.model import Budget
+from quoth.agent.plan.model import StepBudget
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.loading import load_tools
 
@@ -87,7 +87,7 @@ def test_markdown_and_org_make_the_same_plan() -> None:
     assert one.waits == other.waits
     same = [step.id for step in one.steps if one.digest(step) == other.digest(other.find(step.id))]
     assert same == ["demand", "count", "tester"]  # the other one quotes a block of sh
-    assert one.find("count").budget == Budget(steps=3)
+    assert one.find("count").budget == StepBudget(steps=3)
     assert one.find("say-it").objective == "Say *hello* as often.\n\n~~~sh\n# no heading\n~~~"
     assert check(one, load_tools([])) == []
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sentences import THERE_IS_NO_STEP
 from words import complaint
 
-from quoth.agent.plan.model import TODO_WORDS, Budget, Part, Plan
+from quoth.agent.plan.model import TODO_WORDS, Part, Plan, StepBudget
 from quoth.agent.plan.org_reader import plan_of, read_plan
 from quoth.tools.errors import UsageError
 from quoth.tools.org.document import Org, dump, load
@@ -39,7 +39,7 @@ def test_the_self_test_has_its_phases_and_steps() -> None:
     assert [part.phase for part in found.parts if part.is_phase] == ["Demand", "Blueprint", "Build", "Tester"]
     assert ids(found.steps) == ["demand-table", "build-eval", "tester-loop", "tester-nested"]
     loop = found.find("tester-loop")
-    assert (loop.phase, loop.tools, loop.budget) == ("Tester", ("eval",), Budget(steps=6))
+    assert (loop.phase, loop.tools, loop.budget) == ("Tester", ("eval",), StepBudget(steps=6))
     assert loop.objective.startswith("First add 5 and 5 with eval.")
     assert ids(found.notes(loop)) == ["blueprint"]
     assert [form.text for form in found.find("build-eval").forms] == ['(eval "(+ 5 5)")']
@@ -57,7 +57,7 @@ def test_a_small_plan_of_everything() -> None:
         "it-came-to-something",
     ]
     count, say = found.find("Count the marks"), found.find("say-what-stands-there")
-    assert count.budget == Budget(steps=8)  # from the file
+    assert count.budget == StepBudget(steps=8)  # from the file
     assert count.tools == ("grep-search", "list-files")  # from the phase
     assert [(var.name, var.ref) for var in count.forms[0].vars] == [("table", "words")]
     assert found.data["words"].value == [["word", "weight"], ["TODO", 2], ["FIXME", 3.5]]

@@ -23,7 +23,7 @@ from words import files, scripted
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.entries import is_open, kind_of
-from quoth.agent.repl.person import LeftBehind, Person
+from quoth.agent.repl.person import LeftBehind, PromptNames
 from quoth.agent.repl.repl import Repl
 from quoth.agent.repl.values import MOST, as_hy
 from quoth.tools.errors import UsageError
@@ -371,7 +371,7 @@ async def test_a_form_that_cannot_be_stopped_is_left_behind(
     repl: Repl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quoth.agent.repl.person.PATIENCE", 0.05)
-    person: Person = repl.person
+    person: PromptNames = repl.person
     await person.evaluate("(import time threading) (setv gate (threading.Event))")
     task = asyncio.ensure_future(person.evaluate("(.acquire (threading.Lock)) (.wait gate)"))
     await asyncio.sleep(0.1)

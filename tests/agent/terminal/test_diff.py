@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.agent.terminal.question import Difference, differences, drawn
+from quoth.agent.terminal.question import FileDifference, differences, drawn
 from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm
@@ -15,7 +15,7 @@ from quoth.tools.registry.parameters import Param
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 
 
-def difference(before: str | None, after: str | None, hide: Redactor | None = None) -> Difference:
+def difference(before: str | None, after: str | None, hide: Redactor | None = None) -> FileDifference:
     (found,) = differences(Changes((Change("a.txt", before, after),)), hide)
     return found
 

@@ -123,7 +123,7 @@ def test_the_pieces_are_the_whole_and_old_ones_are_never_copied(
 @pytest.mark.parametrize("size", [1, 40, 10_000])
 def test_what_was_sent_is_remembered_as_it_was(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages_module, "PIECE", size)
-    sent, expected = messages_module.Sent(), []
+    sent, expected = messages_module.SentBytes(), []
     for conversation in (Messages(), Messages()):
         for number in range(10):
             expected.append(conversation.as_json())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quoth.neuro.reading.reply import IN_DOUBT, ReplyStream, read_reply
 from quoth.neuro.reading.result import Reading
-from quoth.neuro.reading.words import Words
+from quoth.neuro.reading.words import ReplyWords
 
 TICKS = "```"
 WRITE = '(write-file :path "x" :content "y")'
@@ -231,6 +231,6 @@ def test_however_thoughts_and_markup_are_cut_the_stream_says_what_the_whole_says
 
 def test_words_are_told_without_thoughts_while_they_come() -> None:
     text = f"<think>\nI may\n\n{WRITE}\n\nso no.\n</think>\n\nIt is 3.\n\nAnd this\nis it.\n\nThe end."
-    words = Words(read)
+    words = ReplyWords(read)
     assert [block for char in text for block in words.feed(char)] == ["It is 3.", "And this\nis it."]
     assert words.rest(read(text).text) == "The end."

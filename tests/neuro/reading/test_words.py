@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from sentences import WAS_NOT_READ
 
 from quoth.neuro.reading.reply import read_reply
-from quoth.neuro.reading.words import Words
+from quoth.neuro.reading.words import ReplyWords
 
 KNOWN = {"echo", "write-file"}
 CALL = '(echo :text "a\n\nb")'
 FENCE = "```python\nx = 1\n\ny = 2\n```"
 
 
-def words() -> Words:
-    return Words(lambda text: read_reply(text, KNOWN))
+def words() -> ReplyWords:
+    return ReplyWords(lambda text: read_reply(text, KNOWN))
 
 
 def heard(reply: str, size: int) -> tuple[list[str], str]:
@@ -112,7 +112,7 @@ def test_a_reply_of_many_lines_takes_no_longer_a_line() -> None:
         reads.append(len(text))
         return read_reply(text, KNOWN)
 
-    hears = Words(read)
+    hears = ReplyWords(read)
     for _ in range(1000):
         hears.feed("A line.\n\n")
     assert sum(reads) < 1000 * 20

@@ -22,8 +22,8 @@ from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.shell import background, boundary
 from quoth.tools.shell.background import Background
-from quoth.tools.shell.program import Lines, plain
-from quoth.tools.shell.running import Output, Running
+from quoth.tools.shell.program import OutputLines, plain
+from quoth.tools.shell.running import CapturedOutput, Running
 
 KEY = "sk-abcdefghijklmnop"
 
@@ -201,7 +201,7 @@ def test_output_is_told_by_whole_lines_as_it_comes_and_kept_once(
 
 def test_a_private_key_is_not_told_though_it_comes_line_by_line() -> None:
     told: list[str] = []
-    lines = Lines(told.append)
+    lines = OutputLines(told.append)
     for piece in (
         "a\n-----BEGIN RSA PRIVATE KEY-----\n",
         "MIIB\nxyz\n",
@@ -213,7 +213,7 @@ def test_a_private_key_is_not_told_though_it_comes_line_by_line() -> None:
 
 
 def test_of_too_much_the_beginning_and_the_end_are_kept() -> None:
-    output = Output(20)
+    output = CapturedOutput(20)
     for number in range(10):
         output.add(b"%d23456\n" % number)
     assert output.text == "023456\n123\n[50 bytes not kept]\n56\n923456\n"
@@ -283,7 +283,7 @@ async def test_programs_that_have_ended_make_room(monkeypatch: pytest.MonkeyPatc
     assert list(programs._programs) == ["1", "2"]
 
 
-OF_NOTHING: Any = background._Program("x", None, None, Output(1), None)  # type: ignore[arg-type]
+OF_NOTHING: Any = background._Program("x", None, None, CapturedOutput(1), None)  # type: ignore[arg-type]
 
 
 def test_all_of_it_ends_when_quoth_is_killed(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from sentences import (
 )
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files, form, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, EditedCall, Origin, Verdict, ask, deny, new_call
+from quoth.tools.call.call import ALLOW, Call, EditedCall, ValueOrigin, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE, MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import EDITED_SECONDS, Broker
@@ -144,9 +144,9 @@ class Told:
         self.text = text
         self.asked: list[Any] = []
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         self.asked.append(value)
-        return Origin(in_task=str(value) in self.said, text=self.text)
+        return ValueOrigin(in_task=str(value) in self.said, text=self.text)
 
 
 def test_a_request_keeps_where_its_arguments_came_from(store: Store) -> None:

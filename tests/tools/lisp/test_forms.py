@@ -37,7 +37,7 @@ from quoth.tools.lisp.printer import (
     show,
     to_value,
 )
-from quoth.tools.lisp.reader import Limits, ReadError, read_one
+from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_one
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,4})?", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=30)  # lone surrogates too
@@ -115,7 +115,7 @@ def test_bytes_print_as_lisp_that_reads_back(data: bytes) -> None:
     [0, -1, 2**64, 10**999, 0.1, -0.0, 1e300, 5e-324, 1.5e-7, True, False, None, "", "a\0b\x1b[0m", "é🙂"],
 )
 def test_odd_values_come_back_from_their_text(value: Any) -> None:
-    again = to_value(read_one(print_value(value), Limits(max_digits=1000)))
+    again = to_value(read_one(print_value(value), ReaderLimits(max_digits=1000)))
     assert again == value
     assert repr(again) == repr(value)
 

@@ -39,7 +39,7 @@ from sentences import (
 )
 
 from quoth.tools.errors import QuothError
-from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_all, read_one, read_prefix
+from quoth.tools.lisp.reader import LineIndex, ReaderLimits, ReadError, read_all, read_one, read_prefix
 from quoth.tools.lisp.strings import Strings
 
 
@@ -67,7 +67,7 @@ def by_hy(text):
 
 def failure(text, **limits):
     with pytest.raises(ReadError) as caught:
-        read_all(text, Limits(**limits))
+        read_all(text, ReaderLimits(**limits))
     return caught.value
 
 
@@ -438,7 +438,7 @@ def test_a_form_is_read_alike_wherever_it_begins(text):
         whole = f"some prose\n and more {text} more (prose"
         form, stop = read_prefix(whole, whole.index("more ") + 5)
         assert positionless(form) == positionless(alone[0])
-        assert (form.end_line, form.end_column) == Lines(whole).at(stop - 1)
+        assert (form.end_line, form.end_column) == LineIndex(whole).at(stop - 1)
 
 
 # ---- nothing runs
@@ -607,7 +607,7 @@ def test_depth_of_a_hundred_thousand_is_an_error_and_no_recursion(opener):
 
 def test_a_deep_limit_needs_no_recursion():
     text = "(" * 50_000 + ")" * 50_000
-    form = read_one(text, Limits(max_depth=50_000))
+    form = read_one(text, ReaderLimits(max_depth=50_000))
     depth = 1
     while form:
         form = form[0]
@@ -623,7 +623,7 @@ def test_nodes_are_counted(text):
 
 
 def test_as_many_nodes_as_allowed_are_read():
-    assert len(read_all("a " * 10, Limits(max_forms=10))) == 10
+    assert len(read_all("a " * 10, ReaderLimits(max_forms=10))) == 10
 
 
 def test_a_text_too_long_is_refused():
@@ -688,14 +688,14 @@ def test_what_stands_before_and_behind_the_form_is_not_looked_at():
 
 def test_forms_of_one_text_can_share_its_lines():
     text = "(a)\n" * 3000
-    lines = Lines(text)
+    lines = LineIndex(text)
     starts = [read_prefix(text, offset, lines=lines)[0].start_line for offset in range(0, len(text), 4)]
     assert starts == list(range(1, 3001))
 
 
 def test_lines_tell_line_and_column_of_every_offset():
     text = "ab\n\nc"
-    assert [Lines(text).at(i) for i in range(6)] == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2)]
+    assert [LineIndex(text).at(i) for i in range(6)] == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2)]
 
 
 @pytest.mark.parametrize("start", [-1, 0, 1, 3, 7, 8, 99])
@@ -706,12 +706,12 @@ def test_no_form_begins_at_a_space_a_comment_or_outside(start):
 
 def test_the_limit_on_characters_holds_for_the_form_and_not_for_the_text():
     text = "x" * 100 + " (abc) " + "y" * 100
-    assert read_prefix(text, 101, Limits(max_chars=5))[1] == 106
-    for start, limits in ((101, Limits(max_chars=4)), (0, Limits(max_chars=99))):
+    assert read_prefix(text, 101, ReaderLimits(max_chars=5))[1] == 106
+    for start, limits in ((101, ReaderLimits(max_chars=4)), (0, ReaderLimits(max_chars=99))):
         with pytest.raises(ReadError, match=f"this form {IS_LONGER_THAN}") as caught:
             read_prefix(text, start, limits)
         assert not caught.value.incomplete
-    assert read_prefix(text, 0, Limits(max_chars=100))[1] == 100
+    assert read_prefix(text, 0, ReaderLimits(max_chars=100))[1] == 100
 
 
 def test_an_error_in_prose_is_placed_in_the_whole_text():
@@ -732,13 +732,13 @@ ESCAPED = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 @given(ESCAPED)
 def test_a_string_read_as_json_is_the_one_read_by_hys_rules(body: str) -> None:
     text = f'"{body}"'
-    fast = Strings(text, Lines(text), len(text))._escaped(0)
+    fast = Strings(text, LineIndex(text), len(text))._escaped(0)
     if fast is not None:
-        assert fast == Strings(text, Lines(text), len(text))._string(0, "")
+        assert fast == Strings(text, LineIndex(text), len(text))._string(0, "")
         assert type(fast[0]) is String
 
 
 @pytest.mark.parametrize("body", ["a\\nb", "\\u00e9", 'say \\"hi\\"', "back\\\\slash"])
 def test_the_escapes_that_json_shares_are_read_as_json(body: str) -> None:
     text = f'"{body}"'
-    assert Strings(text, Lines(text), len(text))._escaped(0) is not None
+    assert Strings(text, LineIndex(text), len(text))._escaped(0) is not None

@@ -30,7 +30,7 @@ from words import complaint, files
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.memory.due_times import exact_text, read_when
-from quoth.tools.memory.org_tasks import By, Task, TaskFile, change_tasks, clean_title, read_tasks, summary
+from quoth.tools.memory.org_tasks import By, OrgTask, TaskFile, change_tasks, clean_title, read_tasks, summary
 from quoth.tools.org.document import Org, dump
 
 NOON = datetime(2026, 11, 22, 11, 0, tzinfo=UTC)  # 12:00 in Berlin
@@ -65,7 +65,7 @@ def again(org: Org) -> TaskFile:
     return TaskFile(dump(org))
 
 
-def only(file: TaskFile) -> Task:
+def only(file: TaskFile) -> OrgTask:
     (found,) = file.tasks
     return found
 
@@ -152,7 +152,7 @@ def test_a_title_that_is_none(title: str, said: str) -> None:
     assert complaint(ToolError, lambda: tasks("").add(title, ANN)) == said
 
 
-EDITS: dict[str, Callable[[TaskFile, Task], Org]] = {
+EDITS: dict[str, Callable[[TaskFile, OrgTask], Org]] = {
     "done": lambda file, task: file.set_done(task, not task.done, ANN),
     "note": lambda file, task: file.note(task, "* a note", ANN),
     "deliver": lambda file, task: file.deliver([task]),

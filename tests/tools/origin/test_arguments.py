@@ -10,15 +10,15 @@ from uuid import UUID
 from pydantic import BaseModel
 from words import form, tool
 
-from quoth.tools.call.call import MODEL, ArgumentOrigin, Call, Origin
+from quoth.tools.call.call import MODEL, ArgumentOrigin, Call, ValueOrigin
 from quoth.tools.call.canonical import checked
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
 from quoth.tools.origin.leaves import leaves
 from quoth.tools.registry.param_types import WorkspacePath
 
-TASK, MAIL, OWN = Origin(in_task=True), Origin(text="read-file mail.txt"), "the model's own"
-CONTACT = Origin(fields=("search-contacts",))
+TASK, MAIL, OWN = ValueOrigin(in_task=True), ValueOrigin(text="read-file mail.txt"), "the model's own"
+CONTACT = ValueOrigin(fields=("search-contacts",))
 SEND = tool(
     "send",
     params={
@@ -32,14 +32,14 @@ SEND = tool(
 
 
 class Seen:
-    def __init__(self, origins: dict[str, Origin]) -> None:
+    def __init__(self, origins: dict[str, ValueOrigin]) -> None:
         self.origins = origins
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         return self.origins.get(str(value), MODEL)
 
 
-def told(text: str, seen: dict[str, Origin], folder: Path | str = ".") -> list[ArgumentOrigin]:
+def told(text: str, seen: dict[str, ValueOrigin], folder: Path | str = ".") -> list[ArgumentOrigin]:
     canonical, args = checked(SEND, form(text), Workspace(folder))
     return [*origins_of_arguments(SEND, Call("c", canonical), args, Seen(seen))]
 
@@ -100,7 +100,7 @@ def test_a_text_tells_of_the_links_in_it() -> None:
 
 
 def test_no_secret_is_told() -> None:
-    seen = {"hunter2": Origin(text="read-file hunter2.txt"), "other": TASK}
+    seen = {"hunter2": ValueOrigin(text="read-file hunter2.txt"), "other": TASK}
     call = '(send :pin ["hunter2" "other"] :to ["hunter2" "b"] :url "https://ann:pass@x.example/ b")'
     found = told(call, seen)
     assert [(one.argument, one.values) for one in found] == [

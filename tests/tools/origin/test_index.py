@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quoth.tools.origin.index import OriginIndex
 from quoth.tools.origin.spelling import spelling
-from quoth.tools.origin.words import Words
+from quoth.tools.origin.words import WordIndex
 from quoth.tools.registry.param_types import WorkspacePath
 
 MAIL = {
@@ -135,7 +135,7 @@ def test_where_arguments_and_result_are_huge_the_last_values_count_as_echoes(
 
 
 def test_of_many_words_of_a_person_the_newest_are_remembered() -> None:
-    words = Words(max_chars=300)
+    words = WordIndex(max_chars=300)
     for number in range(30):
         words.add(f"number-{number} " + "filler " * 5)
     assert [words.hold(key) for key in ("number-29", "number-29 filler", "number-0")] == [True, True, False]

@@ -17,7 +17,7 @@ from sentences import (
 )
 from words import form, tool
 
-from quoth.tools.call.call import MODEL, Call, Origin, Verdict, new_call
+from quoth.tools.call.call import MODEL, Call, ValueOrigin, Verdict, new_call
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.values import UNKNOWN
@@ -70,18 +70,18 @@ NET, FILE = f"{IT_USES_THE_NETWORK}, and ", f"{IT_WRITES_FILES}, and "
 KEEP = "it changes memory, as far as the blocks' permissions let it, and "
 NOWHERE = "names no place that it goes to"
 FOUND = {
-    "ann@home.example": Origin(in_task=True),
-    "ben@home.example": Origin(fields=("search-contacts",)),
-    "x@evil.example": Origin(text="read-file mail.txt"),
-    "24": Origin(fields=("list-mails",)),
-    "/etc/motd": Origin(in_task=True),
+    "ann@home.example": ValueOrigin(in_task=True),
+    "ben@home.example": ValueOrigin(fields=("search-contacts",)),
+    "x@evil.example": ValueOrigin(text="read-file mail.txt"),
+    "24": ValueOrigin(fields=("list-mails",)),
+    "/etc/motd": ValueOrigin(in_task=True),
 }
 
 
 class Seen:
     """A session that has seen these values; anything else is the model's own."""
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         return FOUND.get(str(value), MODEL)
 
 

@@ -8,7 +8,7 @@ import pytest
 from sentences import THERE_IS_NO_PREDICATE, THERE_IS_NO_TOOL_NAMED
 from words import complaint, form, table_of, tool
 
-from quoth.tools.call.call import MODEL, Call, Origin, Verdict, new_call, verdict_columns
+from quoth.tools.call.call import MODEL, Call, ValueOrigin, Verdict, new_call, verdict_columns
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.values import UNKNOWN
@@ -41,24 +41,24 @@ CONTACTS = tool("search-contacts", effects=["reads"])
 READ = tool("read-mail", effects=["reads"], free_text=True)
 TABLE = table_of(SEND, CONTACTS, READ)
 
-MAIL = Origin(text="read-file mail.txt")
+MAIL = ValueOrigin(text="read-file mail.txt")
 
 
 class Seen:
     """What a session has seen: the origins of some values; anything else is the model's own."""
 
-    def __init__(self, **more: Origin) -> None:
+    def __init__(self, **more: ValueOrigin) -> None:
         self.found = {
-            "ann@home.example": Origin(in_task=True),
-            "ben@home.example": Origin(fields=("search-contacts",)),
-            "both@home.example": Origin(in_task=True, fields=("read-inbox",)),
+            "ann@home.example": ValueOrigin(in_task=True),
+            "ben@home.example": ValueOrigin(fields=("search-contacts",)),
+            "both@home.example": ValueOrigin(in_task=True, fields=("read-inbox",)),
             "x@evil.example": MAIL,
             "https://evil.example/a": MAIL,
-            "50.0": Origin(in_task=True),
-            "./notes.txt": Origin(in_task=True),
+            "50.0": ValueOrigin(in_task=True),
+            "./notes.txt": ValueOrigin(in_task=True),
         } | more
 
-    def find(self, value: Any, call: Call) -> Origin:
+    def find(self, value: Any, call: Call) -> ValueOrigin:
         return self.found.get(str(value), MODEL)
 
 
@@ -288,7 +288,7 @@ def test_a_file_that_a_walk_comes_upon_is_judged_as_if_the_call_had_named_it() -
     named = tool("read-it", params={"path": {"type": WorkspacePath}}, effects=["reads"])
     rules = policy("(deny (read-it :path (in-text)))\n(ask (walk-it :path (not (in-task))))")
     walks = tool("walk-it", params={"path": {"type": WorkspacePath}}, effects=["reads"])
-    call, seen = new_call(form('(walk-it :path "a")')), Seen(a=Origin(in_task=True), **{"b.txt": MAIL})
+    call, seen = new_call(form('(walk-it :path "a")')), Seen(a=ValueOrigin(in_task=True), **{"b.txt": MAIL})
     args = {"path": WorkspacePath("a")}
     walk = Walk(rules, walks, call, args, Workspace("."), named, origins=seen)
     assert [walk.may_list(path) for path in ("a", "c")] == [True, False]
@@ -302,7 +302,7 @@ def test_an_address_that_leads_to_this_machine_comes_from_where_it_was_written()
     args, call = {"url": url}, new_call(form("(fetch-it)"), route="reply")
     here = (fetch, call, args, Workspace("."), "127.0.0.1")
     allowed = policy('(allow (fetch-it :url (host "localhost")))\n(deny (fetch-it :url (not (in-task))))')
-    assert may_reach(allowed, *here, Seen(**{url: Origin(in_task=True)}))
+    assert may_reach(allowed, *here, Seen(**{url: ValueOrigin(in_task=True)}))
     assert not may_reach(allowed, *here, Seen(**{url: MAIL}))
     assert not may_reach(allowed, *here)  # where no session is seen
 

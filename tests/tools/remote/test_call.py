@@ -21,7 +21,7 @@ from quoth.tools.catalog.connection import redis_url
 from quoth.tools.errors import CatalogStale
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.remote import line, names
-from quoth.tools.remote.wire import Answer, Asks, Begin, Begins, Cancel, Nested, Progress, Stale
+from quoth.tools.remote.wire import Asks, Begin, Begins, Cancel, Nested, NestedAnswer, ProgressReport, Stale
 from quoth.tools.storage.database import Store
 
 FRUIT = {"fruit": {"type": str}}
@@ -60,7 +60,7 @@ async def test_a_progress_message_that_the_result_overtook_is_still_shown_once(
     hand = ByHand(machines, tool("bake"))
     calling = asyncio.create_task(machines.call("(bake)"))
     said = await hand.takes()
-    progress = [Progress(said.grant, text) for text in arrived]
+    progress = [ProgressReport(said.grant, text) for text in arrived]
     await hand.tells(said, *progress, ended(said, told=["half", "all"], status=status), *progress)
     assert (await calling).status == status
     assert sorted(machines.progress) == ["all", "half"]
@@ -293,7 +293,7 @@ async def test_a_reply_that_is_not_of_a_worker_is_not_believed(machines: Machine
         ended(said, "of another key").pack(foreign),
         good[:-1],
         good.replace(b"good", b"evil"),
-        Answer(said.grant, 1, {}).pack(KEY),
+        NestedAnswer(said.grant, 1, {}).pack(KEY),
         ended(said, "of another call", key="k2"),
         good,
     )
@@ -359,7 +359,7 @@ async def test_a_call_of_a_body_is_made_once_whoever_asks_again(machines: Machin
     said = await hand.takes()
     for _ in range(2):  # a worker that took the call over begins the body again
         await hand.tells(said, Nested(said.grant, 1, {"tool": "own", "args": {}}, "n1", False))
-        answer = await hand.hears(said, Answer)
+        answer = await hand.hears(said, NestedAnswer)
         assert (answer.number, answer.result["status"]) == (1, "ok")
     assert made == ["own"]
     await hand.tells(said, ended(said))
@@ -424,7 +424,7 @@ async def test_a_worker_that_comes_in_the_last_moment_is_not_stopped(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str] = []
-    monkeypatch.setattr(line.Line, "_judge", lambda *_: looks.append("nobody") or "nobody")
+    monkeypatch.setattr(line.BrokerLine, "_judge", lambda *_: looks.append("nobody") or "nobody")
     hand = ByHand(machines, tool("probe"))
     call = asyncio.create_task(machines.call("(probe)"))
     said = await hand.takes()

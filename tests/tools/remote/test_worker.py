@@ -35,7 +35,16 @@ from quoth.tools.remote import belief, names
 from quoth.tools.remote.away import SERVICES
 from quoth.tools.remote.broker import CallBroker, Delivery
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
-from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
+from quoth.tools.remote.wire import (
+    Asks,
+    Cancel,
+    Delegated,
+    Ended,
+    Nested,
+    NestedAnswer,
+    ProgressReport,
+    Stale,
+)
 from quoth.tools.remote.worker import MOST_ROWS
 
 FRUIT = {"fruit": {"type": str}}
@@ -74,7 +83,7 @@ async def test_what_a_body_says_and_does_travels(redis: str) -> None:
         said = [await caller.reply(), await caller.reply()]
     said.sort(key=lambda one: one.KIND)
     ended, progress = said
-    assert isinstance(progress, Progress)
+    assert isinstance(progress, ProgressReport)
     assert progress.text == "I look."
     assert (ended.value, ended.said, ended.side_effects) == (
         "ann Count them. remote",
@@ -362,7 +371,7 @@ async def test_a_body_that_asks_waits_for_the_answer(status: str, value: Any, re
         asked = await caller.ask(call)
         assert asked == Asks(call.grant, "take them", "they are not ours", -1)
         said = {"id": "i", "tool": "count-fruit", "status": status, "value": None, "message": "no"}
-        await caller.tell(Answer(call.grant, -1, {**said, "side_effects": [], "audit": {}}))
+        await caller.tell(NestedAnswer(call.grant, -1, {**said, "side_effects": [], "audit": {}}))
         ended = await caller.reply()
         assert (ended.status, ended.value, begun) == (status, value, ["pears"])
 
@@ -382,7 +391,7 @@ async def test_a_call_of_a_body_goes_back_to_its_caller(redis: str) -> None:
         said = {"tool": "ask-shop", "args": {"fruit": "pears"}}
         assert nested == Nested(call.grant, 1, said, f"{inner.digest[:16]}.1", False)
         result = {"id": "i", "tool": "ask-shop", "status": "ok", "value": 7, "message": ""}
-        answer = Answer(call.grant, 1, {**result, "side_effects": ["paid"], "audit": {}})
+        answer = NestedAnswer(call.grant, 1, {**result, "side_effects": ["paid"], "audit": {}})
         await caller.tell(answer, Key(b"o" * 32))  # not believed
         await caller.tell(answer)
         ended = await caller.reply()
@@ -722,6 +731,8 @@ async def test_a_call_that_waits_for_another_leaves_it_its_place(redis: str) -> 
         inner = await caller.ask("(inner)")
         assert inner.value == 30
         result = {"id": "i", "tool": "inner", "status": "ok", "value": inner.value, "message": ""}
-        await caller.tell(Answer(call.grant, nested.number, {**result, "side_effects": [], "audit": {}}))
+        await caller.tell(
+            NestedAnswer(call.grant, nested.number, {**result, "side_effects": [], "audit": {}})
+        )
         assert (await caller.reply()).value == 30
         assert [(await caller.ask("(inner)")).value for _ in range(3)] == [30, 30, 30]
