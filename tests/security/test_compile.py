@@ -223,7 +223,7 @@ def test_the_check_refuses_every_macro_in_every_spelling_and_place(monkeypatch: 
     monkeypatch.setattr(program, "hy_compile", never)
     for text in rows():
         said = refusal(text)
-        if "(quote (" in text:  # an idiom: what is quoted is data, and Hy never sees the word
+        if re.search(r"quote [1(]", text):  # what is quoted is data, and Hy never sees the word
             continue
         assert "Hy has seen it" not in said, text
         assert re.match(r"line 1, column \d+: .{9,200}\n.+\n *\^\Z", said), (text, said)

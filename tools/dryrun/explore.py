@@ -24,7 +24,6 @@ from quoth.tools.call.call import Call, ToolResult, owner
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
-from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import CallPlan, Event, Note, Planned, Split, make_plan
 from quoth.tools.dryrun.instrument import CHOOSE, NOTE, NotFollowedError, for_dry_run
 from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
@@ -43,6 +42,7 @@ from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, not_
 from quoth.tools.sandbox.wall import (
     MAX_MESSAGE,
     MAX_VALUE,
+    argument,
     bounded,
     host_name,
     placeholders,
@@ -232,8 +232,8 @@ class _DryRun:
         assert self.ctx.look is not None, "asked before"
         self._count()
         try:
-            named = {kebab(name): plain(bounded(value)) for name, value in step.kwargs.items()}
-            form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
+            named = {kebab(name): argument(bounded(value)) for name, value in step.kwargs.items()}
+            form = CallForm(tool, named, tuple(argument(bounded(value)) for value in step.args))
             require_readable(form)
         except (ProgramError, ToolError) as error:
             return not_called(tool, error)

@@ -19,6 +19,8 @@ import hy.macros
 import hy.models as m
 from hy.compiler import HyASTCompiler, Result, _model_compilers
 
+from quoth.tools.program.quoting import Quoted
+
 
 def _seeing(function: Any, **names: Any) -> Any:
     """The same function, to which these global names mean something else."""
@@ -68,7 +70,7 @@ def _like(form: Any, kind: type, items: Any) -> Any:
 
 _KINDS = (m.Expression, m.List, m.Dict, m.Set, m.Tuple, m.FString, m.FComponent)
 _SEALED = {kind: type(kind.__name__, (kind,), {"replace": m.Object.replace}) for kind in _KINDS}
-_OPENED = {sealed: kind for kind, sealed in _SEALED.items()}
+_OPENED = {sealed: kind for kind, sealed in _SEALED.items()} | {Quoted: m.Symbol}
 
 
 def sealed(form: Any) -> Any:

@@ -31,6 +31,7 @@ from quoth.tools.lisp.syntax import ProgramTooLarge, mangle
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
+from quoth.tools.program.quoting import SHIMS, Unquoted, definitions, is_quoted
 from quoth.tools.program.rewriter import rewrite
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -45,8 +46,8 @@ PURE_MACROS = frozenset(
     """.split()  # noqa: SIM905
 )
 INSTEAD = {
-    "quote": 'write a text as f"…" outside of it',
-    "quasiquote": "write a list as [1 2]",
+    "quote": 'it takes one form, without f"…" in it',
+    "quasiquote": 'it takes one form, without f"…" in it',
     "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
     "with": "call read-file instead of opening files",
     "defmacro": "write a function, (defn double [x] (* x 2))",
@@ -120,7 +121,10 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
     body, value = _trees(text, forms)
     used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     try:
+        quotes = definitions(forms)
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
+        if quotes:
+            fitted = [Unquoted().visit(tree) for tree in fitted]
         given = tuple(dict.fromkeys(_globals(body.body)))
         statements, answer = map(ast.unparse, fitted)
     except RecursionError:
@@ -130,6 +134,8 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
     if "hy" in used:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
+    if quotes:
+        preludes += SHIMS + quotes
     return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
 
 
@@ -336,6 +342,9 @@ def check(form: Any, text: str) -> None:
             _check_symbol(node, text)
         elif isinstance(node, m.Expression) and node:
             _check_head(node, text)
+            if is_quoted(node):
+                pending.extend((item, depth + 1) for item in node[1:])
+                continue
         if isinstance(node, m.Sequence):
             pending.extend((item, depth + isinstance(node, m.Expression)) for item in node)
 

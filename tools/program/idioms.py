@@ -13,7 +13,6 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.syntax import (
     CONSTANTS,
@@ -29,6 +28,7 @@ from quoth.tools.lisp.syntax import (
     mangled,
     symbols_in,
 )
+from quoth.tools.program.quoting import quasiquote, quote
 
 MAX_STEPS = 60  # of a threading form: each nests the program one level deeper
 
@@ -130,28 +130,6 @@ def str_(w: Builder, node: Any, env: Names) -> Any:
         for item in node[1:]
     ]
     return w.form(node, _dotted(w, node, "join"), m.String("").replace(node), w.of(m.List, node, parts))
-
-
-def quote(w: Builder, node: Any, env: Names) -> Any:
-    return _data(w, node[1]) if len(node) == 2 else None
-
-
-def _data(w: Builder, node: Any) -> Any:
-    """Quoted forms as plain data: a name or keyword is its text, a form a list. None: an f-string."""
-    if isinstance(node, m.Symbol):
-        name = CONSTANTS.get(str(node))
-        return (m.Symbol(name) if name else m.String(str(node))).replace(node)
-    if isinstance(node, m.Keyword):
-        return m.String(node.name).replace(node)
-    if isinstance(node, (m.FString, m.FComponent)):
-        return None
-    if begins(node, ".") and all(isinstance(part, m.Symbol) for part in node):  # a dotted name
-        return m.String(show(node)).replace(node)
-    if isinstance(node, m.Sequence):
-        parts = [_data(w, part) for part in node]
-        kind = m.List if isinstance(node, m.Expression) else type(node)
-        return None if any(part is None for part in parts) else w.of(kind, node, parts)
-    return node
 
 
 def function(w: Builder, node: Any, env: Names) -> Any:
@@ -406,7 +384,6 @@ IDIOMS: tuple[Idiom, ...] = (
     Idiom("reduce", "(reduce + 10 [1 2])", reduce),
     Idiom("gather", "(gather (+ 1 2) 4)", gather),
     Idiom("str", '(str "a" 1)', str_),
-    Idiom("quote", "'(1 x :k)", quote),
     Idiom("first", "(first [4 5])", _template("(first xs)", _FIRST)),
     Idiom("last", "(last [4 5])", _template("(last xs)", _LAST)),
     Idiom("rest", "(rest [4 5])", _template("(rest xs)", "(cut (list xs) 1 None)")),
@@ -422,3 +399,4 @@ IDIOMS: tuple[Idiom, ...] = (
 )
 
 RULES: dict[str, Rule] = {name: row.rule for row in IDIOMS if row.rule for name in row.names.split()}
+RULES |= {"quote": quote, "quasiquote": quasiquote}

@@ -18,6 +18,7 @@ from quoth.tools.lisp.syntax import head_of, is_core, mangle, symbols_in
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
 from quoth.tools.program.hint import NodeText, PythonHint, advice
 from quoth.tools.program.idioms import IDIOMS, RULES
+from quoth.tools.program.quoting import is_quoted
 from quoth.tools.text import excerpt
 
 _SMART = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
@@ -132,7 +133,9 @@ class _Spotter:
             return said
         while pending:
             node, inside = pending.pop()
-            if isinstance(node, m.Symbol):
+            if is_quoted(node):
+                message = None
+            elif isinstance(node, m.Symbol):
                 message = self.symbol(node)
             elif isinstance(node, (m.Integer, m.Float)):
                 message = self.number(node)
@@ -146,8 +149,9 @@ class _Spotter:
                 return node, message
             if isinstance(node, m.Sequence):
                 head = head_of(node)
-                if head in ("import", "quote", "quasiquote", "annotate", "."):
+                if head in ("import", "annotate", "."):
                     continue
+                node = node[1:] if is_quoted(node) else node
                 inside = inside or head in ("fn", "defn", "defclass")
                 pending.extend((item, inside) for item in reversed(node))
         return None

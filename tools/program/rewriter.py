@@ -297,7 +297,7 @@ WALKS: dict[str, Callable[[_Rewriter, Any, Names], list[Any]]] = {
     **dict.fromkeys(("do", "try", "else", "finally", "if"), _walk_body),
     **dict.fromkeys(("setx", *(f"{op}=" for op in "+ - * / // % ** @ & | ^ << >>".split())), _walk_changed),  # noqa: SIM905
 }
-AS_THEY_ARE = frozenset(("quote", "quasiquote", "import", "global", "nonlocal", "annotate"))
+AS_THEY_ARE = frozenset(("import", "global", "nonlocal", "annotate"))
 # Methods without named arguments, so that a keyword among theirs is a value: (.get hit :path).
 TEXT_METHODS = frozenset(
     "get pop setdefault append add remove discard index count startswith endswith join".split()  # noqa: SIM905

@@ -21,7 +21,6 @@ from typing import Any
 
 import hy
 
-from quoth.tools.call.values import plain
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.lisp.reader import read_one
@@ -32,6 +31,7 @@ from quoth.tools.sandbox.wall import (
     MAX_NAME,
     _placeholder,
     _text,
+    argument,
     bounded,
     host_function,
     host_name,
@@ -368,8 +368,8 @@ async def _inner(run: _RunState, path: str, step: Any) -> _Answer | _Suspended:
             if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
                 why = "stands twice" if name in named else "is no name"
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
-            named[name] = plain(bounded(value))
-        form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
+            named[name] = argument(bounded(value))
+        form = CallForm(tool, named, tuple(argument(bounded(value)) for value in step.args))
         require_readable(form)
     except (ProgramError, ToolError) as error:
         return not_called(tool, error)

@@ -10,16 +10,22 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
+import hy
+import hy.models as m
+
+from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.lisp.printer import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS
+from quoth.tools.lisp.printer import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS, Code, show
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, ProgramError
+from quoth.tools.program.quoting import FORM, KEYWORD, MODELS, SYMBOL
 from quoth.tools.text import short
 
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
@@ -35,6 +41,126 @@ MAX_NAME = 200  # characters of the name of an argument
 _TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
 _NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
 
+# Forms as values. What walks one keeps its own stack, for Monty has few levels of such methods.
+_FORMS = """
+class __Sym:
+    def __init__(self, name):
+        self.name = name
+    def __eq__(self, other):
+        return __type(other) == __type(self) and self.name == other.name
+    def __hash__(self):
+        return __hash(self.name)
+    def __repr__(self):
+        return self.name
+class __Key:
+    def __init__(self, name):
+        self.name = name
+    def __eq__(self, other):
+        return __type(other) == __type(self) and self.name == other.name
+    def __hash__(self):
+        return __hash(self.name)
+    def __repr__(self):
+        return ":" + self.name
+class __Form:
+    def __init__(self, kind, items):
+        self.kind = kind
+        self.items = items
+    def __getitem__(self, place):
+        found = self.items[place]
+        return __Form(self.kind, found) if __type(place) == __slice else found
+    def __iter__(self):
+        return __iter(self.items)
+    def __contains__(self, item):
+        return item in self.items
+    def __add__(self, other):
+        return __Form(self.kind, (*self.items, *__parts(other)))
+    def __radd__(self, other):
+        return __Form(self.kind, (*__parts(other), *self.items))
+    def __hash__(self):
+        return __hash((self.kind, __len(self.items)))
+    def __eq__(self, other):
+        pending = [(self, other)]
+        while pending:
+            one, two = pending.pop()
+            if __type(one) == __Form and __type(two) == __Form:
+                if one.kind != two.kind or __len(one.items) != __len(two.items):
+                    return False
+                pending += __zip(one.items, two.items)
+            elif __type(one) == __Form or __type(two) == __Form or one != two:
+                return False
+        return True
+    def __repr__(self):
+        written, pending = [], [self]
+        while pending:
+            item = pending.pop()
+            if __type(item) == __tuple:
+                written.append(item[0])
+            elif __type(item) == __Form:
+                items, before, after = item.items, item.kind, __CLOSING[item.kind]
+                sugar = ""
+                if item.kind == "(" and __len(items) == 2 and __type(items[0]) == __Sym:
+                    sugar = __SUGAR.get(items[0].name, "")
+                if sugar:
+                    items, before, after = items[1:], sugar, ""
+                elif item.kind == "(" and __len(items) > 2 and items[0] == __Sym("."):
+                    if __all([__type(part) == __Sym for part in items]):
+                        names = [part.name for part in items[1:]]
+                        names[0] = "" if names[0] == "None" else names[0]
+                        written.append(".".join(names))
+                        continue
+                written.append(before)
+                pending.append((after,))
+                for place in __range(__len(items) - 1, -1, -1):
+                    pending.append(items[place])
+                    if place:
+                        pending.append((" ",))
+            elif __type(item) == __str:
+                written.append(__json.dumps(item, ensure_ascii=False))
+            else:
+                written.append(__repr(item))
+        return "".join(written)
+import json as __json
+__hash, __iter, __slice, __tuple, __all, __range, __repr = hash, iter, slice, tuple, all, range, repr
+__reversed, __set = reversed, set
+__CLOSING = {"(": ")", "[": "]", "{": "}", "#{": "}", "#(": ")"}
+__SUGAR = {"quote": "'", "quasiquote": "`", "unquote": "~", "unquote-splice": "~@",
+    "unpack-iterable": "#* ", "unpack-mapping": "#** "}
+def __part(value):
+    kind = __type(value)
+    if kind in (__Form, __Sym, __Key, *__PLAIN):
+        return value
+    if kind in (__list, __tuple, __set):
+        brackets = "[" if kind == __list else "#(" if kind == __tuple else "#{"
+        return __Form(brackets, __tuple([__part(item) for item in value]))
+    if kind == __dict:
+        return __Form("{", __tuple([__part(part) for item in value.items() for part in item]))
+    raise __TypeError(f"A {kind.__name__} cannot be part of a form; unquote forms, texts, numbers or lists")
+def __parts(values):
+    return () if values is None else [__part(value) for value in values]
+def __form_len(value):
+    return __len(value.items if __type(value) == __Form else value)
+def __form_not(value):
+    return not value.items if __type(value) == __Form else not value
+def __form_reversed(value):
+    return __reversed(value.items if __type(value) == __Form else value)
+def __taken(value):
+    kind = __type(value)
+    if kind == __list:
+        return [__taken(item) for item in value]
+    if kind == __dict:
+        return {__taken(key): __taken(item) for key, item in value.items()}
+    if kind == __set:
+        return {__taken(item) for item in value}
+    if kind != __tuple:
+        return value
+    if __len(value) == 3 and value[0] == b"form":
+        items = __tuple([__taken(item) for item in value[2]])
+        named = {"'": __Sym, ":": __Key}.get(value[1])
+        return named(*items) if named else __Form(value[1], items)
+    return __tuple([__taken(item) for item in value])
+def __taking(call):
+    return lambda number: __taken(call(number))
+"""
 # It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
 _WALL = f"""
 import datetime as __datetime, pathlib as __pathlib
@@ -44,6 +170,7 @@ __int, __EASY, __HASHED = int, (str, bytes, bool, type(None)), (set, frozenset, 
 __PLAIN = (str, int, float, bool, type(None), bytes)
 __MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
 __OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
+{_FORMS}
 def __fits(*level):
     left, hard = {MAX_VALUE // 8}, {10 * MAX_HARD_KEYS**2}
     while level:
@@ -64,6 +191,10 @@ def __fits(*level):
         for value in odd:
             if __isinstance(value, __dict):
                 level += [value.keys(), value.values()]
+            elif __type(value) == __Form:
+                level += [value.kind, value.items]
+            elif __type(value) == __Sym or __type(value) == __Key:
+                level.append(value.name)
             elif not __isinstance(value, __OTHER):
                 raise __error(f"A {{__type(value).__name__}} {_NO_DATA}")
 def __guarded(call):
@@ -74,6 +205,7 @@ def __guarded(call):
 {ANSWER}, {BRANCH}, {JOIN}, {FAILED} = [
     __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
 ]
+{BRANCH} = __taking({BRANCH})
 """
 # What a session keeps has its wall in it; another wall is another version of what is kept.
 WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
@@ -151,13 +283,92 @@ def bounded(value: Any) -> Any:
             return {hashable(copy(inner, depth + 1)) for inner in item}
         if item is None or isinstance(item, (str, bytes, bool, int, float)):
             return item
+        if type(item).__name__ == "MontyClassProxy" and item.name in _FORM_CLASSES:
+            return form_of(item, depth)
         if hasattr(item, "isoformat"):
             return item.isoformat()
         if isinstance(item, PurePath):
             return str(item)
         raise ProgramError(f"A {type(item).__name__} {_NO_DATA}")
 
+    def form_of(item: Any, depth: int) -> FormValue:
+        given = item.attributes
+        items = given.get("items") if item.name == FORM else (given.get("name"),)
+        kind = given.get("kind") if item.name == FORM else _FORM_CLASSES[item.name]
+        named = item.name == FORM or isinstance(given.get("name"), str)
+        if not named or not isinstance(items, tuple) or not isinstance(kind, str):
+            raise ProgramError(f"A {item.name} {_NO_DATA}")
+        made = FormValue(kind, tuple(hashable(copy(inner, depth + 1)) for inner in items))
+        return made if depth else made.readable()
+
     return copy(value, 0)
+
+
+_FORM_CLASSES = {FORM: "", SYMBOL: "'", KEYWORD: ":"}
+
+
+@dataclass(frozen=True)
+class FormValue:
+    """A form of a program outside of the sandbox: ``kind`` is its opening bracket, or ``'`` for a symbol and
+    ``:`` for a keyword, which have their name as the only item."""
+
+    kind: str
+    items: tuple[Any, ...]
+
+    def model(self) -> Any:
+        """The form as a model of Hy. Raises ProgramError for a name or a value that no form may hold."""
+        try:
+            if self.kind in ("'", ":"):
+                return (m.Symbol if self.kind == "'" else m.Keyword)(*self.items)
+            return MODELS[self.kind](
+                item.model() if isinstance(item, FormValue) else hy.as_model(item) for item in self.items
+            )
+        except (KeyError, ValueError, TypeError, SyntaxError):
+            raise ProgramError(f"A {self.kind} form contains a value that cannot be written.") from None
+
+    def readable(self) -> FormValue:
+        """This form. Raises ProgramError unless its text reads back as the same form."""
+        try:
+            if read_one(show(model := self.model())) == model:
+                return self
+        except ReadError as error:
+            raise ProgramError(f"A form cannot be written: {error}.") from None
+        raise ProgramError("A form contains a name that cannot be written.")
+
+    def __str__(self) -> str:
+        return show(self.model())
+
+    def model_dump(self) -> dict[str, str]:
+        """How JSON shows it; nothing reads that back as a form."""
+        return {"$form": str(self.readable())}
+
+    def data(self) -> Any:
+        """As plain data: a name is its text, a form a list."""
+        if self.kind in ("'", ":"):
+            return self.items[0]
+        items = [item.data() if isinstance(item, FormValue) else item for item in self.items]
+        if items[:1] == ["."] and (text := str(self))[0] != "(":  # a dotted name
+            return text
+        if self.kind == "{":
+            return {str(key): item for key, item in zip(items[::2], items[1::2], strict=False)}
+        return items
+
+
+def argument(value: Any) -> Any:
+    """A bounded value as an argument of a call: a form is a program, and data for a tool that takes that."""
+    if isinstance(value, FormValue) and value.kind not in ("'", ":"):
+        code = Code(str(value))
+        code.data = plain(value.data())
+        return code
+    return plain(_without_forms(value))
+
+
+def _without_forms(value: Any) -> Any:
+    if isinstance(value, FormValue):
+        return value.data()
+    if isinstance(value, dict):
+        return {_without_forms(key): _without_forms(item) for key, item in value.items()}
+    return [_without_forms(item) for item in value] if isinstance(value, list) else value
 
 
 def hashable(item: Any) -> Any:
@@ -168,7 +379,9 @@ def hashable(item: Any) -> Any:
 
 
 def packed(value: Any) -> Any:
-    """A program's value as JSON data; ``unpacked`` restores it."""
+    """A program's value as JSON data; ``unpacked`` restores it, a form for the wall's ``__taken``."""
+    if isinstance(value, FormValue):
+        return {"form": [value.kind, packed(value.items)]}
     if isinstance(value, dict):
         return {"dict": [[packed(key), packed(item)] for key, item in value.items()]}
     if isinstance(value, (set, frozenset)):
@@ -190,6 +403,8 @@ def unpacked(data: Any) -> Any:
         return base64.b64decode(inner)
     if kind == "int":
         return int(inner, 16)
+    if kind == "form":
+        return b"form", inner[0], tuple(hashable(unpacked(item)) for item in inner[1])
     if kind == "set":
         return {hashable(unpacked(item)) for item in inner}
     return {hashable(unpacked(key)): unpacked(item) for key, item in inner}

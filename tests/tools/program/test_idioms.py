@@ -14,7 +14,7 @@ from sentences import CANNOT_BE_USED_IN_A, DOES_NOT_FIT_HERE
 from words import complaint
 
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import print_string, show
+from quoth.tools.lisp.printer import Code, print_string, show
 from quoth.tools.lisp.reader import read_all
 from quoth.tools.lisp.syntax import CONSTANTS, is_core
 from quoth.tools.program import compiler as program
@@ -34,6 +34,7 @@ def run() -> Iterator[Run]:
 
     async def call(form: CallForm, name: str) -> Any:
         value = next(iter([*form.args.values(), *form.positional]))
+        value = value.data if isinstance(value, Code) else value  # as a tool gets it that takes lists
         return value % 2 == 0 if form.tool == "even" else value
 
     def go(text: str) -> Any:
@@ -93,7 +94,6 @@ EXAMPLES: list[tuple[str, str, Any]] = [
     ),
     ("(gather (+ 1 2) 4)", "(pmap (fn [it_1] (it_1)) [(fn [] (+ 1 2)) (fn [] 4)])", [3, 4]),
     ('(str "a" 1)', '(.join "" ["a" (str 1)])', "a1"),
-    ("'(1 x :k)", '[1 "x" "k"]', [1, "x", "k"]),
     ("(first [4 5])", "(next (iter [4 5]) None)", 4),
     ("(last [4 5])", "(next (iter (cut (list [4 5]) -1 None)) None)", 5),
     ("(rest [4 5])", "(cut (list [4 5]) 1 None)", [5]),
@@ -134,7 +134,7 @@ def test_every_name_of_a_row_is_an_idiom(row: Idiom) -> None:
 def test_no_name_is_in_two_rows() -> None:
     names = [name for row in IDIOMS for name in row.names.split()]
     assert len(names) == len(set(names))
-    assert set(names) == (set(RULES) | set(CONSTANTS)) - {"None", "True", "False"}
+    assert set(names) == (set(RULES) | set(CONSTANTS)) - {"None", "True", "False", "quote", "quasiquote"}
 
 
 MEANINGS: list[tuple[str, Any]] = [
@@ -190,10 +190,10 @@ MEANINGS: list[tuple[str, Any]] = [
     ('(get {"a" 1} :a)', 1),
     ('(.get {"a" 1} :b 0)', 0),
     ('(get {"a" {"b" 2}} :a :b)', 2),
-    ("'sym", "sym"),
-    ("'a.b", "a.b"),
-    ('\'(a (b nil) :k "t" {x 1} true)', ["a", ["b", None], "k", "t", {"x": 1}, True]),
-    ("''x", ["quote", "x"]),
+    ("(str 'sym)", "sym"),
+    ("(str 'a.b)", "a.b"),
+    ('(str \'(a (b nil) :k "t" {x 1} true))', '(a (b None) :k "t" {x 1} True)'),
+    ("(str ''x)", "'x"),
     (":alone", "alone"),
     ("(echo :text :hello)", "hello"),
     ("((fn [x] :a) 1)", "a"),
@@ -304,7 +304,7 @@ def spelt(value: Any) -> str:
 
 @given(DATA)
 def test_quoted_data_is_that_data(run: Run, value: Any) -> None:
-    assert run(f"'{spelt(value)}") == value
+    assert run(f"(echo '{spelt(value)})") == value
 
 
 HY = st.recursive(
@@ -436,7 +436,10 @@ def test_the_check_sees_what_the_rewriting_made(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_was_quoted_is_text_and_no_code(run: Run) -> None:
-    assert run("'(do-mac (open :x hy.eval __class__))") == ["do-mac", ["open", "x", "hy.eval", "__class__"]]
+    assert run("(echo '(do-mac (open :x hy.eval __class__)))") == [
+        "do-mac",
+        ["open", "x", "hy.eval", "__class__"],
+    ]
 
 
 def test_an_error_points_at_the_form_that_was_written() -> None:

@@ -1,0 +1,139 @@
+"""Quoted forms of a program: each becomes a call of a name of ours, so that Hy never sees what is quoted.
+
+The rewriter makes the call, its arguments are the parts of a quasiquote that are evaluated, and
+``definitions`` writes what the name means. It must not know the sandbox, tools or doors.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, begins
+
+FORM, SYMBOL, KEYWORD = "__Form", "__Sym", "__Key"  # classes of the sandbox's wall
+KINDS = {m.Expression: "(", m.List: "[", m.Dict: "{", m.Set: "#{", m.Tuple: "#("}
+MODELS = {kind: model for model, kind in KINDS.items()}
+_PREFIX = "__quoted_"  # no program can write a name that begins so
+SHIMS = "len, reversed = __form_len, __form_reversed\n"
+
+
+class Quoted(m.Symbol):  # type: ignore[misc]
+    """The head of a call in place of a quoted form; ``python`` is the form as Python's syntax, ``holes``
+    the names in it of the evaluated parts."""
+
+    python: ast.expr
+    holes: tuple[str, ...]
+    _extra_kwargs: tuple[str, ...] = ()  # as of the models that the compiler opens
+
+
+def quote(w: Builder, node: Any, env: Names) -> Any:
+    return _quoted(w, node, 0)
+
+
+def quasiquote(w: Builder, node: Any, env: Names) -> Any:
+    return _quoted(w, node, 1)
+
+
+def is_quoted(node: Any) -> bool:
+    """Whether a rewritten form replaces a quoted one."""
+    return isinstance(node, m.Expression) and bool(node) and type(node[0]) is Quoted
+
+
+def _quoted(w: Builder, node: Any, level: int) -> Any:
+    """The call for a quoted form; None if it contains an f-string: the check refuses it then."""
+    parts: list[Any] = []
+    try:
+        python = _python(node[1], level, parts) if len(node) == 2 else None
+    except _UnquotableError:
+        python = None
+    if python is None:
+        return None
+    w.quotes += 1
+    head = Quoted(f"{_PREFIX}{w.quotes}", from_parser=True).replace(node)
+    head.python, head.holes = python, tuple(f"_{place}" for place in range(len(parts)))
+    return w.form(node, head, *parts)
+
+
+class _UnquotableError(Exception):
+    """A part of a quoted form cannot be data."""
+
+
+def _call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def _hole(part: Any, parts: list[Any], function: str) -> ast.expr:
+    if begins(part, "unpack-iterable", "unpack-mapping"):
+        raise _UnquotableError
+    parts.append(m.String(part.name).replace(part) if isinstance(part, m.Keyword) else part)
+    return _call(function, ast.Name(f"_{len(parts) - 1}", ast.Load()))
+
+
+def _python(node: Any, level: int, parts: list[Any]) -> ast.expr:
+    """A quoted model as Python; ``level`` counts quasiquotes, 0 for a plain quote. Adds the evaluated
+    ``parts``."""
+    if isinstance(node, m.Symbol):
+        name = CONSTANTS.get(str(node))
+        return ast.Constant(ast.literal_eval(name)) if name else _call(SYMBOL, ast.Constant(str(node)))
+    if isinstance(node, m.Keyword):
+        return _call(KEYWORD, ast.Constant(str(node.name)))
+    for kind, plain in ((m.String, str), (m.Integer, int), (m.Float, float), (m.Bytes, bytes)):
+        if isinstance(node, kind):
+            return ast.Constant(plain(node))
+    if type(node) not in KINDS:
+        raise _UnquotableError
+    inner = level
+    if level and begins(node, "unquote", "unquote-splice"):
+        if level == 1 and (len(node) != 2 or not begins(node, "unquote")):
+            raise _UnquotableError  # a splice needs another form around it
+        if level == 1:
+            return _hole(node[1], parts, "__part")
+        inner = level - 1
+    elif level and begins(node, "quasiquote"):
+        inner = level + 1
+    items: list[ast.expr] = []
+    for item in node:
+        if inner == 1 and begins(item, "unquote-splice") and len(item) == 2:
+            items.append(ast.Starred(_hole(item[1], parts, "__parts"), ast.Load()))
+        else:
+            items.append(_python(item, inner, parts))
+    return _call(FORM, ast.Constant(KINDS[type(node)]), ast.Tuple(items, ast.Load()))
+
+
+def definitions(forms: Sequence[Any]) -> str:
+    """Python that defines the quoted forms in rewritten ``forms``: a constant, or a function
+    of its evaluated parts. Empty for a program without quoted forms."""
+    written, pending = [], list(reversed(forms))
+    while pending:
+        node = pending.pop()
+        if is_quoted(node):
+            head = node[0]
+            form = ast.unparse(head.python)
+            given = f"def {head}({', '.join(head.holes)}):\n    return {form}\n" if head.holes else ""
+            written.append(given or f"{head} = {form}\n")
+        if isinstance(node, m.Sequence):
+            pending.extend(reversed(node))
+    return "".join(written)
+
+
+class Unquoted(ast.NodeTransformer):
+    """In a program with quoted forms: a constant is a name, ``not`` and patterns of lists know forms."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        constant = isinstance(node.func, ast.Name) and node.func.id.startswith(_PREFIX) and not node.args
+        return node.func if constant else node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        negated = _call("__form_not", node.operand) if isinstance(node.op, ast.Not) else node
+        return ast.copy_location(negated, node)
+
+    def visit_MatchSequence(self, node: ast.MatchSequence) -> ast.AST:
+        self.generic_visit(node)
+        form = ast.MatchClass(ast.Name(FORM, ast.Load()), [], ["items"], [node])
+        return ast.copy_location(ast.MatchOr([node, form]), node)
