@@ -65,7 +65,7 @@ WIDE = {  # records with more, each for a reason
     "CognitiveTool": 32,  # the options of def-cognitive-tool
     "CommandSettings": 46,  # a row for each option of the command line
     "Request": 22,  # what a person decides on
-    "Row": 32,  # a table of the store
+    "RequestRow": 32,  # a table of the store
     "ToolContext": 40,  # its names are public: what a tool's body may use
 }
 PARAMETERS = 8  # of a function, without self
