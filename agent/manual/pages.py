@@ -22,7 +22,7 @@ TOPICS = {
         *("sessions",),
     ),
     "Then": (
-        *("skills", "web", "python", "emacs", "memory", "reminders", "chat", "machines"),
+        *("lisp", "skills", "web", "python", "emacs", "memory", "reminders", "chat", "machines"),
         *("traces", "dialects"),
     ),
     "To look up": ("commands", "settings", "terms", "security", "house"),

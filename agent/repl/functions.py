@@ -1,5 +1,5 @@
 """The functions of the prompt: the tools, whose calls go through the door, and ``describe``, ``source``,
-``macroexpand`` and ``macroexpand-1``.
+``pmap``, ``macroexpand`` and ``macroexpand-1``.
 
 Knows how a call is made, tools and Hy's macros, not how a form is evaluated; it must not know the terminal.
 """
@@ -11,7 +11,7 @@ import builtins
 import concurrent.futures
 import inspect
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any
@@ -187,8 +187,13 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
 
         return hy.macroexpand_1(form, module)
 
+    def pmap(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """Return the values of a function for each item, one after the other."""
+        return [function(item) for item in items]
+
     made = {
         "describe": describe,
+        "pmap": pmap,
         "source": source,
         "macroexpand": macroexpand,
         "macroexpand-1": macroexpand_1,

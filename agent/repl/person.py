@@ -82,6 +82,7 @@ class PromptNames:
         self._caller = FormCaller(self._made, loop)
         self._placed: dict[str, ToolFunction] = {}
         self._worker = _Worker()
+        self._given: dict[str, Any] = {}  # what the prompt has by itself
         self._count = 0
         self._ready = False
         self.module = ModuleType(MODULE)
@@ -142,7 +143,7 @@ class PromptNames:
         from quoth.agent.repl.functions import helpers
 
         for name, helper in helpers(self.module, lambda: self.agent.table).items():
-            self.names.setdefault(hy.mangle(name), helper)
+            self._given[hy.mangle(name)] = self.names.setdefault(hy.mangle(name), helper)
 
     def remember(self, value: Any) -> None:
         """Bind a value that was shown to ``_`` and ``*1``, and those before it to ``*2`` and ``*3``."""
@@ -233,7 +234,12 @@ class PromptNames:
             with registering_in(_PromptTable(self)):
                 for form in hy.read_many(text, filename=name):
                     outcome.value = hy_eval(
-                        form, self.names, self.module, filename=name, source=text, import_stdlib=False
+                        self._rewritten(form),
+                        self.names,
+                        self.module,
+                        filename=name,
+                        source=text,
+                        import_stdlib=False,
                     )
             if outcome.value is not None:
                 outcome.printed = self._show(outcome.value)
@@ -242,6 +248,23 @@ class PromptNames:
             outcome.error = error
             self.fail(error)
         return outcome
+
+    def _rewritten(self, form: Any) -> Any:
+        """The form with the idioms of programs rewritten to Hy; a name that the person has defined wins."""
+        import hy
+
+        from quoth.tools.program.rewriter import rewrite_typed
+
+        macros = getattr(self.module, "_hy_macros", {})
+
+        def expand(node: Any) -> Any:
+            macro = macros.get(hy.mangle(node[0]))
+            if macro is None:
+                return node
+            return hy.macroexpand_1(node, self.module) if macro.__module__ == MODULE else None
+
+        own = (name for name, value in self.names.items() if value is not self._given.get(name))
+        return rewrite_typed(form, {*own, *self._placed, *macros}, expand)
 
     def _keep(self, name: str, text: str) -> None:
         """Let tracebacks show the lines of an entry."""

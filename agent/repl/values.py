@@ -109,13 +109,6 @@ def safely_printed() -> Iterator[None]:
 
 LONGEST_WORDS = 2000  # characters of an exception's own words
 ENTRY = "<entry "
-_HY = {  # words of other Lisps that programs have and the prompt has not
-    "defun define": "(defn f [x] …)",
-    "lambda": "(fn [x] …)",
-    "progn begin": "(do …)",
-    "def defvar": "(setv x 1)",
-}
-HY = {word: written for words, written in _HY.items() for word in words.split()}
 
 
 def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
@@ -140,17 +133,15 @@ def _no_name(name: str, known: frozenset[str]) -> str:
     """What is said of a name without a value: a macro's, or a word of programs or other Lisps."""
     import hy
 
-    from quoth.tools.program.idioms import RULES
+    from quoth.tools.program.idioms import IDIOMS
     from quoth.tools.program.linter import FOREIGN
 
     if name in known or hy.mangle(name) in getattr(builtins, "_hy_macros", {}):
         return f"{name} is a macro, and no value; (describe '{name}) tells of it."
     if set(name) & set("“”„«»"):
         return f'there is no name {name}; a text is in straight quotes: "…".'
-    if name in HY:
-        return f"there is no name {name}; Hy says {HY[name]}."
-    if name in RULES or name == "pmap":
-        return f"there is no name {name}; programs have it: (eval '({name} …))."
+    if row := next((row for row in IDIOMS if name in row.names.split()), None):
+        return f"there is no name {name}; write {row.written.replace(row.names.split()[0], name, 1)}."
     if name in FOREIGN:
         return f"there is no name {name}; Hy says {FOREIGN[name]}."
     macros = {str(hy.unmangle(macro)) for macro in getattr(builtins, "_hy_macros", {})}
@@ -177,6 +168,8 @@ def _language_fault(error: Any, text: str) -> str:
         read_all(text)
     except ReadError as ours:
         return f"{ours}\n{ours.caret()}"
+    from quoth.tools.program.explain import HYS_WORDS, misused
+
     message = str(getattr(error, "msg", None) or error).strip()
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("expanding macro"):
@@ -186,6 +179,8 @@ def _language_fault(error: Any, text: str) -> str:
     of = text.split("\n")
     if said.startswith("Keyword argument") and line and (hint := plist_read(text, line, column)):
         said = hint
+    if line and any(words in said for words in HYS_WORDS):
+        said = misused(text, line, column) or said
     if not line or line > len(of) or not str(getattr(error, "filename", None) or ENTRY).startswith(ENTRY):
         return said
     return f"line {line}, column {column}: {said}\n{of[line - 1]}\n{' ' * (column - 1)}^"

@@ -129,7 +129,7 @@ MISTAKES: tuple[Mistake, ...] = (
         f'getf {IS_NOT_KNOWN_HERE}; write (.get x "k" 3)',
         '(.get x "k" 3)',
     ),
-    Mistake("car", "(car [1 2])", f"car {IS_NOT_KNOWN_HERE}; write (first xs)", "(first xs)"),
+    Mistake("cadr", "(cadr [1 2])", f"cadr {IS_NOT_KNOWN_HERE}; write (get xs 1)", "(get xs 1)"),
     Mistake("setf", "(setf x 1)", f"setf {IS_NOT_KNOWN_HERE}; write (setv x 1)", "(setv x 1)"),
     Mistake("format", '(format t "~a" 1)', f'format {IS_NOT_KNOWN_HERE}; write f"{{x}} {{y}}"', 'f"{x} {y}"'),
     Mistake("incf", "(incf x)", f"incf {IS_NOT_KNOWN_HERE}; write (+= x 1)", "(+= x 1)"),

@@ -421,15 +421,12 @@ def _at(text: str, line: int, column: int, why: str) -> ProgramError:
     return ProgramError(f"{error}\n{error.caret()}")
 
 
-_HYS_WORDS = ("end of macro call", "[ … ]", "some(", "binding target", "unexpected token", "an even number")
-
-
 def _compile_error(error: Exception, text: str) -> ProgramError:
     message = str(getattr(error, "msg", None) or error).strip()
     last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
     why = last[-1].split(": ", 1)[-1]
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
-    if any(words in why for words in _HYS_WORDS):
+    if any(words in why for words in teach.HYS_WORDS):
         why = teach.misused(text, line, column) or why
     return _at(text, line, column, why)
 

@@ -94,6 +94,17 @@ USAGE: Final = {
 }
 
 
+# In what Hy says of a form that its macro cannot read.
+HYS_WORDS: Final = (
+    "end of macro call",
+    "[ … ]",
+    "some(",
+    "binding target",
+    "unexpected token",
+    "an even number",
+)
+
+
 def misused(text: str, line: int, column: int) -> str | None:
     """A message for a form Hy cannot compile, with an example of its innermost special form; or None."""
     try:

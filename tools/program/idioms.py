@@ -30,6 +30,7 @@ from quoth.tools.lisp.syntax import (
 )
 from quoth.tools.program.quoting import quasiquote, quote
 
+ELSE = frozenset(("t", "else", "otherwise"))  # heads of the last clause of a cond
 MAX_STEPS = 60  # of a threading form: each nests the program one level deeper
 
 # Functions
@@ -247,7 +248,8 @@ def cond(w: Builder, node: Any, env: Names) -> Any:
         if all(sure) or (any(sure) and len(clauses) % 2):  # else it may be Hy's: a test, then a value
             made: list[Any] = []
             for clause in clauses:
-                final = clause is clauses[-1] and str(clause[0]) in ("t", "else", "otherwise")
+                word = str(clause[0])
+                final = clause is clauses[-1] and word in ELSE and mangled(word) not in env
                 test = "True" if final or isinstance(clause[0], m.Keyword) else clause[0]
                 body = clause[1] if len(clause) == 2 else w.form(clause, "do", *clause[1:])
                 made += [test, body]
@@ -255,7 +257,7 @@ def cond(w: Builder, node: Any, env: Names) -> Any:
     if len(clauses) % 2:
         return None
     tests = clauses[::2]
-    if tests and (isinstance(tests[-1], m.Keyword) or str(tests[-1]) in ("else", "otherwise", "t")):
+    if tests and (isinstance(tests[-1], m.Keyword) or str(tests[-1]) in ELSE):
         if not isinstance(tests[-1], m.Keyword) and mangled(str(tests[-1])) in env:
             return None
         return w.form(node, "cond", *clauses[:-2], "True", clauses[-1])
@@ -269,7 +271,7 @@ def _is_clause(form: Any) -> bool:
     first = form[0]
     if isinstance(first, m.Expression):
         return not begins(first, "fn", "lambda", ".")
-    return is_constant(first) or str(first) in ("t", "else", "otherwise")
+    return is_constant(first) or str(first) in ELSE
 
 
 def if_(w: Builder, node: Any, env: Names) -> Any:
@@ -384,9 +386,9 @@ IDIOMS: tuple[Idiom, ...] = (
     Idiom("reduce", "(reduce + 10 [1 2])", reduce),
     Idiom("gather", "(gather (+ 1 2) 4)", gather),
     Idiom("str", '(str "a" 1)', str_),
-    Idiom("first", "(first [4 5])", _template("(first xs)", _FIRST)),
+    Idiom("first car", "(first [4 5])", _template("(first xs)", _FIRST)),
     Idiom("last", "(last [4 5])", _template("(last xs)", _LAST)),
-    Idiom("rest", "(rest [4 5])", _template("(rest xs)", "(cut (list xs) 1 None)")),
+    Idiom("rest cdr", "(rest [4 5])", _template("(rest xs)", "(cut (list xs) 1 None)")),
     Idiom("count length", "(count [4 5])", _renamed("len")),
     Idiom("inc", "(inc 4)", _template("(inc x)", "(+ x 1)")),
     Idiom("dec", "(dec 4)", _template("(dec x)", "(- x 1)")),

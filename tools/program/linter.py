@@ -28,8 +28,6 @@ _FILE = re.compile(
 # Heads of other Lisps that are not read here, and how the same is written.
 _WRITTEN = {
     "setf setq set! var const atom deref reset! swap!": "(setv x 1)",
-    "car": "(first xs)",
-    "cdr": "(cut xs 1 None)",
     "cadr second nth elt aref list-ref": "(get xs 1)",
     "take subs substring slice subseq": "(cut xs 0 2)",
     "drop": "(cut xs 2 None)",

@@ -11,8 +11,19 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, begins, head_of, is_core, mangled, symbols_in
-from quoth.tools.program.idioms import RULES
+from quoth.tools.lisp.syntax import (
+    CONSTANTS,
+    Builder,
+    Names,
+    Rule,
+    begins,
+    head_of,
+    is_constant,
+    is_core,
+    mangled,
+    symbols_in,
+)
+from quoth.tools.program.idioms import ELSE, RULES
 
 
 def rewrite(forms: Sequence[Any], names: Iterable[str] = ()) -> list[Any]:
@@ -21,6 +32,20 @@ def rewrite(forms: Sequence[Any], names: Iterable[str] = ()) -> list[Any]:
     The result is longer by at most a constant factor: only names are duplicated."""
     rewriter = _Rewriter(forms, names)
     return rewriter.body(rewriter.with_tail(forms), rewriter.bound)
+
+
+def rewrite_typed(form: Any, names: Iterable[str], expand: Callable[[Any], Any]) -> Any:
+    """A ``form`` that a person has typed, with the idioms rewritten that are not Hy.
+
+    ``names`` are those that have a value, or are a macro, at the prompt. ``expand`` is given a form with such
+    a head: it returns the expansion of a macro that was defined at the prompt, None for any other macro,
+    whose arguments stay as they are, and the form itself for a function. Forms of Hy's core macros that Hy
+    accepts are unchanged, and so are quoted forms, keywords and the bodies of macros."""
+    rewriter = _TypedRewriter([form], names, expand)
+    try:
+        return rewriter.form_at(form, rewriter.bound)
+    except RecursionError:  # also ProgramTooLarge: Hy says what it has against such a form
+        return form
 
 
 class _Rewriter(Builder):
@@ -65,7 +90,7 @@ class _Rewriter(Builder):
                 return node
             head = node[0]
             name = ":" if isinstance(head, m.Keyword) else head_of(node)
-            rule = RULES.get(name)
+            rule = self.rule(name, node)
             if rule is None or (mangled(name) in env and not is_core(name)):
                 break
             made = rule(self, node, env)
@@ -81,6 +106,9 @@ class _Rewriter(Builder):
         if is_core(name) or (begins(head, ".") and len(head) == 3 and str(head[2]) in TEXT_METHODS):
             return self.of(m.Expression, node, [first, *self.values(node[1:], env)])
         return self.of(m.Expression, node, [first, *self.arguments(node[1:], env)])
+
+    def rule(self, name: str, node: Any) -> Rule | None:
+        return RULES.get(name)
 
     def values(self, items: Iterable[Any], env: Names) -> list[Any]:
         return [self.value(item, env) for item in items]
@@ -146,6 +174,49 @@ class _Rewriter(Builder):
         elif begins(last, "for") and mangled(head_of(last[-1])) in self.tools:
             last = self.collected(last)
         return [*forms[:-1], last]
+
+
+class _TypedRewriter(_Rewriter):
+    """Leaves Hy as it is: keywords, quoted forms, loops, and the arguments of macros that are not its own."""
+
+    def __init__(self, forms: Sequence[Any], names: Iterable[str], expand: Callable[[Any], Any]) -> None:
+        super().__init__(forms, names)
+        self.expand = expand
+
+    def value(self, node: Any, env: Names) -> Any:
+        return self.form_at(node, env)
+
+    def expression(self, node: Any, env: Names) -> Any:
+        name = head_of(node)
+        if name in TYPED_AS_THEY_ARE:
+            return node
+        if name and not is_core(name) and mangled(name) in self.bound:
+            expanded = self.expand(node)
+            if expanded is None:
+                return node
+            if expanded is not node:
+                return self.form_at(expanded, env)
+        return super().expression(node, env)
+
+    def rule(self, name: str, node: Any) -> Rule | None:
+        if name == "quote" or (name == "cond" and _is_hys_cond(node)):
+            return None
+        return RULES.get(name)
+
+    def fresh(self, node: Any) -> Any:
+        """A name that the prompt lists among none of the person's."""
+        self.made += 1
+        return m.Symbol(f"_hy_typed_{self.made}").replace(node)
+
+
+def _is_hys_cond(node: Any) -> bool:
+    """Tests and values in turn. ``((= 1 2) 3)`` cannot be a test: it would call True or False."""
+    return len(node) % 2 == 1 and not any(
+        isinstance(test, m.Expression)
+        and test
+        and (is_constant(test[0]) or str(test[0]) in ELSE or begins(test[0], *TRUTHS))
+        for test in node[1::2]
+    )
 
 
 # ---- the forms whose parts are not all values
@@ -298,6 +369,13 @@ WALKS: dict[str, Callable[[_Rewriter, Any, Names], list[Any]]] = {
     **dict.fromkeys(("setx", *(f"{op}=" for op in "+ - * / // % ** @ & | ^ << >>".split())), _walk_changed),  # noqa: SIM905
 }
 AS_THEY_ARE = frozenset(("import", "global", "nonlocal", "annotate"))
+# At the prompt, also forms that are evaluated while Hy compiles, and those that define macros.
+TYPED_AS_THEY_ARE = AS_THEY_ARE | {
+    *("quote", "quasiquote"),
+    *("defmacro", "defreader", "deftype", "require", "export", "pragma", "py", "pys", "do-mac"),
+    *("eval-when-compile", "eval-and-compile"),
+}
+TRUTHS = frozenset("= != < > <= >= is is-not in not-in not".split())  # noqa: SIM905  # a bool, never a function
 # Methods without named arguments, so that a keyword among theirs is a value: (.get hit :path).
 TEXT_METHODS = frozenset(
     "get pop setdefault append add remove discard index count startswith endswith join".split()  # noqa: SIM905

@@ -27,6 +27,17 @@ INPUTS: dict[str, tuple[Act, str]] = {
         lambda screen: (screen.paste("(setv a 1)\n(setv b 2)\n(+ a b)"), screen.type("\r")),
         "quoth> (setv a 1)\n...... (setv b 2)\n...... (+ a b)\n3\nquoth>",
     ),
+    "a form of another Lisp": (
+        keys("(let ((x 1)) (cond ((= x 2) 3) (t (car [4]))))\r"),
+        "(t (car [4]))))\n4\nquoth>",
+    ),
+    "a program": (
+        lambda screen: (
+            screen.paste('(setv texts (pmap read-file ["notes.txt"]))\n(first texts)'),
+            screen.type("\r"),
+        ),
+        '...... (first texts)\n"chair 120\n"\nquoth>',
+    ),
     "Tab": (keys("(read-f", TAB), "quoth> (read-file"),
     "Unicode": (
         keys("Привет, 世界 🎉!\r"),

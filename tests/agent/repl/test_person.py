@@ -11,6 +11,7 @@ import pytest
 from sentences import (
     CHARACTERS_LEFT_OUT,
     DID_YOU_MEAN,
+    DOES_NOT_FIT_HERE,
     HAS_MORE_THAN,
     IS_IN_USE_BY,
     IS_NOT_KNOWN_HERE,
@@ -121,6 +122,70 @@ ENTRIES = {
     ),
     "a source": (("(source echo)",), "(def-cognitive-tool echo"),
     "the reply of the agent": (("tell me", "(.upper _)"), "Heard.\nHEARD.\n"),
+    "names of other Lisps": (
+        ("(first [4 5])", "(last [4 5])", "(car [4 5])", "(cdr [4 5])", "(-> 7 (- 2) str)", "(progn 1 2)"),
+        "4\n5\n4\n[5]\n5\n2\n",
+    ),
+    "mapping": (
+        (
+            "(mapcar (fn [x] (* x x)) [1 2])",
+            "(pmap str [1 2])",
+            "(map first [[1] [2]])",
+            "(gather (+ 1 2) 4)",
+        ),
+        '[1 4]\n["1" "2"]\n[1 2]\n[3 4]\n',
+    ),
+    "binding": (
+        ("(let ((x 1)) x)", "(let [x 2] x)", "(let* ((x 1) (y x)) y)", "(def z 9)", "z"),
+        "1\n2\n1\n9\n",
+    ),
+    "choosing": (
+        (
+            "[(cond ((= 1 2) 3))]",
+            '(cond ((= 1 2) "a") (t "b"))',
+            "(cond False 1 True 2)",
+            "(if True 5)",
+            "(setv fs [(fn [x] (= x 1)) (fn [x] (= x 2))])",
+            "(cond ((get fs 0) 2) 7 ((get fs 1) 2) 8)",
+            "(cond ((get fs 0) 2) ((get fs 1) 1))",
+        ),
+        "None\nb\n2\n5\n8\nNone\n" if False else "[None]\nb\n2\n5\n8\n",
+    ),
+    "functions of other Lisps": (
+        (
+            "(defun f (a &optional (b 2)) (+ a b))",
+            "(f 1)",
+            "((lambda (x) (* x x)) 3)",
+            "(reduce + 0 [1 2 3])",
+        ),
+        "3\n9\n6\n",
+    ),
+    "a name of one's own wins": (
+        (
+            '(defn first [x] "mine")',
+            "(first [4])",
+            "(setv nil 3)",
+            "nil",
+            "(defmacro inc [x] `(+ ~x 10))",
+            "(inc 1)",
+            "(setv t False)",
+            "(cond ((= 1 2) 1) (t 2) (True 3))",
+        ),
+        "mine\n3\n11\n3\n",
+    ),
+    "a macro of one's own": (
+        (
+            "(defmacro both [x] `(+ (first ~x) (last ~x)))",
+            "(both [1 2 3])",
+            "(defmacro name-of [x] (str x))",
+            "(name-of nil)",
+        ),
+        "4\nnil\n",
+    ),
+    "Hy stays Hy": (
+        ("':k", ":k", "(dict :a 1)", "[(for [x [1]] x)]", "'(first nil)", "(get {:k 5} :k)", "(type nil)"),
+        ":k\n:k\n{\"a\" 1}\n[None]\n'(first nil)\n5\n<class 'NoneType'>\n",
+    ),
     "a path and a program are arguments": (
         ("(import pathlib [Path])", '(read-file (Path "notes.txt"))', "(eval '(+ 1 2))"),
         "one\ntwo\n3\n",
@@ -140,9 +205,10 @@ FAULTS = {
     "(wen True 1)": "NameError: there is no name wen. Did you mean when?\n",
     f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… {HAS_MORE_THAN} 4300 digits; write it as a text.\n",
     "(print “hi”)": 'NameError: there is no name “hi”; a text is in straight quotes: "…".\n',
-    "(last [1])": "NameError: there is no name last; programs have it: (eval '(last …)).\n",
+    "(last 1 2)": "NameError: there is no name last; write (last [4 5]).\n",
+    "(sorted [[1]] :key first)": "NameError: there is no name first; write (first [4 5]).\n",
     "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
-    "(lambda (x) x)": "NameError: there is no name lambda; Hy says (fn [x] …).\n",
+    "(lambda x x)": "NameError: there is no name lambda; write ((lambda (x) (* x x)) 3).\n",
     "(describe when)": "NameError: when is a macro, and no value; (describe 'when) tells of it.\n",
     "(describe)": "TypeError: describe() missing 1 required",
     '(getf {"k" 1} :k)': 'invalid: line 1, column 15: getf is of Common Lisp; write (get {"k" 1} "k").\n',
@@ -152,7 +218,8 @@ FAULTS = {
     "(defn f []\n  (/ 1 0))\n(f)": "ZeroDivisionError: division by zero\n  entry 1, line 2: (/ 1 0))\n",
     "(+ 1]": "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead\n"
     "(+ 1]\n    ^\n",
-    "(defn)": "invalid: line 1, column 2: parse error for pattern macro 'defn'",
+    "(defn)": f"invalid: line 1, column 2: defn {DOES_NOT_FIT_HERE}; write (defn",
+    "(let 1)": f"invalid: line 1, column 6: let {DOES_NOT_FIT_HERE}; write (let",
     '(read-file "none.txt")': f"error: {THERE_IS_NO_FILE} none.txt.",
     "(read-file :pat 1)": f"invalid: read-file: :path is missing; :pat is unknown ({DID_YOU_MEAN} :path?)",
     '(write-file "a.txt" "x")': f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ",
