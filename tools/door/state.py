@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,7 @@ async def _on_disk(session: str) -> None:
 
 @dataclass(eq=False, repr=False)
 class Parts:
-    """The parts that the stages use. A form cannot reach any of them."""
+    """The parts that the stages use. A form cannot reach any of them. None stands for the careful default."""
 
     table: ToolTable = cognitive_tools
     _: KW_ONLY
@@ -132,3 +132,8 @@ class Parts:
     on_disk: Callable[[str], Awaitable[None]] = _on_disk  # and is on disk when this has been awaited
     max_depth: int = MAX_DEPTH  # of calls inside calls
     tracer: Passages | None = None  # None: nothing is traced, and it costs nothing
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if getattr(self, one.name) is None and one.default_factory is not MISSING:
+                setattr(self, one.name, one.default_factory())

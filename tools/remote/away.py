@@ -10,7 +10,6 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import fields
 from typing import Any, NoReturn
 
 from redis.asyncio import Redis
@@ -75,7 +74,9 @@ SERVICES = {
     "knowledge_base": "A knowledge base does not travel",
     "web_search": "A web search does not travel",
 }
-_STAYING: dict[str, Any] = {field.name: _Stays(SERVICES[field.name]) for field in fields(Services)}
+_STAYING: dict[str, Any] = {
+    field.name: _Stays(SERVICES[field.name]) for field in dataclasses.fields(Services)
+}
 _SERVICES = Services(**_STAYING)
 _OTHERS: dict[str, Any] = {
     "look": _Stays("A preview of a call does not travel"),
@@ -245,7 +246,7 @@ class Away:
 
 def _result(data: dict[str, Any]) -> ToolResult:
     """The result in a NestedAnswer. Raises WireError."""
-    wanted = {field.name for field in fields(ToolResult)} - {"follow_up"}
+    wanted = {field.name for field in dataclasses.fields(ToolResult)} - {"follow_up"}
     effects, audit = data.get("side_effects"), data.get("audit")
     texts = [data.get(name) for name in ("id", "tool", "message")]
     if (
@@ -295,13 +296,17 @@ class AskTheCaller(Consent):
         return [Pending("", permission=name) for name in names]
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class AwayDoor(Door):
     """The door of a worker for one call, whose body's own calls go back to the caller."""
 
-    def __init__(self, door: Door, away: Away, consent: Consent, receipts: Receipts) -> None:
+    _: dataclasses.KW_ONLY
+    away: Away
+
+    @classmethod
+    def of(cls, door: Door, away: Away, consent: Consent, receipts: Receipts) -> AwayDoor:
         parts = {one.name: getattr(door, one.name) for one in dataclasses.fields(Door)}
-        super().__init__(**{**parts, "consent": consent, "receipts": receipts})
-        self.away = away
+        return cls(**{**parts, "consent": consent, "receipts": receipts}, away=away)
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         state.said = self.away.said

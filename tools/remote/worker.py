@@ -294,7 +294,7 @@ class Worker:
         receipts = SharedReceipts(self._records, delivery, begun, ended)
         consent = AskTheCaller(said.approved, begun, away)
         at_work = _AtWork(said, away, receipts, consent, known is not None and known.no_background)
-        own = AwayDoor(door, away, consent, receipts)
+        own = AwayDoor.of(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
             call, context = call_of(said, form), context_of(said, self._context)

@@ -1077,3 +1077,16 @@ def test_a_door_without_parts_has_the_careful_ones() -> None:
     assert type(door.limits).__name__ == "NoLimits"
     assert type(door.consent).__name__ == "NobodyToAsk"
     assert door.gate is None
+
+
+@pytest.mark.parametrize("part", ["policy", "limits", "consent", "audit", "receipts", "log"])
+def test_none_stands_for_the_default_of_a_part(part: str) -> None:
+    door: Any = Door(ToolTable(), **{part: None})
+    assert type(getattr(door, part)) is type(getattr(Door(), part))
+
+
+def test_a_door_to_other_tools_has_the_same_parts() -> None:
+    door, other = Door(ToolTable()), ToolTable()
+    made = door.with_tools(other)
+    assert made.table is other
+    assert (made.audit, made.consent, made.limits) == (door.audit, door.consent, door.limits)
