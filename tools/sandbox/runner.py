@@ -23,6 +23,7 @@ import hy
 
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
+from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
 from quoth.tools.sandbox.pool import SandboxLimits, WorkerPool
@@ -321,7 +322,11 @@ class Sandbox(WorkerPool):
         if node["at"] == "branches":
             answer = await self._join(run, path, blob, node["fork"], node["nodes"])
         else:
-            answer = await _answered(run, from_model(read_one(node["form"])), node["name"])
+            form = from_model(read_one(node["form"]))
+            for code, data in zip(_values(form), node.get("data", ()), strict=False):
+                if isinstance(code, Code):
+                    code.data = data
+            answer = await _answered(run, form, node["name"])
         if isinstance(answer, _Suspended):
             return answer.at(run, blob)
         return await self._drive(run, path, _resumed(run, blob, answer))
@@ -380,11 +385,17 @@ def not_called(tool: str, error: Exception) -> _Answer:
     return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
 
 
+def _values(form: CallForm) -> tuple[Any, ...]:
+    return (*form.positional, *form.args.values())
+
+
 async def _answered(run: _RunState, form: CallForm, name: str) -> _Answer | _Suspended:
     try:
         return {"return_value": await run.call(form, name)}
     except Pending as pending:
-        return _Suspended({"at": "call", "form": str(form), "name": name}, [pending.message])
+        data = [value.data if isinstance(value, Code) else None for value in _values(form)]
+        more = {"data": data} if any(one is not None for one in data) else {}  # which the text does not say
+        return _Suspended({"at": "call", "form": str(form), "name": name, **more}, [pending.message])
     except ToolFailure as failure:
         run.failures.append(failure)
         kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quoth.tools.call.values import plain
+from quoth.tools.errors import Pending
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, show
 from quoth.tools.lisp.reader import read_one
@@ -178,3 +179,22 @@ async def test_quasiquote_gives_what_hys_own_gives(sandbox: Sandbox, text: str) 
 async def test_a_program_error_names_what_is_no_part_of_a_form(sandbox: Sandbox) -> None:
     with pytest.raises(ProgramError, match="cannot be part of a form"):
         await run(sandbox, "`(a ~(fn [] 1))")
+
+
+async def test_a_form_in_a_call_that_waited_is_the_same_form_and_data_after_it(sandbox: Sandbox) -> None:
+    program, calls = (
+        compile_program("(setv f '(g 1 [x])) (echo :text f) (= f '(g 1 [x]))", ["echo"]),
+        list[Any](),
+    )
+
+    async def waits(form: CallForm, name: str) -> Any:
+        raise Pending("It waits.")
+
+    async def answers(form: CallForm, name: str) -> Any:
+        calls.append(form.args["text"])
+
+    with pytest.raises(Pending) as caught:
+        await sandbox.run(program, ["echo"], waits)
+    state = json.loads(json.dumps(caught.value.state))
+    assert (await sandbox.run(program, ["echo"], answers, state=state))[0] is True
+    assert [(call, call.data) for call in calls] == [("(g 1 [x])", ["g", 1, ["x"]])]
