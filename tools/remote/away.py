@@ -74,9 +74,7 @@ SERVICES = {
     "knowledge_base": "A knowledge base does not travel",
     "web_search": "A web search does not travel",
 }
-_STAYING: dict[str, Any] = {
-    field.name: _Stays(SERVICES[field.name]) for field in dataclasses.fields(Services)
-}
+_STAYING: dict[str, Any] = {one.name: _Stays(SERVICES[one.name]) for one in dataclasses.fields(Services)}
 _SERVICES = Services(**_STAYING)
 _OTHERS: dict[str, Any] = {
     "look": _Stays("A preview of a call does not travel"),

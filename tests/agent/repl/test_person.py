@@ -19,6 +19,7 @@ from sentences import (
     IT_WRITES_FILES,
     THERE_IS_NO_FILE,
     THERE_IS_NO_MODEL,
+    WRITE_FIRST,
 )
 from words import files, scripted
 
@@ -123,7 +124,7 @@ ENTRIES = {
     "a source": (("(source echo)",), "(def-cognitive-tool echo"),
     "the reply of the agent": (("tell me", "(.upper _)"), "Heard.\nHEARD.\n"),
     "names of other Lisps": (
-        ("(first [4 5])", "(last [4 5])", "(car [4 5])", "(cdr [4 5])", "(-> 7 (- 2) str)", "(progn 1 2)"),
+        ("(first [4  5])", "(last [4 5])", "(car [4 5])", "(cdr [4 5])", "(-> 7 (- 2)  str)", "(progn 1 2)"),
         "4\n5\n4\n[5]\n5\n2\n",
     ),
     "mapping": (
@@ -206,7 +207,7 @@ FAULTS = {
     f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… {HAS_MORE_THAN} 4300 digits; write it as a text.\n",
     "(print “hi”)": 'NameError: there is no name “hi”; a text is in straight quotes: "…".\n',
     "(last 1 2)": "NameError: there is no name last; write (last [4 5]).\n",
-    "(sorted [[1]] :key first)": "NameError: there is no name first; write (first [4 5]).\n",
+    "(sorted [[1]] :key first)": f"NameError: there is no name first; {WRITE_FIRST}.\n",
     "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
     "(lambda x x)": "NameError: there is no name lambda; write ((lambda (x) (* x x)) 3).\n",
     "(describe when)": "NameError: when is a macro, and no value; (describe 'when) tells of it.\n",
