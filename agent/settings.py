@@ -74,9 +74,10 @@ class Row:
     ``"model.timeout"``; empty where the command line makes something else of it. ``form`` is how
     ``config.hy`` says it, ``"timeout"`` or ``"budget :steps"``, and ``check`` names what its value may be
     there (agent/config/reading.py). ``kept`` is its name in the opening of a session; empty for what a
-    session does not keep. ``outside``: an imported session may not choose it, because it runs code, makes
-    rules or names a server. ``replayed``: ``quoth replay`` takes it as it is given, else as the session has
-    it. ``per_run``: ``Agent.run`` can override it."""
+    session does not keep (a part of ``services`` is written there by ``HostServices.kept``). ``outside``:
+    an imported session may not choose it, because it runs code, makes rules or names a server.
+    ``replayed``: ``quoth replay`` takes it as it is given, else as the session has it. ``per_run``:
+    ``Agent.run`` can override it."""
 
     group: str
     to: str = ""
