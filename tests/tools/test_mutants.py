@@ -27,6 +27,12 @@ FILE = ROOT / "tools" / "sample.py"
         ("True", []),
         ("'a < 1'", []),
         ("a < b < c", []),
+        ("@lru_cache(64)\ndef f(): return 7", ["@lru_cache(64)\ndef f(): return 8"]),
+        ("functools.lru_cache(maxsize=64)(f)", []),
+        ("os.read(pipe, 1 << 20)", []),
+        ("file.read(LIMIT + 1)", ["file.read(LIMIT + 2)"]),
+        ("run(words, timeout=10)", []),
+        ("lru_cache(64) is a", ["lru_cache(64) is not a"]),
     ],
 )
 def test_each_place_is_changed_once(source: str, changed: list[str]) -> None:

@@ -1,5 +1,5 @@
 """Random mutants: one comparison, ``and``, ``not`` or whole number of the product is changed, and the tests
-of its own room must fail.
+of its own room must fail. Sizes of caches and buffers, and times to wait, are left as they are.
 
     python tests/vocabulary/mutants.py --count 40 --seed 2026      draw forty, and print which lived
         --room tools/policy --room neuro/reading                   from these rooms alone
@@ -47,6 +47,11 @@ OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {  # as it is written, and w
 }
 
 
+# Numbers that only change how fast it goes, which no test can see: sizes of caches and buffers, and waits.
+SIZED = ("lru_cache", "functools.lru_cache", "os.read", "time.sleep", "asyncio.sleep")
+WAITS = ("timeout", "maxsize", "buffering")
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A change of one place: bytes ``start`` to ``end`` of ``file`` become ``text``."""
@@ -85,7 +90,11 @@ def mutants(file: Path, source: bytes) -> Iterator[Mutant]:
             at = end(left) + len(gap[: gap.index(old)].encode())
             yield Mutant(file, source[:at].count(b"\n") + 1, at, at + len(old), new)
 
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    fast = set(speeds(tree))
+    for node in ast.walk(tree):
+        if node in fast:
+            continue
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             yield from between(node.left, node.comparators[0], *OPERATORS[type(node.ops[0])])
         elif isinstance(node, ast.BoolOp):
@@ -97,6 +106,15 @@ def mutants(file: Path, source: bytes) -> Iterator[Mutant]:
             yield Mutant(file, node.lineno, begin(node), begin(node) + len("not") + blank, "")
         elif isinstance(node, ast.Constant) and type(node.value) is int:
             yield Mutant(file, node.lineno, begin(node), end(node), str(node.value + 1))
+
+
+def speeds(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node in an argument that only changes how fast it goes: such a mutant is the same program."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            sized = node.args if ast.unparse(node.func) in SIZED else []
+            for one in (*sized, *(key.value for key in node.keywords if key.arg in WAITS)):
+                yield from ast.walk(one)
 
 
 def drawn(rooms: Sequence[str], count: int, seed: int) -> list[Mutant]:
