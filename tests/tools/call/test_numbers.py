@@ -1,0 +1,42 @@
+"""The numbers that this room promises. Tests of a limit go by its name, so a slip of one is seen here."""
+
+from __future__ import annotations
+
+from promised import numbers
+
+PROMISED = {
+    "ignored.MAX_BYTES": 200_000,
+    "ignored.MAX_LINES": 2_000,
+    "images.MAX_BYTES": 5_000_000,
+    "images.MAX_SEGMENTS": 1_000,
+    "images.MAX_SIDE": 65_535,
+    "images.MAX_FOUND": 20,
+    "images.MAX_DEPTH": 3,
+    "keeping.MAX_FILE": 20_000_000,
+    "obeyed.MOST_NAMES": 200_000,
+    "obeyed.MOST_REPOSITORIES": 100,
+    "obeyed.SHOWN": 5,
+    "preview.COMPARED": 2_000,
+    "question.MOST_CHARS": 4_000,
+    "question.MOST_CHOICES": 9,
+    "question.CHOICE_CHARS": 200,
+    "question.ANSWER_CHARS": 20_000,
+    "redaction.KEPT_CHARS": 2_000,
+    "redaction.MARGIN": 4_096,
+    "redaction.SHORTEST": 4,
+    "redaction.SHORTEST_KEY": 8,
+    "redaction.MOST": 100,
+    "service_types.MAX_HITS": 100,
+    "sources.MAX_BYTES": 5_000_000,
+    "sources.MAX_FILES": 2_000,
+    "web_url.MAX_CHARS": 4_000,
+    "web_url.MAX_DECODED": 5,
+    "web_url.PORTS": {"http": 80, "https": 443},
+    "workspace.REMEMBERED": 2_000,
+    "workspace.MAX_BYTES": 5_000_000,
+    "workspace.TRIES": 20,
+}
+
+
+def test_no_number_changes_by_accident() -> None:
+    assert numbers("tools.call", PROMISED) == PROMISED

@@ -1,0 +1,21 @@
+"""The numbers that this room promises. Tests of a limit go by its name, so a slip of one is seen here."""
+
+from __future__ import annotations
+
+from promised import numbers
+
+PROMISED = {
+    "arguments.LOOKED_UP": 100,
+    "arguments.NAMED": 3,
+    "arguments.VALUE_CHARS": 60,
+    "arguments.WORDS_CHARS": 120,
+    "index.MAX_TEXT": 8_000_000,
+    "index.MAX_FIELDS": 100_000,
+    "index.MAX_BARRED": 100_000,
+    "index.LONGEST_FIELD": 120,
+    "words.MAX_CHARS": 1_000_000,
+}
+
+
+def test_no_number_changes_by_accident() -> None:
+    assert numbers("tools.origin", PROMISED) == PROMISED
