@@ -299,11 +299,10 @@ def _visible(store: Store, agent: str, user: str, scope: SearchScope, options: S
         times, bounds = _between("passages.at", options)
         sides.append(f"passages.session != 0 AND passages.user = ?{times}")
         values += [user, *bounds]
-        session, seq = _present(store)
-        if session:  # what is being said now is no memory
+        if present := _present(store):  # what is being said now is no memory
             number = "(SELECT id FROM indexed_sessions WHERE indexed_sessions.session = ?)"
             sides[-1] += f" AND NOT (passages.session IS {number} AND passages.seq >= ?)"
-            values += [session, seq]
+            values += present
     return _Condition(" OR ".join(f"({side})" for side in sides) or "0", tuple(values))
 
 
@@ -312,16 +311,16 @@ def _between(column: str, options: SearchOptions) -> tuple[str, list[str]]:
     return "".join(sql for sql, bound in times if bound), [bound for _, bound in times if bound]
 
 
-def _present(store: Store) -> tuple[str, int]:
-    """The session of the running call, and the event its present run began with."""
+def _present(store: Store) -> tuple[str, int] | None:
+    """The session of the running call and the event its present run began with; None if nothing was said."""
     context = running_context()
-    if context is None or not context.session:
-        return "", 0
+    if context is None:
+        return None
     ((seq,),) = store.execute(
         "SELECT max(seq) FROM events WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0",
         (context.session,),
     )
-    return (context.session, int(seq)) if seq else ("", 0)
+    return (context.session, seq) if seq else None
 
 
 # Scores

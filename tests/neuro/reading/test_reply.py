@@ -447,6 +447,12 @@ def test_a_reply_beyond_all_measure_is_not_read_at_all() -> None:
     ]
 
 
+def test_a_reply_of_just_the_measure_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.neuro.reading.reply.MAX_REPLY", len(HI))
+    assert heard(HI) == [HI]
+    assert heard(f"{HI} ") == []
+
+
 @pytest.mark.parametrize(
     ("reply", "why"),
     [

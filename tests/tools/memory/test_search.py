@@ -308,6 +308,18 @@ async def test_the_question_just_asked_is_no_answer_to_it(
     assert "s1.3" in await labels(memory, "cat colour")
 
 
+@pytest.mark.parametrize("session", ["", "s2"])
+async def test_outside_of_a_session_and_in_a_silent_one_all_is_past(
+    store: Store, memory: SqliteMemory, tmp_path: Path, session: str
+) -> None:
+    conversation(store, "s1", "My dog is grey.")
+
+    inside = enter_context(ToolContext(Workspace(tmp_path), session=session))
+    asked = asyncio.create_task(labels(memory, "dog"), context=inside)
+
+    assert await asked == ["s1.1"]
+
+
 async def test_an_event_that_cannot_be_read_is_left_out(store: Store, memory: SqliteMemory) -> None:
     conversation(store, "s1", "A cat.", "A dog.")
     store.execute("UPDATE events SET form = '(stimulus :text' WHERE seq = 2")

@@ -25,7 +25,7 @@ from quoth.tools.shell.bubblewrap import _held as held
 from quoth.tools.shell.cgroup import ControlGroup
 from quoth.tools.shell.running import Running
 from quoth.tools.shell.seccomp import filter_program
-from quoth.tools.shell.view import environment
+from quoth.tools.shell.view import environment, limit_words
 
 KINDS: tuple[Kind, ...] = ("bubblewrap", "landlock")
 
@@ -331,6 +331,14 @@ def test_keys_of_the_environment_stay_out(tmp_path: Path) -> None:
     assert environment(Boundary(tmp_path, tmp_path, variables=("SHOP",)), given) == {
         name: value for name, value in given.items() if name in ("PATH", "LC_ALL", "SHOP", "HOME")
     } | {"TMPDIR": "/tmp", "QUOTH_INSIDE": "1"}
+
+
+def test_limits_are_told_in_the_units_of_the_shell(tmp_path: Path) -> None:
+    usual = Boundary(tmp_path, tmp_path)
+    assert limit_words(usual) == ("1024", "2097152", "3600", "2097152", "256", "")
+    assert limit_words(usual, processes=False, tied=True)[4:] == ("0", "tied")
+    small = Boundary(tmp_path, tmp_path, file_size=1023, memory=2047)
+    assert limit_words(small)[1::2] == ("1", "1", "")
 
 
 def test_a_control_group_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

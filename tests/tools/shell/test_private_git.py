@@ -231,6 +231,14 @@ def test_what_is_no_data_is_left_out(place: Place, tmp_path: Path, script: str) 
     assert "secret" not in place.sh("cat .git/COMMIT_EDITMSG .git/refs/heads/*")
 
 
+@pytest.mark.parametrize(("size", "kept"), [(99_999, True), (100_000, True), (100_001, False)])
+def test_a_giant_is_left_out(place: Place, monkeypatch: pytest.MonkeyPatch, size: int, kept: bool) -> None:
+    monkeypatch.setattr("quoth.tools.shell.private_git.MOST_BYTES", 100_000)
+    said = runs(place, f"yes | tr -d '\\n' | head -c {size} > .git/COMMIT_EDITMSG")
+    assert ((place.shop / ".git/COMMIT_EDITMSG").stat().st_size == size) == kept
+    assert ("this was left out: .git/COMMIT_EDITMSG." in said) != kept
+
+
 LIB = "git -c protocol.file.allow=always submodule add -q ../library lib; git commit -qm lib;"
 LINKED = f"git init -q inner; cd inner; {COMMIT} --allow-empty -m x; cd ..; git add inner"
 LEFT = "Leave it out, as by .gitignore, or add it outside"
