@@ -35,6 +35,17 @@ PROMISED = {
     "workspace.REMEMBERED": 2_000,
     "workspace.MAX_BYTES": 5_000_000,
     "workspace.TRIES": 20,
+    "call.ArgumentOrigin._field_defaults": {"values": (), "more": 0},
+    "call.Call.depth": 0,
+    "call.Call.round": 0,
+    "call.Call.order": 0,
+    "call.Call.event": 0,
+    "ignored.Ignored.files": 0,
+    "ignored.Ignored.folders": 0,
+    "keeping.FileWrite._field_defaults": {"mode": 0, "folders": 0},
+    "service_types.Block.limit": 0,
+    "service_types.Block.version": 1,
+    "service_types.SearchOptions.limit": 10,
 }
 
 

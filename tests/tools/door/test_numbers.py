@@ -18,6 +18,7 @@ PROMISED = {
     "user_gates.MOST_OUTPUT": 100_000,
     "user_gates.ALLOW": 0,
     "user_gates.DENY": 2,
+    "state.CallState.effects_of_calls": 0,
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from promised import numbers
 
+from quoth.tools.history.event import USUAL
+
 PROMISED = {
     "checkpoints.FORMAT": 1,
     "event.LONGEST_KEPT": 20_000,
@@ -17,8 +19,21 @@ PROMISED = {
     "transfer.FORMAT": 1,
     "transfer.SHOWN_CHARS": 40,
     "versions.KEPT_BYTES": 200_000_000,
+    "audit.Verification.older": 0,
+    "call_log._Open.seq": 0,
+    "call_log._Open.undone": 0,
 }
 
 
 def test_no_number_changes_by_accident() -> None:
     assert numbers("tools.history", PROMISED) == PROMISED
+
+
+def test_a_word_that_a_stored_result_lacks_means_the_same_for_ever() -> None:
+    assert {name: usual for name, usual in USUAL.items() if usual not in ("", None, [])} == {
+        "stage": "body",
+        "route": "reply",
+        "depth": 0,
+        "round": 0,
+        "place": 0,
+    }

@@ -12,6 +12,7 @@ PROMISED = {
     "scope.KEPT_WORDS": 2,
     "spending.QUARTER": 900,
     "language.UNITS": {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3_600, "hours": 3_600},
+    "urls.HostPattern._field_defaults": {"host": "", "below": False, "network": None, "port": 0},
 }
 
 

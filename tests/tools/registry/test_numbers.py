@@ -12,6 +12,9 @@ PROMISED = {
     "entry.MAX_DEPTH": 60,
     "json_type.LARGEST": 2_147_483_648,
     "openai_schema.LONGEST_NAME": 64,
+    "tool.CognitiveTool.cooldown": 0,
+    "tool.CognitiveTool.daily_limit": 0,
+    "tool.CognitiveTool.patience": 0,
 }
 
 
