@@ -172,8 +172,7 @@ def _index_session(store: Store, session: str) -> bool:
                     )
                     for start, length in split(turn.text)
                 )
-            if len(passages) > known:  # those at the end of the known ones have neighbours now
-                _index(run, passages, max(0, known - AROUND))
+            _index(run, passages, max(0, known - AROUND))  # the last known ones have neighbours now
         run("UPDATE indexed_sessions SET seq = ? WHERE id = ?", (last or seen, id))
     return full
 

@@ -82,6 +82,26 @@ def test_the_passages_of_a_text_are_the_text(text: str) -> None:
     assert all(length <= LONGEST for _, length in places)
 
 
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("x" * 1000, [1000]),
+        ("x" * 1001, [1000, 1]),
+        ("x" * 1000 + "\n", [1000]),  # and no passage of blanks
+        ("x" * 500 + "\n" + "y" * 600, [501, 600]),  # behind a line, if half of the passage is before it
+        ("x" * 499 + "\n" + "y" * 600, [1000, 100]),
+        ("x" * 999 + "\n" + "y", [1000, 1]),
+        ("x" * 500 + " " + "y" * 600, [501, 600]),
+        ("x" * 499 + " " + "y" * 600, [1000, 100]),
+        ("x" * 500 + "\n" + "y" * 100 + " " + "z" * 500, [501, 601]),
+    ],
+)
+def test_a_passage_ends_with_a_line_or_a_word(text: str, lengths: list[int]) -> None:
+    places = list(split(text))
+    assert [length for _, length in places] == lengths
+    assert [start for start, _ in places] == [sum(lengths[:place]) for place in range(len(lengths))]
+
+
 async def test_a_query_of_small_words_is_searched_for_them(memory: SqliteMemory) -> None:
     await noted(memory, play="To be or not to be.", other="Something else.")
 

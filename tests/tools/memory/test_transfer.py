@@ -221,6 +221,23 @@ async def test_what_is_the_same_already_is_left_alone(make: Make) -> None:
     assert await memory.import_blocks(file) == ([], [])
 
 
+EARLY, LATE = "2026-01-31T09:30:00+00:00", "2026-11-22T23:59:59+00:00"
+
+
+@pytest.mark.parametrize(
+    ("created", "updated", "then"),
+    [(EARLY, LATE, (EARLY, LATE)), (EARLY, "", (EARLY, EARLY)), ("", LATE, (LATE, LATE))],
+)
+async def test_a_block_keeps_the_times_that_its_file_knows(
+    make: Make, created: str, updated: str, then: tuple[str, str]
+) -> None:
+    memory = make("a", person=True)
+    await memory.import_blocks([Carried(Block("x", "new", created=created, updated=updated))])
+    block = await memory.get_block("x")
+    assert block is not None
+    assert (block.created, block.updated) == then
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
