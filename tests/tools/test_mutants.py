@@ -32,6 +32,7 @@ FILE = ROOT / "tools" / "sample.py"
         ("os.read(pipe, 1 << 20)", []),
         ("file.read(LIMIT + 1)", ["file.read(LIMIT + 2)"]),
         ("run(words, timeout=10)", []),
+        ("time.monotonic() - a > 7", ["time.monotonic() - a > 8"]),
         ("lru_cache(64) is a", ["lru_cache(64) is not a"]),
     ],
 )

@@ -1,5 +1,5 @@
 """Random mutants: one comparison, ``and``, ``not`` or whole number of the product is changed, and the tests
-of its own room must fail. Sizes of caches and buffers, and times to wait, are left as they are.
+of its own room must fail. Sizes of caches and buffers, and waits, stay as they are.
 
     python tests/vocabulary/mutants.py --count 40 --seed 2026      draw forty, and print which lived
         --room tools/policy --room neuro/reading                   from these rooms alone
@@ -109,8 +109,10 @@ def mutants(file: Path, source: bytes) -> Iterator[Mutant]:
 
 
 def speeds(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node in an argument that only changes how fast it goes: such a mutant is the same program."""
+    """Every node that only changes how fast it goes, or by one tick of a clock: the program is the same."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and "time.monotonic()" in ast.unparse(node):
+            yield node
         if isinstance(node, ast.Call):
             sized = node.args if ast.unparse(node.func) in SIZED else []
             for one in (*sized, *(key.value for key in node.keywords if key.arg in WAITS)):

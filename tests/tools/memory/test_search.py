@@ -18,7 +18,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.installing import install_extra
 from quoth.tools.memory.passages import LONGEST, is_behind, split
-from quoth.tools.memory.search import erase, status
+from quoth.tools.memory.search import added_up, erase, status
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.storage.database import Store
 
@@ -495,3 +495,16 @@ async def test_two_that_search_at_once_index_everything_once(store: Store, memor
     assert status(store, None).passages == 120
     assert store.execute("SELECT count(*) FROM passage_words") == [(120,)]
     other.close()
+
+
+# What scores are made of
+
+
+def test_words_count_beside_the_best_match_and_meaning_as_it_is() -> None:
+    assert added_up({1: 4.0, 2: 1.0}, {2: 0.1, 3: 0.15, 4: 0.149, 5: -0.5}) == {
+        1: {"words": 1.0},
+        2: {"words": 0.25, "meaning": 0.1},
+        3: {"meaning": 0.15},
+    }
+    assert added_up({1: 0.0}, {1: 0.0, 2: 0.5}) == {1: {}, 2: {"meaning": 0.5}}
+    assert added_up({}, {}) == {}

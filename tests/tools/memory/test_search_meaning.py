@@ -274,3 +274,17 @@ def test_a_vector_keeps_its_direction_in_a_byte_for_each_part() -> None:
 
     assert list(small) == [95, -127, 0, 0]
     assert vectors.small(array("f", [0.0, 0.0]).tobytes()) == b"\x01\x00"
+
+
+async def test_what_words_found_has_its_meaning_though_it_is_not_among_the_nearest(
+    memory: SqliteMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.memory.search.POOL", 1)
+    await memory.create_block("list", "A cat, a car, a wheel, a driver.", kind="archival")
+
+    for number in range(2):
+        await memory.create_block(f"near {number}", "A kitten.", kind="archival")
+
+    hits = await memory.search("cat", "agent", SearchOptions(limit=1))
+
+    assert [(hit.label, list(hit.parts)) for hit in hits] == [("list", ["words", "meaning"])]
