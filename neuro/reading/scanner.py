@@ -499,7 +499,7 @@ class Scan(FormReader):
         place = start
         while not self._announced(place, self._since(start)):
             line = self.text.rfind("\n", max(0, least - 1), max(0, place - 1)) + 1
-            if place <= least or line < least or not self.text[line:place].strip():
+            if line < least or not self.text[line:place].strip():
                 self.own_to = start + self.base
                 return False
             place = line

@@ -52,6 +52,18 @@ def test_a_fence_counts_only_where_it_holds_nothing_else() -> None:
     assert heard(f"{TICKS}\n{call}\n{TICKS}") == ["(list-files)"]
     assert heard(f"{TICKS}\n{call}\n{call}\n{TICKS}") == ["(list-files)", "(list-files)"]
     assert heard(f"{TICKS}\nYou write\n{call}\n{TICKS}") == []
+    section = "<function=list-files>\n</function>"
+    assert heard(f"{TICKS}\n{section}\n{TICKS}") == ["(list-files)"]
+    assert heard(f"{TICKS}\n{section}\nis how you write\n{TICKS}") == []
+    faulty = read_reply(f"{TICKS}\n<function=\nso\n{TICKS}", KNOWN)
+    assert faulty.calls == []
+    assert faulty.errors != []
+
+
+def test_a_fence_of_words_before_a_call_stays_whole() -> None:
+    words = f"{TICKS}python\nx = 1\n{TICKS}"
+    assert read_reply(f"{words}\n(list-files)", KNOWN).text == words
+    assert read_reply(f"{words}\n\n(list-files)\n(list-files)", KNOWN).text == words
 
 
 def test_an_announced_example_is_none() -> None:

@@ -239,6 +239,24 @@ def test_a_giant_is_left_out(place: Place, monkeypatch: pytest.MonkeyPatch, size
     assert ("this was left out: .git/COMMIT_EDITMSG." in said) != kept
 
 
+ALL_BUT = "Only data comes back from .git; this was left out: "
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("rebase-merge/a rebase-merge/b", ".git/rebase-merge."),
+        ("a b", ".git/a, .git/b."),
+        ("a b c d e", ".git/a, .git/b, .git/c, .git/d, .git/e."),
+        ("a b c d e f", ".git/a, .git/b, .git/c, .git/d, .git/e and 1 more."),
+        ("a.lock", None),
+    ],
+)
+def test_what_was_left_out_is_named(place: Place, names: str, told: str | None) -> None:
+    said = runs(place, f"cd .git; mkdir rebase-merge; for n in {names}; do echo x > $n; done")
+    assert said == (f"{ALL_BUT}{told}" if told else "")
+
+
 LIB = "git -c protocol.file.allow=always submodule add -q ../library lib; git commit -qm lib;"
 LINKED = f"git init -q inner; cd inner; {COMMIT} --allow-empty -m x; cd ..; git add inner"
 LEFT = "Leave it out, as by .gitignore, or add it outside"
@@ -370,6 +388,16 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(place: Place, monkeypatch: py
     monkeypatch.setattr("quoth.tools.shell.private_git.MOST_FILES", 3)
     said = runs(place, "git tag t; exit 1")
     assert f"{IT_HAS_MORE_THAN} 3 files beside its objects" in said
+
+
+def test_a_copy_that_would_be_a_giant_is_not_made(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.tools.shell.private_git.MOST_BYTES", 2 << 20)
+    place.sh(f"head -c {2 << 20} /dev/zero > .git/objects/giant")
+    assert runs(place, "git tag s") == ""
+    place.sh(f"head -c {2 << 20} /dev/zero > .git/packed-refs.lock")
+    assert runs(place, "git tag t; exit 0") == ""
+    place.sh(f"rm .git/packed-refs.lock; head -c {2 << 20} /dev/zero > .git/logs/giant")
+    assert f"{IT_HAS_MORE_THAN} 2 MB beside its objects" in runs(place, "git tag u; exit 1")
 
 
 PROJECT = {
