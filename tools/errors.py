@@ -138,7 +138,11 @@ class InvalidCallError(QuothError, ValueError):
     """The call names a tool, but its arguments do not fit; the text names each argument at fault."""
 
 
-def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+CLOSE = 0.6  # how like a name a word must be to be taken for it, from 0 to 1, as difflib measures
+SURE = 0.75  # the same where most words are right as they are
+
+
+def nearest(word: str, known: Iterable[str], likeness: float = CLOSE) -> str | None:
     """The known text closest to ``word`` in any case, or None when none has this likeness, from 0 to 1."""
     from difflib import get_close_matches  # here: few runs have a misspelt name
 
@@ -152,10 +156,19 @@ def _shown(name: str) -> str:
     return name if name.isprintable() and name.strip() else ascii(name)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The text `` Did you mean X?`` with its leading space, or an empty text."""
-    close = nearest(word, known)
-    return f" Did you mean {close}?" if close else ""
+def did_you_mean(word: str, known: Iterable[str], lead: str = "", mark: str = "") -> str:
+    """The text `` Did you mean X?`` with its leading space. Where no name is close: all of them after
+    ``lead``, as in `` There are X, Y.``; empty without a lead or a name. ``mark`` begins each name."""
+    names = list(known)
+    if close := nearest(word, names):
+        return f" Did you mean {mark}{close}?"
+    return f" {lead} {', '.join(f'{mark}{name}' for name in names)}." if lead and names else ""
+
+
+def no_such(what: str, word: str, known: Iterable[str], lead: str = "There are", where: str = "") -> str:
+    """The sentence ``There is no WHAT WORD.``, with the nearest of the known names or all after ``lead``.
+    ``where`` follows the word."""
+    return f"There is no {what} {_shown(word)}{where}.{did_you_mean(word, known, lead)}"
 
 
 Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]

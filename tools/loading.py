@@ -10,12 +10,11 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, no_such
 from quoth.tools.hy_loader import load_hy_file
 from quoth.tools.py_loader import load_py_file
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.text import short
 
 ToolSource = str | Path | CognitiveTool
 LOADERS = {".hy": load_hy_file, ".py": load_py_file}
@@ -65,9 +64,8 @@ def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:
     """A copy of the table without the tools of these names."""
     for name in without:
         if name not in table:
-            names = ", ".join(table.names())
-            hint = did_you_mean(name, table.names()) or f" The tools that ship are {names}."
-            raise UsageError(f"There is no shipped tool {short(name, 80)} to leave out.{hint}")
+            names, lead = table.names(), "The tools that ship are"
+            raise UsageError(no_such("shipped tool", name, names, lead, " to leave out"))
     gone = {table.get(name).name for name in without}
     return table.where(lambda tool: tool.name not in gone)
 

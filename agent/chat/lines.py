@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from quoth.tools.errors import QuothError, did_you_mean
+from quoth.tools.errors import QuothError, no_such
 from quoth.tools.text import excerpt
 
 LONGEST = 1_000_000  # bytes of a line
@@ -153,8 +153,7 @@ def _no_number(word: str) -> Any:
 def _read(said: dict[str, Any]) -> ChatMessage | Choice:
     for name in said:
         if name not in KEYS:
-            hint = did_you_mean(name, KEYS) or f" The keys are {', '.join(KEYS)}."
-            raise LineError(f"There is no key {excerpt(name) or 'without a name'}.{hint}")
+            raise LineError(no_such("key", name or "without a name", KEYS, "The keys are"))
     acts = [name for name in ("text", "approve", "deny", "answer") if name in said]
     if "answer" in said and "text" in said:
         acts.remove("text")

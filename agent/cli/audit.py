@@ -14,7 +14,7 @@ from quoth.agent.cli.options import DONE, Options, argument, option
 from quoth.agent.session.stats import Stats
 from quoth.agent.session.stats import stats as counted
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.tools.errors import STATUSES, UsageError, did_you_mean
+from quoth.tools.errors import STATUSES, UsageError, did_you_mean, no_such
 from quoth.tools.history.audit import StoreAudit, Verification, lost_head
 from quoth.tools.text import SECONDS, count, file_name, money, number_of, short
 from quoth.tools.visible import visible
@@ -82,8 +82,7 @@ def _filters(options: AuditOptions) -> dict[str, str]:
         filters["tool"] = kebab(options.tool)
     if options.status is not None:
         if options.status not in STATUSES:
-            hint = did_you_mean(options.status, STATUSES) or f" There are {', '.join(STATUSES)}."
-            raise UsageError(f"There is no status {options.status}.{hint}")
+            raise UsageError(no_such("status", options.status, STATUSES))
         filters["status"] = options.status
     if options.since is not None:
         filters["since"] = time_since(options.since)

@@ -19,7 +19,7 @@ from pathlib import Path
 from quoth.agent.cli.common import write_new
 from quoth.agent.cli.options import DONE, Options, Parser, argument, switch
 from quoth.agent.terminal.output import is_dumb, is_terminal, print_json, print_line, tell_next
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, no_such
 from quoth.tools.visible import visible
 
 
@@ -68,8 +68,7 @@ def completion(options: CompletionOptions) -> int:
     import shtab
 
     if options.shell not in SHELLS:
-        hint = did_you_mean(options.shell, SHELLS) or f" There are {', '.join(SHELLS)}."
-        raise UsageError(f"There is no completion for {visible(options.shell)}.{hint}")
+        raise UsageError(no_such("completion for", options.shell, SHELLS))
     whole: Parser = import_module("quoth.agent.cli.main").parser()  # it imports this file by name, too
     for action in (action for parser in each(whole) for action in parser._actions):
         name = action.metavar if isinstance(action.metavar, str) else ""
@@ -123,8 +122,7 @@ class NewOptions(Options):
 def new(options: NewOptions) -> int:
     """Write the file into the folder that is named, else the current one; one that is there already stays."""
     if options.what not in (kinds := (*KINDS, EXAMPLE)):
-        hint = did_you_mean(options.what, kinds) or f" There are {', '.join(kinds)}."
-        raise UsageError(f"There is no beginning of a {visible(options.what)}.{hint}")
+        raise UsageError(no_such("beginning of a", options.what, kinds))
     ending, check, use = KINDS.get(options.what, ("", "", ""))
     if options.name is None and ending:
         raise UsageError(f"Name it: quoth new {options.what} NAME, such as word-count.")

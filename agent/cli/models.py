@@ -15,7 +15,7 @@ from quoth.agent.terminal.input import require_person
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, tell_next
 from quoth.neuro.backends.keys import forget_key, is_set, store_key
 from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def _provider(name: str | None, config: Config) -> Provider:
         raise UsageError(f"That is no provider. They are {', '.join(with_keys)}.")
     provider = find_provider(name, config.providers)
     if provider is None:
-        hint = did_you_mean(name, with_keys) or f" They are {', '.join(with_keys)}."
-        raise UsageError(f"There is no provider {visible(name)}.{hint}")
+        raise UsageError(no_such("provider", name, with_keys, "They are"))
     if not provider.key:
         raise UsageError(f"{name} needs no key.")
     return provider

@@ -147,7 +147,7 @@ def no_command(what: str, word: str, program: str, known: Sequence[str]) -> Usag
     whole = f" of {program}" if what == "action" else ""
     meant = MEANT.get(word.lower(), "") if what == "command" else ""
     hint = f" Did you mean {meant}?" if meant and meant.split(",")[0].split()[0] in (*known, "quoth") else ""
-    hint = hint or did_you_mean(word, known) or f" The {what}s{whole} are {', '.join(known)}."
+    hint = hint or did_you_mean(word, known, f"The {what}s{whole} are")
     return UsageError(f"There is no {what} {visible(word)}{whole}.{hint}")
 
 

@@ -23,7 +23,7 @@ from quoth.agent.run.surroundings import NESTED, NOTES, nested_notes, notes_for_
 from quoth.agent.run.surroundings import TRUST as TRUST_OF_NOTES
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.pages import explanation_lines, layer_contents, past_call_lines, past_calls_line
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, no_such
 from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
 from quoth.tools.knowledge.skills import skills_to_trust
 from quoth.tools.policy.files import Trust, digest_of, layers_to_check, own_policy, read_layer
@@ -128,8 +128,7 @@ def explain(options: ExplainOptions) -> int:
     if options.form is None:
         return _explain_session(options)
     if options.route not in ROUTES:
-        hint = did_you_mean(options.route, ROUTES) or f" There are {', '.join(ROUTES)}."
-        raise UsageError(f"There is no route {options.route}.{hint}")
+        raise UsageError(no_such("route", options.route, ROUTES))
     agent = agent_of(options)
     for note in agent.policy.notes:
         complain(note)

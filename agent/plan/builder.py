@@ -269,8 +269,7 @@ class _Maker:
                 self.fault(place, what)
                 break
             if name not in BUDGETS:
-                hint = did_you_mean(name, BUDGETS) or f" It has {', '.join(BUDGETS)}."
-                self.fault(place, f"BUDGET has no {name}.{hint}")
+                self.fault(place, f"BUDGET has no {name}.{did_you_mean(name, BUDGETS, 'It has')}")
             elif name in found:
                 self.fault(place, f"BUDGET gives {name} twice.")
             elif name == "cost" and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) and float(text) > 0:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
 from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Form, Part, Plan, PlanFault, Setting
 from quoth.neuro.backends.providers import NONE, Provider, names
-from quoth.tools.errors import did_you_mean
+from quoth.tools.errors import did_you_mean, no_such
 from quoth.tools.lisp.source import Place
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -126,10 +126,8 @@ def _model(setting: Setting | None, models: Mapping[str, Provider]) -> Iterator[
     provider, colon, model = setting.value.partition(":")
     known = names(models)
     if provider not in known:
-        hint = did_you_mean(provider, known) or f" They are {', '.join(known)}."
-        yield PlanFault(
-            setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}"
-        )
+        shown = provider or "before the colon"
+        yield PlanFault(setting.place, no_such("provider of models", shown, known, "They are"))
     elif not model and (colon or provider not in ("local", "local-small")):
         yield PlanFault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
 

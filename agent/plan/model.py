@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, no_such
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org.babel import Var
@@ -270,8 +270,7 @@ class Plan:
         titled = [part for part in self.parts if part.title.lower() == name.strip().lower()]
         if len(titled) == 1:
             return titled[0]
-        hint = did_you_mean(name, self.by_id) or f" They are: {', '.join(part.id for part in self.parts)}."
-        raise UsageError(f"There is no step {name} in {self.source.name}.{hint}")
+        raise UsageError(no_such("step", name, self.by_id, "They are:", f" in {self.source.name}"))
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:

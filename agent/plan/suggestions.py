@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from quoth.agent.plan.model import INHERITED, LANGUAGES, ORGS, OWN, TODO_WORDS, phase_of
-from quoth.tools.errors import did_you_mean, nearest
+from quoth.tools.errors import SURE, did_you_mean, nearest
 from quoth.tools.text import short
 
 OURS = (*INHERITED, "EXPECT", "AFTER")  # beside ids, which Org has too
@@ -40,7 +40,6 @@ _PROGRAMMING = {
 }
 # Keywords of Org that are as near to ours as a slip would be.
 _KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
-_SLIP = 0.75  # how like a word of ours one has to be: Org's users have words of their own
 
 _QUOTED = re.compile(r"[ \t]*(,)(?:\*+ |#\+\w)")
 _ONE_LINE = re.compile(r"[ \t]*(:PROPERTIES:)[ \t]+\S", re.IGNORECASE)
@@ -68,7 +67,7 @@ def meant_property(name: str) -> str:
     upper = name.upper()
     if upper in ORGS or upper.startswith(("HEADER-ARGS", "EXPORT_")):
         return ""
-    close = nearest(upper, (*INHERITED, *OWN), _SLIP)
+    close = nearest(upper, (*INHERITED, *OWN), SURE)
     other = SYNONYMS.get(upper.replace("_", "-")) if name in (upper, name.lower()) else None
     return f" Did you mean {other or close}?" if other or close else ""
 
@@ -96,8 +95,7 @@ def meant_word(title: str, holds: str = "", late: bool = False) -> str:
 
 
 def no_word(word: str) -> str:
-    hint = did_you_mean(word, TODO_WORDS) or f" They are {', '.join(TODO_WORDS)}."
-    return f"{word} is no TODO word of a plan.{hint}"
+    return f"{word} is no TODO word of a plan.{did_you_mean(word, TODO_WORDS, 'They are')}"
 
 
 def meant_line(line: str, top: bool) -> tuple[int, str] | None:
@@ -185,6 +183,7 @@ def meant_keyword(name: str, value: str, whole: bool) -> str:
         return f"There is no property {name}.{meant_property(name)}"
     if name in (*_KEYWORDS, "SUBTITLE") or "_" in name or "-" in name:
         return ""
-    if not (close := nearest(name, (*_KEYWORDS, *OURS), _SLIP)):
+    close = nearest(name, (*_KEYWORDS, *OURS), SURE)
+    if close is None:
         return ""
     return f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"

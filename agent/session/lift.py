@@ -18,7 +18,7 @@ import hy
 
 from quoth.agent.session.drift import versions_of
 from quoth.tools.call.redaction import SECRET
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, no_such
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_value
@@ -98,8 +98,7 @@ def lifted(
     wanted = [event for event in events if run is None or event.run == run]
     if run is not None and not wanted:
         runs = list(dict.fromkeys(event.run for event in events if event.run and "/" not in event.run))
-        hint = did_you_mean(run, runs) or (f" Its runs are {', '.join(runs)}." if runs else "")
-        raise UsageError(f"There is no run {run} in session {session}.{hint}")
+        raise UsageError(no_such("run", run, runs, "Its runs are", f" in session {session}"))
     made = list(_calls(wanted))
     if not made:
         return None

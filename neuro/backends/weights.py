@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from quoth.neuro.backends.base import ModelError
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, no_such
 from quoth.tools.installing import install_extra, own_command
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.file_lock import hold
@@ -118,8 +118,7 @@ def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path
 def known(name: str) -> Weights:
     """The known model of that name. Raises UsageError."""
     if name not in KNOWN:
-        hint = did_you_mean(name, KNOWN) or f" Known: {', '.join(KNOWN)}."
-        raise UsageError(f"There is no local model named {name}.{hint}")
+        raise UsageError(no_such("local model named", name, KNOWN, "Known:"))
     return KNOWN[name]
 
 

@@ -10,7 +10,7 @@ from sentences import NO_TOOLS_ARE_REGISTERED
 from words import python_nodes, sources
 
 from quoth.tools import errors
-from quoth.tools.errors import UnknownToolError, did_you_mean, nearest
+from quoth.tools.errors import SURE, UnknownToolError, did_you_mean, nearest, no_such
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,45 @@ def test_the_nearest_name_is_found_in_any_case(word: str, close: str | None) -> 
 def test_a_word_much_longer_than_all_names_is_near_to_none() -> None:
     assert nearest("read-file" * 10_000, ["read-file"]) is None
     assert nearest("read-file", []) is None
+
+
+def test_a_sure_guess_is_nearer_than_a_close_one() -> None:
+    assert nearest("reed", ["write-read"]) is None
+    assert nearest("red-fle-it", ["read-file"]) == "read-file"
+    assert nearest("red-fle-it", ["read-file"], SURE) is None
+    assert nearest("raed-file", ["read-file"], SURE) == "read-file"
+
+
+def test_all_names_follow_a_lead_where_none_is_near() -> None:
+    assert did_you_mean("zebra", iter(["on", "off"]), "There are", ":") == " There are :on, :off."
+    assert did_you_mean("onn", iter(["on", "off"]), "There are", ":") == " Did you mean :on?"
+    assert did_you_mean("zebra", [], "There are") == did_you_mean("zebra", ["on"]) == ""
+
+
+def test_an_unknown_name_is_one_sentence_that_helps() -> None:
+    assert no_such("mode", "onn", ["on", "off"]) == "There is no mode onn. Did you mean on?"
+    assert no_such("mode", "zebra", ["on", "off"]) == "There is no mode zebra. There are on, off."
+    assert (
+        no_such("mode", "zebra", ["on"], "Its modes are", " of it")
+        == "There is no mode zebra of it. Its modes are on."
+    )
+    assert no_such("mode", "\x1b[2J", []) == r"There is no mode '\x1b[2J'."
+
+
+def importers(name: str) -> set[str]:
+    """The product's files that import this module of Python, or names of it."""
+    found = set()
+    for path in sources(".py"):
+        for node in python_nodes(path.read_text(encoding="utf-8")):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            if name in [*names, node.module if isinstance(node, ast.ImportFrom) else ""]:
+                found.add("/".join(path.parts[-2:]))
+    return found
+
+
+def test_only_the_adviser_guesses_names() -> None:
+    """difflib is imported by the adviser, and by the two files that show the differences of texts."""
+    assert importers("difflib") == {"tools/errors.py", "call/preview.py", "replay/replay.py"}
 
 
 def test_an_unknown_tool_names_the_nearest_or_all() -> None:

@@ -3,7 +3,7 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
-  quoth.tools.errors [ToolError did-you-mean]
+  quoth.tools.errors [ToolError did-you-mean no-such]
   quoth.tools.lisp.forms [CallForm]
   quoth.tools.text [file-name])
 
@@ -23,9 +23,7 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
                   None))
   (when why
     (raise (ToolError why)))
-  (setv hint (or (did-you-mean name skills.known)
-                 (if skills.known  f" There are {(.join ", " skills.known)}."  "")))
-  (raise (ToolError f"There is no skill {name}.{hint}")))
+  (raise (ToolError (no-such "skill" name skills.known))))
 
 (defn guide [skill ctx]
   "The guide itself; how to come by its other files is said beside it."

@@ -23,11 +23,10 @@ from quoth.tools.errors import (
     DuplicateToolError,
     QuothError,
     UsageError,
-    did_you_mean,
+    no_such,
 )
 from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.text import short
 
 PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
@@ -172,8 +171,7 @@ def merged(here: ToolTable, remote: ToolTable, kept: Collection[str] = ()) -> To
     DuplicateToolError for a name that both have, and UsageError for a name in ``kept`` that is not here."""
     for name in kept:
         if name not in here:
-            hint = did_you_mean(name, here.names()) or f" The tools here are {', '.join(here.names())}."
-            raise UsageError(f"There is no tool {short(name, 80)} here to keep.{hint}")
+            raise UsageError(no_such("tool", name, here.names(), "The tools here are", " here to keep"))
     stays = {here.get(name).name for name in kept}
     taken = [tool for tool in remote if tool.name not in stays]
     if both := sorted(tool.name for tool in taken if tool.name in here):

@@ -11,7 +11,7 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.errors import UsageError, nearest
+from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
 from quoth.tools.lisp.source import Place, SourceText
@@ -44,11 +44,7 @@ class Fields:
 
     def unknown(self, node: Any, what: str, word: str, known: Collection[str], mark: str = "") -> UsageError:
         """The error of a word that is not ``known``: it names the nearest, or all of them, with ``mark``."""
-        words = ", ".join(f"{mark}{one}" for one in known)
-        close = nearest(word, known)
-        return self.fault(
-            node, f"{what}. " + (f"Did you mean {mark}{close}?" if close else f"There are {words}.")
-        )
+        return self.fault(node, f"{what}.{did_you_mean(word, known, 'There are', mark)}")
 
     def head(self, form: Any, known: Collection[str], noun: str, example: str) -> str:
         """The first word of a form, which is one of ``known``."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, utc_time
-from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.errors import ToolError, UsageError, did_you_mean, no_such
 from quoth.tools.history.event import EVENTS, row_texts
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.memory import acl, checks
@@ -261,7 +261,7 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
     found: dict[str, Any] = dict(given)
     for name, value in given.items():
         if name not in names:
-            hint = did_you_mean(name, names) or f" There are {', '.join(names)}."
+            hint = did_you_mean(name, names, "There are")
             raise UsageError(f"{where}: A block has no {excerpt(name)}.{hint}")
         if not _fits(name, value):
             kind = "a whole number" if name in NUMBERS else "text"
@@ -270,8 +270,7 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
         if name not in NUMBERS and (fault := checks.fault_of(value)):
             raise UsageError(f"{where}: {name} holds {fault}.")
         if name in KNOWN and value not in KNOWN[name]:
-            hint = did_you_mean(value, KNOWN[name]) or f" There are {', '.join(KNOWN[name])}."
-            raise UsageError(f"{where}: There is no {name} {excerpt(value)}.{hint}")
+            raise UsageError(f"{where}: {no_such(name, value, KNOWN[name])}")
         if name in TIMES:
             try:
                 found[name] = utc_time(name, value)

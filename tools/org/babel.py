@@ -172,5 +172,4 @@ def unknown(header: Header) -> str | None:
         return f"A plan does not obey :{header.name}; {_NOT_OBEYED[header.name]}."
     if header.name in KNOWN or header.name.startswith(("header-args", "x-")):
         return None
-    close = did_you_mean(f"{header.name}", KNOWN)
-    return f"There is no header argument :{header.name}.{close.replace('mean ', 'mean :')}"
+    return f"There is no header argument :{header.name}.{did_you_mean(header.name, KNOWN, mark=':')}"

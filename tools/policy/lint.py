@@ -18,7 +18,7 @@ import hy.models as m
 from quoth.tools.call.call import new_call
 from quoth.tools.call.canonical import is_path, paths_in
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import ToolError, did_you_mean, nearest
+from quoth.tools.errors import ToolError, did_you_mean
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.lisp.reader import read_one
@@ -152,14 +152,9 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
         for argument, place in rule.arguments.items():
             if argument in known:
                 continue
-            close, hint = nearest(argument, known), ""
-            if close:
-                hint = f" Did you mean :{close}?"
-            elif known and rule.tool is not None:
-                hint = f" It has {', '.join(f':{name}' for name in sorted(known))}."
-            whose = "No tool" if rule.tool is None else rule.tool
-            has = "has an argument" if rule.tool is None else "has no argument"
-            yield LintFinding("unknown-argument", place, f"{whose} {has} :{argument}.{hint}")
+            whose = "No tool has an" if rule.tool is None else f"{rule.tool} has no"
+            hint = did_you_mean(argument, sorted(known), "" if rule.tool is None else "It has", ":")
+            yield LintFinding("unknown-argument", place, f"{whose} argument :{argument}.{hint}")
         if rule.only and rule.tool is not None:
             needed = (param.name for param in table.get(rule.tool).params if param.required)
             if missing := [name for name in needed if name not in rule.arguments]:
@@ -202,7 +197,7 @@ def _catalogues(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
             yield LintFinding("cannot-hold", rule.place, message)
         for one in rule.compared if known else ():
             if one.argument == "(remote)" and one.how == "=" and one.text not in known:
-                hint = did_you_mean(one.text, known) or f" There is {', '.join(sorted(known))}."
+                hint = did_you_mean(one.text, sorted(known), "There is")
                 message = f"No tool is of a catalogue named {one.text}.{hint}"
                 yield LintFinding("unknown-catalogue", one.place, message)
 

@@ -119,7 +119,7 @@ def permissions_for(
     Raises UsageError for a tool that is not in the table."""
     for name, users in allow.items():
         if name not in table:
-            hint = did_you_mean(name, table.names()) or f" The tools are {', '.join(table.names())}."
+            hint = did_you_mean(name, table.names(), "The tools are")
             raise UsageError(f"--allow names {name}, and there is no such tool.{hint}")
         for user in users:
             if "=" in user and user.split("=")[0].strip() in table:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import hy
 import hy.models as m
 
-from quoth.tools.errors import did_you_mean, nearest
+from quoth.tools.errors import SURE, did_you_mean, nearest
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
@@ -170,7 +170,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
 def _reading(name: str, text: str, names: Collection[str]) -> str:
     """How a file is read, where an unknown function is called beside the path of one; empty elsewhere, and
     where the function is nearly that of a tool."""
-    if READER not in names or nearest(name, names, 0.8):
+    if READER not in names or nearest(name, names, SURE):
         return ""
     try:
         pending: list[Any] = list(read_all(text, LIMITS))

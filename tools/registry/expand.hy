@@ -29,7 +29,7 @@ They know how a definition is written and nothing of what a tool does; values ar
     (when (not-in name known)
       (fail compiler key (+ f"{owner}: there is no option :{name}; the options are "
                             (.join " " (gfor name known (+ ":" name))) "."
-                            (.replace (did-you-mean name known) "mean " "mean :"))))
+                            (did-you-mean name known :mark ":"))))
     (when (in name found)
       (fail compiler key f"{owner}: :{name} stands twice."))
     (when (>= (+ index 1) (len items))

@@ -241,7 +241,7 @@ def checked_role(where: str, given: Any) -> str:
     role = "" if given is None else as_word(given)
     if role not in ("", *ROLES):
         shown = f":{role}" if hasattr(given, "name") else print_value(given)
-        hint = did_you_mean(role, ROLES).replace("mean ", "mean :")
+        hint = did_you_mean(role, ROLES, mark=":")
         raise DefinitionError(
             f"{where}: :role is :destination, or :content for what is none; not {shown}.{hint}"
         )

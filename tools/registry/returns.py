@@ -133,7 +133,7 @@ def declared_free_text(tool: str, given: Any, returns: Returns | None) -> FreeTe
         if names.count(name) > 1:
             raise DefinitionError(f"{tool}: :free-text names the field {name} twice.")
         if known is not None and folded is not None and kebab(name) not in folded:
-            hint = did_you_mean(name, known) or (f" It has {', '.join(sorted(known))}." if known else "")
+            hint = did_you_mean(name, sorted(known), "It has")
             raise DefinitionError(
                 f"{tool}: :free-text names {name}, which is no field of what it returns.{hint}"
             )

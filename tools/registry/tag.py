@@ -58,7 +58,7 @@ def tag_of(tool: str, written: Any, params: Sequence[Param]) -> Tag | None:
     for key in given:
         if key not in KEYS:
             known = " ".join(f":{name}" for name in KEYS)
-            hint = did_you_mean(key, KEYS).replace("mean ", "mean :")
+            hint = did_you_mean(key, KEYS, mark=":")
             raise DefinitionError(f"{tool}, :tag: there is no option :{key}; the options are {known}.{hint}")
     for key, meaning in _MEANING.items():
         if not isinstance(given.get(key, _DEFAULTS[key]), bool if key == "strip" else str):
