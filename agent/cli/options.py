@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from quoth.agent.settings import FLAGS, GROUPS, ROWS, CommandSettings, is_given
 from quoth.agent.terminal.output import print_line
+from quoth.tools.advice import instead
 from quoth.tools.errors import UsageError, did_you_mean, nearest
 from quoth.tools.policy.project import Project, find_project, given_project
 from quoth.tools.storage.same_file import is_missing
@@ -116,36 +117,10 @@ class Parser(argparse.ArgumentParser):
                 where.add_argument(one.name, **more)
 
 
-# What other programs call our commands, where the spelling alone would not lead there.
-MEANT = {
-    word: ours
-    for ours, words in {
-        "run": "ask prompt do exec task query",
-        "chat": "talk",
-        "sessions": "ls list history",
-        "log": "show cat transcript",
-        "rm": "delete remove",
-        "resume": "continue",
-        "models": "login logout auth key keys providers",
-        "tools": "functions",
-        "fly": "flight plan plans",
-        "policy": "rules permissions",
-        "pending": "requests approvals",
-        "new": "init create scaffold template",
-        "doctor": "check status diagnose info health",
-        "help": "man manual docs",
-        "quoth, without a command": "repl shell",
-        "quoth --version": "version",
-        "quoth tools test": "test",
-    }.items()
-    for word in words.split()
-}
-
-
 def no_command(what: str, word: str, program: str, known: Sequence[str]) -> UsageError:
     """The error for a ``what``, command or action, that ``program`` has not."""
     whole = f" of {program}" if what == "action" else ""
-    meant = MEANT.get(word.lower(), "") if what == "command" else ""
+    meant = instead("command").get(word.lower(), "") if what == "command" else ""
     hint = f" Did you mean {meant}?" if meant and meant.split(",")[0].split()[0] in (*known, "quoth") else ""
     hint = hint or did_you_mean(word, known, f"The {what}s{whole} are")
     return UsageError(f"There is no {what} {visible(word)}{whole}.{hint}")

@@ -24,22 +24,13 @@ from quoth.agent.plan.model import (
 )
 from quoth.agent.plan.reading import PlanReading
 from quoth.agent.plan.suggestions import FENCES, is_ours, meant_block, meant_keyword, meant_line
+from quoth.tools.advice import instead
 from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org import babel
 from quoth.tools.org.babel import Header, HeaderError
 from quoth.tools.org.document import Element, Entry, Org, load
 from quoth.tools.org.edit import dedent, name_of, unescape
 
-# What is said of the blocks of other Lisps.
-_COMMON = (
-    "A block of lisp is read as Hy, and what it has of Common Lisp (defun, let, setf, mapcar …) is rewritten"
-)
-OTHER_LISPS = {
-    **dict.fromkeys(("common-lisp", "commonlisp", "cl", "sbcl"), _COMMON),
-    **dict.fromkeys(
-        ("elisp", "emacs-lisp", "scheme", "racket", "clojure", "clj"), "A block of hy is the nearest"
-    ),
-}
 _ITEM = re.compile(r"([ \t]*)(?:[-+*]|\d+[.)])[ \t]+(.*)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?\Z")
 
@@ -161,8 +152,8 @@ class _OrgReading(PlanReading):
             if runs and self._counts(index):
                 word = language or "Nothing"
                 what = f"{word} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
-                if language in OTHER_LISPS:
-                    what += f" {OTHER_LISPS[language]}; with :eval no it is a text for the model."
+                if language in instead("language"):
+                    what += f" {instead('language')[language]}; with :eval no it is a text for the model."
                 if not language:
                     what = f"The block names no language; those of forms are {', '.join(LANGUAGES)}."
                 self.fault(element.first, element.column, what)

@@ -10,29 +10,11 @@ from __future__ import annotations
 import re
 
 from quoth.agent.plan.model import INHERITED, LANGUAGES, ORGS, OWN, TODO_WORDS, phase_of
+from quoth.tools.advice import instead
 from quoth.tools.errors import SURE, did_you_mean, nearest
 from quoth.tools.text import short
 
 OURS = (*INHERITED, "EXPECT", "AFTER")  # beside ids, which Org has too
-# What others call our properties.
-SYNONYMS = {
-    name: ours
-    for ours, names in {
-        "AFTER": "DEPENDS DEPENDS-ON DEPENDENCIES DEPENDENCY BLOCKER BLOCKED-BY REQUIRES NEEDS WAITS"
-        " WAITS-FOR WAIT-FOR AFTER-ID PREREQUISITES RUN-AFTER",
-        "EXPECT": "ASSERT VERIFY CHECK PROOF GUARD PRECONDITION POSTCONDITION",
-        "TOOLS": "TOOL ALLOW ALLOWED ALLOWED-TOOLS",
-        "MODEL": "PROVIDER LLM BACKEND",
-        "RETRY": "RETRIES ATTEMPTS TRIES MAX-RETRIES",
-        "ON-FAIL": "ON-ERROR ONFAIL ONERROR ON-FAILURE ONFAILURE IF-FAILED",
-        "MAY-FAIL": "ALLOW-FAILURE ALLOW-FAIL CAN-FAIL OPTIONAL IGNORE-ERRORS CONTINUE-ON-ERROR FAIL-OK",
-        "BUDGET, as in steps=6": "STEPS MAX-STEPS STEP-LIMIT MAX-TURNS TURNS",
-        "BUDGET, as in tokens=2000": "TOKENS MAX-TOKENS",
-        "BUDGET, as in cost=0.10": "COST MAX-COST",
-        "BUDGET, as in seconds=60": "SECONDS MAX-SECONDS TIMEOUT TIME-LIMIT DEADLINE",
-    }.items()
-    for name in names.split()
-}
 # Languages whose blocks a person may expect to be run.
 _PROGRAMMING = {
     *("python", "py", "sh", "bash", "shell", "js", "javascript", "ruby"),
@@ -68,7 +50,7 @@ def meant_property(name: str) -> str:
     if upper in ORGS or upper.startswith(("HEADER-ARGS", "EXPORT_")):
         return ""
     close = nearest(upper, (*INHERITED, *OWN), SURE)
-    other = SYNONYMS.get(upper.replace("_", "-")) if name in (upper, name.lower()) else None
+    other = instead("property").get(upper.replace("_", "-")) if name in (upper, name.lower()) else None
     return f" Did you mean {other or close}?" if other or close else ""
 
 
@@ -121,7 +103,7 @@ def meant_line(line: str, top: bool) -> tuple[int, str] | None:
         value = line[found.end() :].lstrip()
         if name in OURS and (found[1] or top or value.startswith("(")):
             return found.start(1), f"{name} is a property; it stands in the :PROPERTIES: of a headline."
-        if found[1] and name in SYNONYMS:
+        if found[1] and name in instead("property"):
             return found.start(1), f"There is no property {name}.{meant_property(name)}"
     if line.lstrip().startswith(FENCES):
         what = "Org has no blocks like this; write #+begin_src hy and #+end_src around forms, "
@@ -179,7 +161,7 @@ def meant_keyword(name: str, value: str, whole: bool) -> str:
         return f"For the whole file {name} is written #+PROPERTY: {name} {value}".rstrip() + "."
     if name in OURS:
         return f"{name} is a property; it stands in the :PROPERTIES: of a headline."
-    if name in SYNONYMS:
+    if name in instead("property"):
         return f"There is no property {name}.{meant_property(name)}"
     if name in (*_KEYWORDS, "SUBTITLE") or "_" in name or "-" in name:
         return ""

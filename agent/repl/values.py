@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from quoth.agent.terminal.forms import in_quotes, shortened, show_value
+from quoth.tools.advice import instead
 from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.hy_loader import plist_read
 from quoth.tools.lisp.reader import ReadError, read_all
@@ -134,7 +135,6 @@ def _no_name(name: str, known: frozenset[str]) -> str:
     import hy
 
     from quoth.tools.program.idioms import IDIOMS
-    from quoth.tools.program.linter import FOREIGN
 
     if name in known or hy.mangle(name) in getattr(builtins, "_hy_macros", {}):
         return f"{name} is a macro, and no value; (describe '{name}) tells of it."
@@ -142,8 +142,8 @@ def _no_name(name: str, known: frozenset[str]) -> str:
         return f'there is no name {name}; a text is in straight quotes: "…".'
     if row := next((row for row in IDIOMS if name in row.names.split()), None):
         return f"there is no name {name}; write {row.written.replace(row.names.split()[0], name, 1)}."
-    if name in FOREIGN:
-        return f"there is no name {name}; Hy says {FOREIGN[name]}."
+    if ours := instead("head").get(name):
+        return f"there is no name {name}; Hy says {ours}."
     macros = {str(hy.unmangle(macro)) for macro in getattr(builtins, "_hy_macros", {})}
     return f"there is no name {name}.{did_you_mean(name, known | macros | set(dir(builtins)))}"
 

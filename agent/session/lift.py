@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import hy
 
 from quoth.agent.session.drift import versions_of
+from quoth.tools.advice import instead
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.history.event import Event, read_form
@@ -24,7 +25,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.program.compiler import (
-    INSTEAD,
     PRELUDES,
     PROGRAM_LIMITS,
     PURE_MACROS,
@@ -38,7 +38,7 @@ _NO_WORDS: Mapping[str, Set[str]] = {}
 WORDS_OF_NAME = 4
 WIDTH = 100
 _WORD = re.compile(r"[a-z][a-z0-9]*")
-_KNOWN = {*dir(builtins), *keyword.kwlist, *PURE_MACROS, *INSTEAD, *PRELUDES, "hy", "values"}
+_KNOWN = {*dir(builtins), *keyword.kwlist, *PURE_MACROS, *instead("refused"), *PRELUDES, "hy", "values"}
 
 
 @dataclass(frozen=True)

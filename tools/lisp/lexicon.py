@@ -1,4 +1,4 @@
-"""The reader's lexical tables: token patterns, brackets and prefixes, escapes, and hints for errors.
+"""The reader's lexical tables: token patterns, brackets and prefixes, and escapes.
 
 Knows Hy's syntax; it must not know what a form means. Under re.ASCII ``\\s`` is exactly Hy's white space.
 """
@@ -73,24 +73,6 @@ SHAPES: Final[dict[str, tuple[Any, str, int, int]]] = {
     "#_": (None, "", 1, FORMS),
     F_OPENER: (FString, '"', 0, LITERAL),
     FIELD_OPENER: (FComponent, "}", 1, FORMS),
-}
-DISPATCH_HINTS: Final = {
-    "'": "write the name alone",
-    ".": "nothing is evaluated while reading",
-    ":": "write the name, or the keyword, alone",
-    "|": "a comment is ; to the end of the line",
-    "\\": "write the character as a string",
-    '"': 'write the string alone, or r"…" to keep its backslashes',
-    "t": "write True",
-    "f": "write False",
-}
-
-ESCAPE_HINTS: Final = {
-    **dict.fromkeys("01234567", r"an octal escape ends at \377"),
-    "x": r"write two hexadecimal digits, as in \x41",
-    "u": r"write four hexadecimal digits, as in \u00e9; a character that needs more, write itself",
-    "U": r"write the eight hexadecimal digits of a character, as in \U0001F600",
-    "N": r"write the name of a character in braces, as in \N{EM DASH}",
 }
 
 

@@ -21,12 +21,12 @@ from hy.models import (
     Symbol,
 )
 
+from quoth.tools.advice import instead
 from quoth.tools.lisp.lexicon import (
     ATOM,
     BLANK,
     BODIES,
     CLOSE,
-    DISPATCH_HINTS,
     F_OPENER,
     F_TEXT,
     FIELD_OPENER,
@@ -332,7 +332,7 @@ class _FormReader(Strings):
         if self.limits.booleans and opener in ("#t", "#f", "#true", "#false"):
             return "", Symbol("True" if opener[1] == "t" else "False"), stop
         key = opener[1:] if opener[1] in "tf" else opener[1]
-        hint = DISPATCH_HINTS.get(key, "write a plain form")
+        hint = instead("dispatch").get(key, "write a plain form")
         if key in "_*^":
             hint = f"put a space after {'#**' if opener.startswith('#**') else opener[:2]}"
         raise self.error(f"reader macros are not read here: {excerpt(opener)}", start, hint)

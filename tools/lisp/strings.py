@@ -11,7 +11,8 @@ from typing import Any
 
 from hy.models import Bytes, Object, String
 
-from quoth.tools.lisp.lexicon import BODIES, BRACKET, ESCAPE_HINTS, JSON, RAW, SURROGATE, OpenForm
+from quoth.tools.advice import instead
+from quoth.tools.lisp.lexicon import BODIES, BRACKET, JSON, RAW, SURROGATE, OpenForm
 from quoth.tools.lisp.read_error import LineIndex, ReadError, error_at
 from quoth.tools.text import excerpt
 
@@ -131,7 +132,7 @@ class Strings:
         escape = self.text[stop : stop + 2]
         hint = r"write \\ for a backslash" + ("" if prefix else ', or r"…"')
         if "b" not in prefix or escape[1] not in "uUN":
-            hint = ESCAPE_HINTS.get(escape[1], hint)
+            hint = instead("escape").get(escape[1], hint)
         return self.error(f"{escape} is no escape here", stop, hint)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from quoth.tools.advice import instead
 from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.lisp.printer import Code, code_in, to_value
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -22,12 +23,6 @@ KNOWN = frozenset(
     sep session shebang tangle tangle-mode var wrap name
     """.split()  # noqa: SIM905
 )
-_NOT_OBEYED = {
-    "noweb": ":var hands on what a block came to, #+CALL: runs it again",
-    "prologue": "write it into the block",
-    "epilogue": "write it into the block",
-    "post": "write it into the block",
-}
 _NAME = re.compile(r"[^\s\[\]()\"'`=,]+\Z")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\Z")
 _CALL = re.compile(r"([^\[\]()\s]+)[ \t]*(?:\[(.*?)\])?[ \t]*(?:\((.*)\))?[ \t]*(.*)\Z")
@@ -168,8 +163,8 @@ def forbids(header: Header) -> bool:
 
 def unknown(header: Header) -> str | None:
     """An error message for a header argument that Org does not have or a plan does not support, or None."""
-    if header.name in _NOT_OBEYED and header.value not in ("", "no", "nil"):
-        return f"A plan does not obey :{header.name}; {_NOT_OBEYED[header.name]}."
+    if header.name in instead("header") and header.value not in ("", "no", "nil"):
+        return f"A plan does not obey :{header.name}; {instead('header')[header.name]}."
     if header.name in KNOWN or header.name.startswith(("header-args", "x-")):
         return None
     return f"There is no header argument :{header.name}.{did_you_mean(header.name, KNOWN, mark=':')}"

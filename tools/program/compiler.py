@@ -24,6 +24,7 @@ import hy
 import hy.models as m
 from hy.compiler import hy_compile
 
+from quoth.tools.advice import instead
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
@@ -45,21 +46,6 @@ PURE_MACROS = frozenset(
     += -= *= /= //= %= **= &= |= ^= <<= >>=
     """.split()  # noqa: SIM905
 )
-INSTEAD = {
-    "quote": 'it takes one form, without f"…" in it',
-    "quasiquote": 'it takes one form, without f"…" in it',
-    "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
-    "with": "call read-file instead of opening files",
-    "defmacro": "write a function, (defn double [x] (* x 2))",
-    "await": 'calls wait by themselves; write (read-file "a.txt")',
-    "yield": "a function returns a list",
-    "require": "only functions can be used here",
-    "do_mac": "nothing runs while a program is compiled",
-    "eval_and_compile": "nothing runs while a program is compiled",
-    "eval_when_compile": "nothing runs while a program is compiled",
-    "py": "write Lisp",
-    "pys": "write Lisp",
-}
 # Every form is gone through once for each that it stands in: by idioms that look for names, by Hy's patterns.
 MAX_WORK = 30_000
 # Functions of the host that a program calls without knowing; it cannot say these names.
@@ -385,7 +371,7 @@ def _check_head(node: Any, text: str) -> None:
         return  # a part of it is no name, and is refused for that
     if name in _core_macros() and name not in PURE_MACROS:
         said = head if isinstance(head, m.Symbol) else head[1]
-        raise _refusal(head, text, f"{said} cannot be used in a program", INSTEAD.get(name))
+        raise _refusal(head, text, f"{said} cannot be used in a program", instead("refused").get(name))
     if name is not None and isinstance(head, m.Expression) and len(head) < 3:
         raise _refusal(head, text, f"{show(head)} is no attribute of a value", "a call is (f x)")
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import hy
 import hy.models as m
 
+from quoth.tools.advice import instead
 from quoth.tools.errors import SURE, did_you_mean, nearest
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
@@ -69,30 +70,6 @@ def unreadable(text: str, error: ReadError) -> PythonHint | None:
 
 # ---- programs that do not compile
 
-USAGE: Final = {
-    "if": "(if (> x 1) x 1)",
-    "when": "(when (> x 1) x)",
-    "while": "(while (< n 3) (+= n 1))",
-    "cond": '(cond (= x 1) "a"  True "b")',
-    "setv": "(setv x 1)",
-    "get": '(get {"a" 1} "a")',
-    "match": '(match x 1 "a"  _ "b")',
-    "try": "(try (/ 1 0) (except [e Exception] (str e)))",
-    "except": "(try (/ 1 0) (except [e Exception] (str e)))",
-    "cut": "(cut [1 2 3] 0 2)",
-    "import": "(import math [sqrt])",
-    "defn": "(defn double [x] (* x 2))",
-    "fn": "(fn [x] (* x 2))",
-    "let": "(let [x 1  y 2] (+ x y))",
-    "for": "(for [x [1 2]] (print x))",
-    "lfor": "(lfor x [1 2] (* x x))",
-    "dfor": "(dfor x [1 2]  x (* x x))",
-    "raise": '(raise (ValueError "no"))',
-    "in": '(in "a" "abc")',
-    "is": "(is x None)",
-    "not": "(not x)",
-}
-
 
 # In what Hy says of a form that its macro cannot read.
 HYS_WORDS: Final = (
@@ -118,9 +95,9 @@ def misused(text: str, line: int, column: int) -> str | None:
             continue
         start, stop = (node.start_line, node.start_column), (node.end_line, node.end_column)
         if start <= (line, column) <= stop:
-            found = head_of(node) if head_of(node) in USAGE else found
+            found = head_of(node) if head_of(node) in instead("usage") else found
             pending = list(node)
-    return advice(f"{found} does not fit here", USAGE[found]) if found else None
+    return advice(f"{found} does not fit here", instead("usage")[found]) if found else None
 
 
 # ---- programs that fail

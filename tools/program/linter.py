@@ -13,6 +13,7 @@ from typing import Any
 
 import hy.models as m
 
+from quoth.tools.advice import instead
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.syntax import head_of, is_core, mangle, symbols_in
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
@@ -25,58 +26,6 @@ _SMART = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'
 _FILE = re.compile(
     r"(?:[\w.~-]*/)+[\w.*-]*|[\w-]+\.(?:org|md|txt|py|hy|json|csv|toml|ya?ml|html|js|ts|log|cfg|ini|xml|rst|sh)"
 )
-# Heads of other Lisps that are not read here, and how the same is written.
-_WRITTEN = {
-    "setf setq set! var const atom deref reset! swap!": "(setv x 1)",
-    "cadr second nth elt aref list-ref": "(get xs 1)",
-    "take subs substring slice subseq": "(cut xs 0 2)",
-    "drop": "(cut xs 2 None)",
-    "incf": "(+= x 1)",
-    "decf": "(-= x 1)",
-    "expt": "(** x 2)",
-    "string=": "(= x y)",
-    "push append!": "(.append xs 1)",
-    "cons": "(+ [1] xs)",
-    "conj": "(+ xs [1])",
-    "concat append concatenate string-append": "(+ xs ys)",
-    "assoc": '{#** d "k" 1}',
-    "hash-map": '{"k" 1}',
-    "gethash": '(get d "k")',
-    "contains?": '(in "k" d)',
-    "vals": "(list (.values d))",
-    "vector list*": "[1 2]",
-    "sort": "(sorted xs)",
-    "sort-by": "(sorted xs :key f)",
-    "reverse": "(list (reversed xs))",
-    "apply": "(f #* xs)",
-    "funcall": "(f x)",
-    "remove-if": "(lfor x xs :if (not (f x)) x)",
-    "null null?": "(not xs)",
-    "not-empty": "(len xs)",
-    "zero?": "(= x 0)",
-    "even?": "(= (% x 2) 0)",
-    "odd?": "(= (% x 2) 1)",
-    "some?": "(is-not x None)",
-    "string?": "(isinstance x str)",
-    "number?": "(isinstance x int)",
-    "list?": "(isinstance xs list)",
-    "&&": "(and x y)",
-    "||": "(or x y)",
-    "if-let when-let": "(do (setv x (f 1)) (if x x 2))",
-    "if-not": "(if (not x) 1 2)",
-    "loop recur": "(for [i (range 3)] (print i))",
-    "case": '(match x 1 "a"  _ "b")',
-    "catch": "(try (/ 1 0) (except [e Exception] 0))",
-    "throw": '(raise (ValueError "no"))',
-    "format": 'f"{x} {y}"',
-    "display": "(print x)",
-    "parse-int string->number": '(int "5")',
-    "number->string": "(str 5)",
-    "with-open": '(read-file :path "a.txt")',
-}
-_METHODS = "split splitlines strip lower upper replace startswith endswith join items keys"
-FOREIGN = {word: shown for words, shown in _WRITTEN.items() for word in words.split()}
-FOREIGN |= {word: f"(.{word} x)" for word in _METHODS.split()}
 
 
 def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> PythonHint | None:
@@ -254,8 +203,8 @@ class _Spotter:
             key = print_string(node[2].name)
             one = f"(get {of(node[1])} {key})" if len(node) == 3 else ""
             return advice("getf is not known here", one or f"(.get {of(node[1])} {key} {of(node[3])})")
-        if name in FOREIGN and self.free(name):
-            return advice(f"{name} is not known here", FOREIGN[name])
+        if name in instead("head") and self.free(name):
+            return advice(f"{name} is not known here", instead("head")[name])
         if is_core(name):
             return None
         if name in RULES and self.unknown(name):
@@ -271,7 +220,7 @@ class _Spotter:
         names = [str(name) for name in node[1]] if len(node) > 1 and isinstance(node[1], m.List) else []
         if len(names) != 2 or names[0] not in BUILTINS or names[1] in BUILTINS or names[1][0] == "(":
             return None
-        return advice("except takes a name, then what it catches", FOREIGN["catch"])
+        return advice("except takes a name, then what it catches", instead("head")["catch"])
 
     def unknown(self, name: str) -> bool:
         """Not a tool, not Python's, and nowhere but in such a place: it cannot be defined."""

@@ -196,7 +196,8 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         elif detail["type"] == "extra_forbidden":
-            fault = f":{name}{inside} is unknown{_nearest_field(param, detail['loc'])}"
+            fields = fields_at(param.type, detail["loc"][1:-1]) if param else []
+            fault = f":{name}{inside} is unknown{_guess(str(detail['loc'][-1]), fields)}"
         else:
             secret = param is not None and param.secret  # is not repeated even to who gave it
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
@@ -215,10 +216,9 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
     return faults
 
 
-def _nearest_field(param: Param | None, location: Sequence[int | str]) -> str:
-    """The field of a class that comes nearest to the unknown one at this location, in brackets."""
-    known = fields_at(param.type, location[1:-1]) if param else []
-    close = nearest(str(location[-1]), known)
+def _guess(word: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to an unknown word, in brackets; empty if none is near."""
+    close = nearest(word, known)
     return f" (did you mean {print_value(close)}?)" if close else ""
 
 
@@ -229,8 +229,7 @@ def _meant(detail: Any, param: Param | None) -> str:
         return ""
     if param.type == list[str] and len(detail["loc"]) == 1:
         return f" (write {print_value(_words(given))})"
-    close = nearest(given, [one for one in param.choices if isinstance(one, str)])
-    return f" (did you mean {print_value(close)}?)" if close else ""
+    return _guess(given, [one for one in param.choices if isinstance(one, str)])
 
 
 def _words(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from quoth.tools.advice import instead
 from quoth.tools.call.call import ALLOW, Verdict, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import redact
@@ -31,11 +32,6 @@ from quoth.tools.text import escape, excerpt
 MAX_OUTPUT = 2_000_000  # bytes of it that are kept
 TOLD = 4_000  # characters of its end that are told of a program that did not finish
 PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
-# Words of a shell that are no programs, and what serves here.
-SHELL_WORDS = {
-    "cd": "name the folder by :cwd",
-    **dict.fromkeys(("export", "source", ".", "alias", "set", "unset", "ulimit"), "a shell knows it, {}"),
-}
 OPERATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "<<", "2>", "2>&1", "&>"}
 READ_ONLY = "Read-only file system"
 # What the output of a failed program looks like where the boundary was in its way, and what is told then.
@@ -124,9 +120,9 @@ def _check_file(name: str, file: Path) -> None:
 def _instead(argv: Sequence[str]) -> str:
     """What would be right in place of a program that there is not, with a blank before it."""
     name = argv[0]
-    if hint := SHELL_WORDS.get(name.split()[0]):
+    if hint := instead("shell").get(name.split()[0]):
         line = f'["sh" "-c" {print_string(" ".join(argv))}]'
-        return f" It is a word of the shell: {hint.format(line)}."
+        return f" It is a word of the shell: {hint.replace('LINE', line)}."
     if re.match(r"[A-Za-z_]\w*=", name):
         return f' A variable is set by env: ["env" {" ".join(map(print_string, argv))}].'
     if len(words := name.split()) > 1:
