@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import DID_NOT_FINISH_WITHIN, DOES_MORE_THAN_READ, IS_OUTSIDE_THE_WORKSPACE, IT_IS_CALLED_AS
+from sentences import (
+    DID_NOT_FINISH_WITHIN,
+    DOES_MORE_THAN_READ,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_IS_CALLED_AS,
+    WAS_ENDED_BY,
+)
 from words import agent, async_agent, files, started, story, wait_until
 
 from quoth.agent.client import Agent
@@ -68,7 +74,7 @@ ENDS: dict[str, tuple[str, dict[str, Any], str]] = {
     '(shell :argv ["pwd"] :cwd "src")': ({"exit": 0, "output": "{shop}/src\n"}, ""),
     '(shell :argv ["./run.sh" "x"] :cwd "src")': ({"exit": 0, "output": "ran x\n"}, ""),
     sh("printf '\\033[31mred\\r\\n\\a\\377'"): ({"exit": 0, "output": "\\x1b[31mred\n\\x07\\xff"}, ""),
-    sh("kill -TERM $$"): ({"exit": 143, "output": ""}, "sh was ended by SIGTERM."),
+    sh("kill -TERM $$"): ({"exit": 143, "output": ""}, f"sh {WAS_ENDED_BY} SIGTERM."),
     '(shell :argv ["cat" "|" "wc"])': (
         {"exit": 1, "output": "cat: '|': No such file or directory\ncat: wc: No such file or directory\n"},
         'No shell reads :argv: | was a word like any other. A shell is called as ["sh" "-c" "…"].',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import WAS_ENDED_BY
 
 from quoth.tools.shell.program import exit_code, notes
 
@@ -34,10 +35,10 @@ def told(argv: str, code: int = 1, output: str = "", network: bool = False) -> l
         ({"argv": "ls a.py", "output": "a.py: No such file"}, []),
         ({"argv": "*? a", "output": "*?: No such file"}, []),
         ({"argv": "ls", "code": 128}, []),
-        ({"argv": "ls", "code": 129}, ["ls was ended by SIGHUP."]),
+        ({"argv": "ls", "code": 129}, [f"ls {WAS_ENDED_BY} SIGHUP."]),
         (
             {"argv": "ls", "code": 137},
-            [f"ls was ended by SIGKILL. {MEMORY}"],
+            [f"ls {WAS_ENDED_BY} SIGKILL. {MEMORY}"],
         ),
         ({"argv": "ls", "code": 255}, []),
         ({"argv": "curl x", "output": "Could not resolve host"}, [NETWORK]),
