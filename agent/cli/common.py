@@ -26,8 +26,7 @@ from quoth.agent.terminal.input import can_be_asked, is_inside, require_person
 from quoth.agent.terminal.output import complain, print_data, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
-from quoth.tools.storage.paths import real_path, store_path
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing, real_path, store_path
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

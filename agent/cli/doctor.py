@@ -38,13 +38,13 @@ from quoth.tools.storage.paths import (
     NoHomeError,
     cache_dir,
     config_dir,
+    how_to_write,
+    is_missing,
     keys_path,
     real_path,
     state_dir,
     store_path,
 )
-from quoth.tools.storage.private import how_to_write
-from quoth.tools.storage.same_file import is_missing
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:

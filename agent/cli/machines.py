@@ -140,7 +140,7 @@ def _key(options: Options) -> Key:
     """The key that is given; at the default place one is made, if there is none."""
     import os
 
-    from quoth.tools.storage.same_file import is_missing
+    from quoth.tools.storage.paths import is_missing
 
     path = key_path(options.key)
     if options.key or os.environ.get(VARIABLE) or not is_missing(path):

@@ -546,7 +546,7 @@ def forget(options: MemoryForgetOptions) -> int:
 def import_blocks(options: MemoryImportOptions) -> int:
     """Take in the blocks of a file."""
     from quoth.tools.memory.transfer import read_carried
-    from quoth.tools.storage.in_use import not_in_use
+    from quoth.tools.storage.file_lock import not_in_use
     from quoth.tools.storage.paths import store_path
 
     every = read_carried(read_text(options.file), "stdin" if options.file == "-" else options.file)

@@ -20,7 +20,7 @@ from quoth.agent.terminal.output import print_line
 from quoth.tools.advice import instead
 from quoth.tools.errors import UsageError, did_you_mean, nearest
 from quoth.tools.policy.project import Project, find_project, given_project
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:

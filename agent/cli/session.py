@@ -276,7 +276,7 @@ def import_session(options: SessionImportOptions) -> int:
     from quoth.agent.session.index import import_session
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
     from quoth.tools.storage.database import Store
-    from quoth.tools.storage.in_use import not_in_use
+    from quoth.tools.storage.file_lock import not_in_use
     from quoth.tools.storage.paths import store_path
 
     if is_inside():
@@ -310,7 +310,7 @@ def remove(options: RemoveOptions) -> int:
     from quoth.agent.session.session import alone
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.history.transcript import Transcript
-    from quoth.tools.storage.in_use import not_in_use
+    from quoth.tools.storage.file_lock import not_in_use
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot remove sessions.")

@@ -82,7 +82,7 @@ def undo(options: UndoOptions) -> int:
 
 async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     from quoth.agent.terminal.ask import confirm
-    from quoth.tools.storage.in_use import not_in_use
+    from quoth.tools.storage.file_lock import not_in_use
     from quoth.tools.text import number_of
 
     if not options.json:

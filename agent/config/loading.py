@@ -12,8 +12,7 @@ from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
 from quoth.tools.policy.places import WORKSPACE_FOLDER
-from quoth.tools.storage.paths import config_dir
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import config_dir, is_missing
 
 FILE_NAME = "config.hy"
 OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"

@@ -21,7 +21,7 @@ from quoth.agent.session.undo import changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import may_draw, tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.in_use import not_in_use
+from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.text import number_of, one_line
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from prompt_toolkit.styles import Style
 from quoth.agent.repl.completion import PromptCompleter
 from quoth.agent.repl.entries import Frame, is_form, read_typed
 from quoth.tools.call.redaction import redact_line
-from quoth.tools.storage.paths import state_dir
-from quoth.tools.storage.private import private_file, private_folder
+from quoth.tools.storage.paths import private_file, private_folder, state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

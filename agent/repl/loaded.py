@@ -23,8 +23,7 @@ from quoth.tools.loading import load_tools
 from quoth.tools.policy.files import Trust, at_home, digest_of, read_bytes, trusted_bytes
 from quoth.tools.policy.places import STARTUP_NAME, WORKSPACE_FOLDER
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.paths import config_dir
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import config_dir, is_missing
 
 LONGEST_CALL = 86400.0  # seconds; a call that took longer is not looked for
 SLACK = 0.1  # seconds by which the clock of files may differ

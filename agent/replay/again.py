@@ -26,7 +26,7 @@ from quoth.tools.history.transfer import read_written
 from quoth.tools.knowledge.base import FileKnowledge
 from quoth.tools.policy.project import find_project
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 
 
 def session_in_store(store: Store, session: str) -> list[Event]:

@@ -26,7 +26,7 @@ from quoth.tools.policy.files import Trust, digest_of
 from quoth.tools.policy.project import below
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import number_of
 
 FILE_TOOLS = ("read-file", "list-files", "grep-search", "write-file", "edit-file")

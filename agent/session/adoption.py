@@ -16,7 +16,7 @@ from quoth.tools.history.transfer import copy_session
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.memory.transfer import Carried
 from quoth.tools.storage.database import BESIDE, Store
-from quoth.tools.storage.in_use import not_in_use
+from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.text import number_of
 
 NAMED = 5  # names that a sentence gives

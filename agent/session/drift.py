@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 
 MANY = 300  # tools
 

@@ -23,7 +23,7 @@ from quoth.tools.history.outline import Outline, SessionRow
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.in_use import not_in_use
+from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.text import number_of
 
 PLACE_DIGITS = 18

@@ -23,8 +23,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.quotations import ReadText
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.file_lock import hold, is_held
-from quoth.tools.storage.in_use import Use, in_use
+from quoth.tools.storage.file_lock import Use, hold, in_use, is_held
 
 TALK_RUNS = 50
 FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # who calls one knows what is in the file

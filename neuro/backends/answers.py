@@ -19,8 +19,7 @@ from typing import Any, Protocol
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import NativeCall, sendable, to_json
 from quoth.tools.call.redaction import SENT
-from quoth.tools.storage.inflate import inflated
-from quoth.tools.storage.lean_httpx import httpx
+from quoth.tools.storage.lean_httpx import httpx, inflated
 
 LONGEST = 8_000_000  # bytes of a reply, decompressed
 # Around each few characters of a stream stand some hundred bytes that are no part of the reply; what is

@@ -53,8 +53,7 @@ from quoth.neuro.backends.wordings import (
     says,
 )
 from quoth.tools.call.redaction import SENT, credentials
-from quoth.tools.storage.inflate import UnknownEncodingError
-from quoth.tools.storage.lean_httpx import USER_AGENT, httpx
+from quoth.tools.storage.lean_httpx import USER_AGENT, UnknownEncodingError, httpx
 from quoth.tools.storage.turns import own_turn
 
 USUAL = Adaptations()

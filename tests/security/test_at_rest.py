@@ -31,8 +31,7 @@ from quoth.tools.policy.files import Trust
 from quoth.tools.sandbox.snapshots import _secret
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.file_lock import hold
-from quoth.tools.storage.paths import state_dir, store_path
-from quoth.tools.storage.private import private_folder
+from quoth.tools.storage.paths import private_folder, state_dir, store_path
 
 # Secrets, when a run has ended
 
@@ -258,7 +257,7 @@ def test_what_was_left_open_is_closed(tmp_path: Path, monkeypatch: pytest.Monkey
     make_all(tmp_path / "home")
     for path in [state_dir(), *state_dir().rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    monkeypatch.setattr("quoth.tools.storage.private._CLOSED", set())
+    monkeypatch.setattr("quoth.tools.storage.paths._CLOSED", set())
     make_all(tmp_path / "home")
 
 

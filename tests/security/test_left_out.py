@@ -10,8 +10,7 @@ from commands import quoth
 from powerless import Powerless, powerless
 from sentences import CANNOT_BE_READ, IS_NOT_TRUSTED, THERE_IS_NO_POLICY_FILE
 
-from quoth.tools.storage.paths import real_path
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing, real_path
 
 WRITE = '(write-file :path "a.txt" :content "x")'
 TOOL = """(require quoth [def-cognitive-tool])

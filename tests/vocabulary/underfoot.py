@@ -36,10 +36,9 @@ from quoth import Agent  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
 from quoth.tools.history.audit import StoreAudit  # noqa: E402
 from quoth.tools.history.transcript import Transcript  # noqa: E402
-from quoth.tools.storage import in_use  # noqa: E402
+from quoth.tools.storage import file_lock  # noqa: E402
 from quoth.tools.storage.database import Store  # noqa: E402
-from quoth.tools.storage.paths import store_path  # noqa: E402
-from quoth.tools.storage.same_file import SameFile  # noqa: E402
+from quoth.tools.storage.paths import SameFile, store_path  # noqa: E402
 
 MARK = """(require quoth [def-cognitive-tool])
 (def-cognitive-tool mark "Add a line to a file." :parameters [text {:type str}] :effects [:writes] :timeout 10
@@ -86,7 +85,7 @@ class Points:
 
     def hook(self) -> None:
         """Points before and after each transaction, and each taking and releasing of a lock in use."""
-        for owner, names in ((Store, ("_begin", "_end")), (in_use, ("_taken", "_release"))):
+        for owner, names in ((Store, ("_begin", "_end")), (file_lock, ("_taken", "_release"))):
             for name in names:
                 setattr(owner, name, self._around(getattr(owner, name), name.strip("_"), owner is Store))
 
@@ -169,15 +168,15 @@ class Home:
             if BROKEN == "file":
                 SameFile.lost = lambda self: ""  # type: ignore[method-assign]
             if BROKEN == "lock":
-                in_use._LockFile._locked = lambda *_: True  # type: ignore[method-assign]
+                file_lock._LockFile._locked = lambda *_: True  # type: ignore[method-assign]
             if later:
                 real = time.time
                 time.time = lambda: real() + later
             if name == "route":
                 Points(self.folder, wanted).hook()
             else:
-                real_taken = in_use._taken
-                in_use._taken = lambda s, n, p, seconds, **m: real_taken(s, n, p, min(seconds, 0.05), **m)
+                real_taken = file_lock._taken
+                file_lock._taken = lambda s, n, p, seconds, **m: real_taken(s, n, p, min(seconds, 0.05), **m)
             code = cli.main(words) if words else _agent()
         except SystemExit as end:
             code = int(end.code or 0)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from quoth.tools.call.keeping import beginning_of
 from quoth.tools.storage.atomic import is_scratch
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import count
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import excerpt, file_name
 
 # Names with a dot that are data, and those that every run of a test or a linter writes.

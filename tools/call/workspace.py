@@ -25,8 +25,7 @@ from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
-from quoth.tools.storage.paths import real_path, shared_path
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing, real_path, shared_path
 from quoth.tools.text import file_name
 
 TURN_SECONDS = 25.0  # so long a writer waits for those before it

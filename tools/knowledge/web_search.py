@@ -83,8 +83,7 @@ class ServerSearch:
         """The body of the server's answer. Raises ToolError."""
         import zlib
 
-        from quoth.tools.storage.inflate import UnknownEncodingError
-        from quoth.tools.storage.lean_httpx import httpx
+        from quoth.tools.storage.lean_httpx import UnknownEncodingError, httpx
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
         try:
@@ -121,7 +120,7 @@ class ServerSearch:
             raise self._failed(f"answered with {excerpt(kind) or 'something without a type'}, not with JSON")
 
     async def _read(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
-        from quoth.tools.storage.inflate import inflated
+        from quoth.tools.storage.lean_httpx import inflated
 
         data = bytearray()
         async for piece in inflated(raw, encoding):

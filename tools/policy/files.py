@@ -18,9 +18,7 @@ from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.places import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.paths import state_dir
-from quoth.tools.storage.private import private_folder
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing, private_folder, state_dir
 
 # Records which text of a workspace's own file a person has trusted: its SHA-256, stored in the state
 # folder.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quoth.tools.storage.paths import config_dir
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import config_dir, is_missing
 
 FILE_NAME = "policy.hy"
 STARTUP_NAME = "init.hy"  # what the REPL evaluates when it begins

@@ -15,9 +15,7 @@ from pathlib import Path
 
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.places import WORKSPACE_FOLDER, workspace_policy
-from quoth.tools.storage.paths import real_path, store_path
-from quoth.tools.storage.private import private_folder
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing, private_folder, real_path, store_path
 
 MARKERS = (WORKSPACE_FOLDER, ".git")  # the first counts wherever it is; `.git` may be a file, in a worktree
 GIVEN, HERE, OWN_STORE = "given", "here", "own store"

@@ -25,8 +25,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
-from quoth.tools.storage.paths import state_dir
-from quoth.tools.storage.private import private_folder
+from quoth.tools.storage.paths import private_folder, state_dir
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
 SWEPT_SECONDS = 3600.0  # what is older is looked for so often

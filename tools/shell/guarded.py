@@ -20,7 +20,7 @@ from quoth.tools.call.obeyed import MOST_NAMES, MOST_REPOSITORIES, FoundFiles, l
 from quoth.tools.shell.plain_git import IndexReader, common_folders, may_have_links, settings
 from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
 from quoth.tools.shell.view import Boundary, homes, real
-from quoth.tools.storage.same_file import is_missing
+from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import file_name
 
 

@@ -21,11 +21,17 @@ import apsw
 
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.damaged import readable_rows, why_undecodable
-from quoth.tools.storage.in_use import lost_lock
+from quoth.tools.storage.file_lock import lost_lock
 from quoth.tools.storage.log_sync import LONG, LogSync, release_log, use_log
-from quoth.tools.storage.paths import store_path
-from quoth.tools.storage.private import how_to_write, private_file, private_folder
-from quoth.tools.storage.same_file import GONE, SameFile, require_regular
+from quoth.tools.storage.paths import (
+    GONE,
+    SameFile,
+    how_to_write,
+    private_file,
+    private_folder,
+    require_regular,
+    store_path,
+)
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
 # A read-only connection to the SQLite file of a store that cannot be written.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from quoth.tools.storage.same_file import Identity, SameFile
+from quoth.tools.storage.paths import Identity, SameFile
 
 EACH = 0.001  # seconds that a sync waits for each of the sessions that are at work,
 LONGEST = 0.05  # and at most

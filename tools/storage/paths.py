@@ -5,14 +5,18 @@ Knows only the environment and the platform's folders.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import re
+import shlex
+import stat
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 
 
 class NoHomeError(UsageError):
@@ -100,3 +104,166 @@ def _expression(pattern: str) -> re.Pattern[str]:
 def _translated(piece: str) -> str:
     """A piece of a pattern as a regular expression, without the mark of the end."""
     return translate(piece).removeprefix("(?s:")[: -len(r")\Z")]
+
+
+# Whether a path still names the file that was opened there: not one that was moved, removed or replaced.
+#
+# It knows paths and inodes; it must not know what the files contain.
+
+
+GONE = "the file {} was moved or removed while it was open"
+REPLACED = "another file took the place of {} while it was open"
+IRREGULAR = "{} is not a regular file"
+
+Identity = tuple[int, int]  # device and inode
+
+
+class SameFile:
+    """The file at a path, as it was when this was made. A file system without stable inodes gives no sign."""
+
+    __slots__ = ("identity", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.identity = _identity(path)
+
+    def lost(self) -> str:
+        """Why the path does not name this file any more; empty if it does."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116  before each transaction: a Path takes twice as long
+        except (FileNotFoundError, NotADirectoryError):
+            return "" if self.identity is None else GONE.format(self.path)
+        except OSError:  # it cannot be looked at, so nothing is known
+            return ""
+        now = found.st_dev, found.st_ino
+        if now == self.identity and found.st_nlink:
+            return ""
+        if self.identity is None or not found.st_ino or _identity(self.path) != now:
+            return ""  # its inodes are not stable
+        return GONE.format(self.path) if now == self.identity else REPLACED.format(self.path)
+
+
+def _identity(path: str) -> Identity | None:
+    """Device and inode of a file; None if there is none, or if its file system has no inodes."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_ino else None
+
+
+def require_regular(*paths: Path) -> None:
+    """Raise StoreError unless the store and the files beside it are regular files, or missing: to open a fifo
+    would wait for ever."""
+    for path in paths:
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # whoever opens it says what is wrong
+            continue
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise StoreError("", IRREGULAR.format("it" if path == paths[0] else path))
+
+
+# Whether a file is missing, which is another thing than a file that this user cannot reach.
+#
+# It knows files only. ``os.path.lexists`` and, from Python 3.14 on, ``Path.exists`` answer "no" for both:
+# then rules in a folder that cannot be searched would be left out in silence.
+
+
+def is_missing(path: str | os.PathLike[str]) -> bool:
+    """Whether nothing has this name: ENOENT or ENOTDIR, and no other error. A link is something, wherever it
+    leads. Where the answer is no, reading the file says why it cannot be read."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+# Files and folders of the state that only their user can read, and what to type where one cannot be
+# written.
+#
+# It knows modes and owners; it must not know what the files hold.
+
+
+def private_folder(folder: Path) -> None:
+    """Create a folder that only its user can read (0700). Folders of the state that an older version left
+    open to others are closed, with the files in them. Raises OSError."""
+    state = state_dir()
+    if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return
+    for one in dict.fromkeys((state, folder)):
+        try:
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(one)) from None
+        if one not in _CLOSED:
+            _CLOSED.add(one)
+            if _close(one, 0o700):
+                for entry in one.iterdir():
+                    if entry.is_file():
+                        _close(entry, 0o600)
+
+
+def private_file(path: Path) -> None:
+    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError.
+
+    One that can be used is not opened: closing it would end all locks that this process has on it, also those
+    of another connection, whose write-ahead log another process may then delete."""
+    if path.is_dir() or not os.access(path, os.W_OK):
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    _close(path, 0o600)
+
+
+_CLOSED: set[Path] = set()  # the folders this process has looked at
+
+
+def _close(path: Path, mode: int) -> bool:
+    """Remove the rights of others on a file or folder of ours. A shared folder such as /tmp, or the user's
+    home, stays as it is."""
+    with contextlib.suppress(OSError, RuntimeError):  # there may be no home
+        found = path.stat()
+        shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
+        if found.st_uid != os.geteuid() or shared:
+            return False
+        if found.st_mode & 0o077:
+            path.chmod(mode)
+        return True
+    return False
+
+
+# What to do where a path cannot be written, by the number of the error. The owner alone may change the bits.
+_FIXES = {
+    errno.EACCES: "chmod u+rwx {path}",
+    errno.EPERM: "chattr -i {path}",
+    errno.EROFS: "mount its disk so that it can be written",
+    errno.ENOTDIR: "remove the file {path}",
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room on its disk",
+}
+
+
+def how_to_write(path: Path, number: int | None, variable: str = "") -> str:
+    """What to type so that ``path`` can be written, after the error ``number``, as a clause without a full
+    stop. ``variable`` is the one that moves quoth's own folder elsewhere, such as QUOTH_STATE."""
+    there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
+    fix = _FIXES.get(number or 0, "make {path} writable").format(path=shlex.quote(str(there)))
+    owner, home = there.lstat().st_uid, Path(os.path.expanduser("~"))  # noqa: PTH111  # Path's raises
+    if variable and home in (path, *path.parents) and not home.is_dir():
+        fix = f"set HOME to a folder of yours ({home} does not exist)"
+    elif number in (errno.EACCES, errno.EPERM) and owner != os.geteuid():
+        fix = f"ask {owner_name(owner)}, who owns {there}, for the right to write"
+    return f"{fix}, or: export {variable}=DIR (a folder that you can write to)" if variable else fix
+
+
+def owner_name(number: int) -> str:
+    """The name of a user, or ``user NUMBER`` where the system knows none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"

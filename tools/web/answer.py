@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.storage.inflate import UnknownEncodingError, inflated
+from quoth.tools.storage.lean_httpx import UnknownEncodingError, inflated
 from quoth.tools.text import excerpt
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from sentences import (
 from words import quoth
 
 from quoth.agent.cli.doctor import TrialError, try_folder
-from quoth.tools.storage.private import how_to_write
+from quoth.tools.storage.paths import how_to_write
 
 SECRET = "sk-do-not-tell-1234567890"
 

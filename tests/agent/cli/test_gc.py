@@ -198,15 +198,15 @@ def test_two_that_sweep_at_once_leave_a_lock_that_was_made_meanwhile(monkeypatch
         pass
     from quoth.tools.storage import file_lock
 
-    taken = file_lock._taken
+    taken = file_lock._tried
     with ExitStack() as meanwhile:
 
         def late(lock: int, how: int) -> bool:
-            monkeypatch.setattr(file_lock, "_taken", taken)
+            monkeypatch.setattr(file_lock, "_tried", taken)
             assert sweep(2**40) == 1
             meanwhile.enter_context(hold("a", "no"))
             return taken(lock, how)
 
-        monkeypatch.setattr(file_lock, "_taken", late)
+        monkeypatch.setattr(file_lock, "_tried", late)
         assert sweep(2**40) == 0
         assert is_held("a")

@@ -29,7 +29,7 @@ from quoth.agent.repl.person import LeftBehind, PromptNames
 from quoth.agent.repl.repl import Repl
 from quoth.agent.repl.values import MOST, as_hy
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.in_use import in_use
+from quoth.tools.storage.file_lock import in_use
 
 SHOP = """
 (require quoth [def-cognitive-tool])

@@ -18,7 +18,7 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.in_use import not_in_use
+from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.storage.paths import store_path
 
 WAITS = """

@@ -16,12 +16,11 @@ from sentences import IS_IN_USE_BY
 from words import complaint
 
 from quoth.tools.errors import BusyError, UsageError
-from quoth.tools.storage.file_lock import sweep
-from quoth.tools.storage.in_use import in_use, lost_lock, not_in_use
+from quoth.tools.storage.file_lock import in_use, lost_lock, not_in_use, sweep
 
 HOLDS = """
 import sys
-from quoth.tools.storage.in_use import in_use, not_in_use
+from quoth.tools.storage.file_lock import in_use, not_in_use
 with {how}:
     print("mine", flush=True)
     sys.stdin.readline()

@@ -19,7 +19,7 @@ from words import Spy, complaint
 from quoth.tools.errors import StoreError
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import FULL, Store
-from quoth.tools.storage.same_file import SameFile
+from quoth.tools.storage.paths import SameFile
 
 
 class Disk:

@@ -16,9 +16,8 @@ from quoth.tools.catalog.payload import read_key
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage import log_sync
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.file_lock import hold, is_held
-from quoth.tools.storage.in_use import in_use
-from quoth.tools.storage.same_file import SameFile
+from quoth.tools.storage.file_lock import hold, in_use, is_held
+from quoth.tools.storage.paths import SameFile
 
 CANNOT = f"The store {{}} {COULD_NOT_BE_USED}: "
 
