@@ -353,7 +353,7 @@ def _rights(options: Options) -> Iterator[Finding]:
     """Which rules and settings count, and which wait for trust."""
     from quoth.agent.run.surroundings import untrusted_notes
     from quoth.tools.policy.files import load_policy
-    from quoth.tools.policy.places import user_policy, workspace_policy
+    from quoth.tools.policy.project import user_policy, workspace_policy
 
     folder = options.folder
     policy, config = load_policy(folder, options.policy), _config(options)

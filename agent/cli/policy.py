@@ -29,8 +29,8 @@ from quoth.tools.knowledge.skills import skills_to_trust
 from quoth.tools.policy.files import Trust, digest_of, layers_to_check, own_policy, read_layer
 from quoth.tools.policy.lint import check as findings_of
 from quoth.tools.policy.lint import unconfined, unseen_paths
-from quoth.tools.policy.places import OWN_NAME as POLICY
-from quoth.tools.policy.places import workspace_policy
+from quoth.tools.policy.project import OWN_NAME as POLICY
+from quoth.tools.policy.project import workspace_policy
 from quoth.tools.storage.paths import real_path
 from quoth.tools.visible import visible
 

@@ -74,7 +74,7 @@ def tools(options: ToolsOptions) -> int:
 
 def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: bool = False) -> ToolTable:
     """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
-    from quoth.tools.policy.places import has_rules
+    from quoth.tools.policy.project import has_rules
 
     if not (has_rules(options.folder, options.policy) or table.permissions):  # those that ship deny none
         return table

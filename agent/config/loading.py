@@ -11,7 +11,7 @@ from pathlib import Path
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
-from quoth.tools.policy.places import WORKSPACE_FOLDER
+from quoth.tools.policy.project import WORKSPACE_FOLDER
 from quoth.tools.storage.paths import config_dir, is_missing
 
 FILE_NAME = "config.hy"

@@ -21,7 +21,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import load_tools
 from quoth.tools.policy.files import Trust, at_home, digest_of, read_bytes, trusted_bytes
-from quoth.tools.policy.places import STARTUP_NAME, WORKSPACE_FOLDER
+from quoth.tools.policy.project import STARTUP_NAME, WORKSPACE_FOLDER
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.paths import config_dir, is_missing
 

@@ -35,7 +35,7 @@ from quoth.tools.history.event import GOING_ON, Event, TranscriptError, read_for
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import print_string, print_value
-from quoth.tools.policy.effects import only_reads
+from quoth.tools.policy.limits import only_reads
 from quoth.tools.storage.database import Store
 from quoth.tools.text import count
 

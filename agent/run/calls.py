@@ -21,7 +21,7 @@ from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.effects import changes_nothing
+from quoth.tools.policy.limits import changes_nothing
 
 if TYPE_CHECKING:
     from quoth.agent.run.host import SessionHost

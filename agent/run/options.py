@@ -29,10 +29,8 @@ from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.loading import ToolSource, load_tools, with_search
-from quoth.tools.policy.places import policy_files
-from quoth.tools.policy.project import find_project, mark_narrowed
-from quoth.tools.policy.quotas import Rule
-from quoth.tools.policy.spending import DailyBudget
+from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
+from quoth.tools.policy.spending import DailyBudget, Rule
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.paths import cache_dir, keys_path, real_path, state_dir
 

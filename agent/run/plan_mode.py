@@ -23,7 +23,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.history.call_log import StoreCallLog, key_in
 from quoth.tools.history.event import Event, read_form, written_form
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.places import WORKSPACE_FOLDER
+from quoth.tools.policy.project import WORKSPACE_FOLDER
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.atomic import replace_file
 

@@ -28,7 +28,7 @@ from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, k
 from quoth.tools.lisp.printer import Code, print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.origin.quotations import ReadText, close, letters, words
-from quoth.tools.policy.effects import only_reads
+from quoth.tools.policy.limits import only_reads
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short

@@ -60,7 +60,7 @@ class Decided:
         lines = []
         if self.offer:
             from quoth.tools.consent.decisions import ENOUGH
-            from quoth.tools.policy.places import user_policy
+            from quoth.tools.policy.project import user_policy
             from quoth.tools.policy.scope import left_open
 
             lines.append(

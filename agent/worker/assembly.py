@@ -30,8 +30,8 @@ from quoth.tools.loading import load_tools
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import permissions_for, read_allow
-from quoth.tools.policy.places import policy_files, user_policy, workspace_policy
 from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.project import policy_files, user_policy, workspace_policy
 from quoth.tools.registry.code_version import is_local, local_files
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store

@@ -23,7 +23,7 @@ from quoth.tools.consent.requests import Request, _clock_time, request_digest
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.policy.effects import by_effects, with_maker
+from quoth.tools.policy.limits import by_effects, with_maker
 from quoth.tools.policy.scope import suggested
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Statement, Store

@@ -22,7 +22,7 @@ from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look
 from quoth.tools.door.state import CallState, Parts
 from quoth.tools.errors import InvalidCallError, QuothError, StoreError, ToolError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.effects import with_maker
+from quoth.tools.policy.limits import with_maker
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 

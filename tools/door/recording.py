@@ -34,7 +34,7 @@ from quoth.tools.door.execution import brief
 from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import Status, StoreError
 from quoth.tools.history.event import digest_of_texts
-from quoth.tools.policy.effects import only_reads
+from quoth.tools.policy.limits import only_reads
 
 
 async def record_begin(door: Parts, state: CallState) -> None:

@@ -43,7 +43,7 @@ from quoth.tools.errors import (
     UnknownToolError,
     raise_if_broken,
 )
-from quoth.tools.policy.effects import changes_nothing, is_of_own_files, only_reads
+from quoth.tools.policy.limits import changes_nothing, is_of_own_files, only_reads
 from quoth.tools.registry.code_version import place_of_error, users_traceback
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 

@@ -36,7 +36,7 @@ from quoth.tools.call.ports import (
     asks_fact,
 )
 from quoth.tools.errors import Pending, Status
-from quoth.tools.policy.effects import EffectsPolicy
+from quoth.tools.policy.limits import EffectsPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.language import read_orders
-from quoth.tools.policy.places import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
+from quoth.tools.policy.project import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import is_missing, private_folder, state_dir
 

@@ -44,7 +44,7 @@ from quoth.tools.policy.predicates import (
     each_path,
     only_these,
 )
-from quoth.tools.policy.quotas import BYS, LONGEST, Cooldown, Quota
+from quoth.tools.policy.spending import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
 from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
 

@@ -23,10 +23,9 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.source import Place
-from quoth.tools.policy.argv import INTERPRETERS, RUNNERS, WRAPPERS, program
 from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
-from quoth.tools.policy.predicate_reader import texts_of
+from quoth.tools.policy.predicate_reader import INTERPRETERS, RUNNERS, WRAPPERS, program, texts_of
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
 from quoth.tools.policy.scope import URL
 from quoth.tools.registry.param_types import type_name

@@ -19,7 +19,7 @@ from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.source import Place
 from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default
-from quoth.tools.policy.quotas import Cooldown, Quota
+from quoth.tools.policy.spending import Cooldown, Quota
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool

@@ -19,7 +19,7 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.origin.links import links
-from quoth.tools.policy.effects import IN_WORDS, by_effects, changes_nothing
+from quoth.tools.policy.limits import IN_WORDS, by_effects, changes_nothing
 from quoth.tools.policy.model import CAREFUL
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth
 from quoth.tools.registry.parameters import Param

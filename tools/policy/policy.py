@@ -24,7 +24,7 @@ from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.effects import by_effects
+from quoth.tools.policy.limits import by_effects
 from quoth.tools.policy.model import KINDS, Limit, PolicyFile, Rule, obeyed_in
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext, Predicate, Truth
 from quoth.tools.registry.param_types import WorkspacePath, with_paths

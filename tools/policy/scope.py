@@ -17,9 +17,9 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import InvalidCallError, ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string, print_value
-from quoth.tools.policy.argv import RUNNERS, program
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import Rule
+from quoth.tools.policy.predicate_reader import RUNNERS, program
 from quoth.tools.policy.predicates import EvaluationContext
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool

@@ -24,7 +24,7 @@ from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import STATUSES, CatalogStale, QuothError, Status, ToolError, ToolFailure, UsageError
 from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
-from quoth.tools.policy.effects import only_reads
+from quoth.tools.policy.limits import only_reads
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote.line import LAST_SECONDS, BrokerLine, Patience, SentCall
 from quoth.tools.remote.wire import (

@@ -15,7 +15,7 @@ from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Logged, Receipt, Receipts
 from quoth.tools.catalog.connection import RedisUrl, told
 from quoth.tools.errors import QuothError, Status, StoreError
-from quoth.tools.policy.effects import changes_nothing
+from quoth.tools.policy.limits import changes_nothing
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
 from quoth.tools.remote.broker import OURS, CallBroker, Delivery

@@ -28,7 +28,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
-from quoth.tools.policy.effects import changes_nothing
+from quoth.tools.policy.limits import changes_nothing
 from quoth.tools.remote import names
 from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
 from quoth.tools.remote.belief import (

@@ -18,7 +18,7 @@ from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import ServerError, StoreError
 from quoth.tools.policy.limits import Counted, CountedLimits, Seen, count_of, length_of, whom
-from quoth.tools.policy.quotas import Cooldown, Rule
+from quoth.tools.policy.spending import Cooldown, Rule
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.shared.server import NOW, SharedRedis, digest
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from quoth.tools.catalog.connection import RedisUrl, redis_url
 from quoth.tools.catalog.payload import Key, key_path, read_key
-from quoth.tools.policy.quotas import Rule
+from quoth.tools.policy.spending import Rule
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.requests import RedisRequests
 from quoth.tools.shared.server import VARIABLE, SharedRedis

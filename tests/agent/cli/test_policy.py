@@ -33,7 +33,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import digest_of
 from quoth.tools.policy.language import UNITS, read_orders
 from quoth.tools.policy.model import PERS
-from quoth.tools.policy.quotas import BYS
+from quoth.tools.policy.spending import BYS
 
 RULES = """; what this project allows
 (deny (write-file :path (not (under "src"))) :why "only src")

@@ -11,7 +11,7 @@ from pages import page
 from quoth.tools.call.call import ROUTES
 from quoth.tools.policy.language import CIRCUMSTANCES, HEADS, PREDICATES, read_orders
 from quoth.tools.policy.model import PERS
-from quoth.tools.policy.quotas import BYS
+from quoth.tools.policy.spending import BYS
 from quoth.tools.registry.table import COSTS, EFFECTS
 
 

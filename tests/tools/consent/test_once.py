@@ -225,7 +225,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.door.door import Door; from quoth.tools.call.call import new_call
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.effects import EffectsPolicy
+from quoth.tools.policy.limits import EffectsPolicy
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.storage.database import Store
 from quoth.tools.registry.table import ToolTable

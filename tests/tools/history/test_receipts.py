@@ -14,7 +14,7 @@ from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import NobodyToAsk, NoReceipts
 from quoth.tools.history.receipts import KEPT_SECONDS, PRUNED_EVERY, WINDOW_SECONDS, StoreReceipts
-from quoth.tools.policy.effects import by_effects
+from quoth.tools.policy.limits import by_effects
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 

@@ -23,7 +23,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import CountedLimits, StoreLimits
-from quoth.tools.policy.quotas import Cooldown, Quota, Rule
+from quoth.tools.policy.spending import Cooldown, Quota, Rule
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.server import SharedRedis
 from quoth.tools.storage.database import Store

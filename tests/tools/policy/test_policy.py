@@ -46,14 +46,14 @@ from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy import predicates
-from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.policy.files import Trust, load_policy, parse_layer
 from quoth.tools.policy.language import read_orders
+from quoth.tools.policy.limits import EffectsPolicy
 from quoth.tools.policy.model import PolicyFile, Rule
 from quoth.tools.policy.offer import always_denied, permissions_of
-from quoth.tools.policy.places import workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
-from quoth.tools.policy.quotas import Cooldown, Quota
+from quoth.tools.policy.project import workspace_policy
+from quoth.tools.policy.spending import Cooldown, Quota
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool

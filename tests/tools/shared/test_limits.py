@@ -10,7 +10,7 @@ from sentences import NO_SERVER_ANSWERS_THERE
 from words import Spy, gateway, tool
 
 from quoth.tools.catalog.connection import redis_url
-from quoth.tools.policy.quotas import Quota
+from quoth.tools.policy.spending import Quota
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.server import SharedRedis
 
