@@ -21,8 +21,8 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import InvalidCallError, ToolError
 from quoth.tools.lisp.forms import from_json
-from quoth.tools.registry import typed
 from quoth.tools.registry.define import current_table, registering_in
+from quoth.tools.registry.define import register as register_tool
 from quoth.tools.registry.strict_model import StrictModel
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -57,7 +57,7 @@ class Registry:
     ) -> Callable[[Callable[..., Any]], CognitiveTool]:
         """A decorator that adds a function of one ``input_schema`` as a tool. Raises a ValueError for a name
         that is taken."""
-        decorate = typed.register(name, input_schema, **options)
+        decorate = register_tool(name, input_schema, **options)
 
         def define(function: Callable[..., Any]) -> CognitiveTool:
             with registering_in(self.table):

@@ -193,8 +193,8 @@ def publish(options: OfferOptions) -> int:
 def show(options: CatalogShowOptions) -> int:
     """Print the catalogue that is published, or one tool of it."""
     from quoth.agent.cli.tools import listed
-    from quoth.tools.registry.entry import tool_of
     from quoth.tools.registry.table import ToolTable
+    from quoth.tools.registry.tool import tool_of
 
     url, seal, prefix = place_of(options)
 

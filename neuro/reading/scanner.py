@@ -29,7 +29,7 @@ from quoth.neuro.reading.tag_lines import (
     tag_line,
 )
 from quoth.tools.lisp.forms import CallForm, kebab
-from quoth.tools.registry.tag import CONFIDENCE
+from quoth.tools.registry.parameters import CONFIDENCE
 
 CONTEXT = 400  # characters before a form that may say it is an example
 CALL_FENCES = {"", "tool", "tool_call", "tool_calls", "text"}  # what models write where they mean a call

@@ -20,9 +20,8 @@ from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.param_types import TEXTS
-from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.parameters import CONFIDENCE, Param
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.tag import CONFIDENCE
 from quoth.tools.safe_regex import compiled
 from quoth.tools.text import short
 

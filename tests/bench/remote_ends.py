@@ -318,8 +318,8 @@ def bare_door(table: Any) -> Once:
 @asynccontextmanager
 async def sent_from_a_bare_door(place: Place, prefix: str) -> AsyncIterator[Once]:
     """A door that writes nothing, whose tool is a worker's."""
-    from quoth.tools.registry.entry import tool_of
     from quoth.tools.registry.table import ToolTable
+    from quoth.tools.registry.tool import tool_of
     from quoth.tools.remote.sender import Sender
 
     there, sender = bounce_table(), Sender(place.url, place.key, prefix)

@@ -17,10 +17,10 @@ from quoth.tools.errors import DefinitionError
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.define import cognitive_tool, registering_in
-from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Outside
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.tool import tool_of
 
 PATH = WorkspacePath
 ALL = RulesPolicy([parse_layer("given", b"(allow (any-tool))", "rules.hy")])

@@ -21,8 +21,8 @@ from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
-from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import tool_of
 from quoth.tools.remote import names
 from quoth.tools.remote.line import Patience
 from quoth.tools.remote.sender import Sender

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from quoth.tools.catalog.payload import build_catalog_payload as build_catalog_payload
     from quoth.tools.catalog.store import load_catalog as load_catalog
     from quoth.tools.catalog.store import publish_catalog as publish_catalog
-    from quoth.tools.registry.entry import schema_hash as schema_hash
     from quoth.tools.registry.openai_schema import openai_tool_dict as openai_tool_dict
+    from quoth.tools.registry.tool import schema_hash as schema_hash
 
 _PLACES = {
     "build_catalog_payload": "catalog.payload",
     "load_catalog": "catalog.store",
     "publish_catalog": "catalog.store",
-    "schema_hash": "registry.entry",
+    "schema_hash": "registry.tool",
     "openai_tool_dict": "registry.openai_schema",
 }
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from quoth.tools.errors import ServerError, UsageError
-from quoth.tools.registry.entry import schema_hash
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.tool import schema_hash
 from quoth.tools.storage.atomic import new_file
 from quoth.tools.storage.paths import state_dir
 from quoth.tools.text import excerpt

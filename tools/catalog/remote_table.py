@@ -25,8 +25,8 @@ from quoth.tools.errors import (
     UsageError,
     no_such,
 )
-from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import tool_of
 
 PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old

@@ -27,8 +27,8 @@ from quoth.tools.catalog.payload import (
 )
 from quoth.tools.errors import StoreError
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.tool import tool_of
 from quoth.tools.text import one_line
 
 PREFIX: Final = "sg"

@@ -7,7 +7,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.returns [HOW]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role name-hint]
-  quoth.tools.registry.tag [KEYS :as TAG-KEYS]
+  quoth.tools.registry.parameters [KEYS :as TAG-KEYS]
   quoth.tools.text [short])
 
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code

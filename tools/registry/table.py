@@ -13,11 +13,11 @@ from typing import Any
 
 from quoth.tools.errors import DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.registry.entry import lines_hash
 from quoth.tools.registry.tool import COSTS as COSTS
 from quoth.tools.registry.tool import EFFECTS as EFFECTS
 from quoth.tools.registry.tool import HARMLESS as HARMLESS
 from quoth.tools.registry.tool import CognitiveTool as CognitiveTool
+from quoth.tools.registry.tool import lines_hash
 
 EVERYBODY = "*"
 

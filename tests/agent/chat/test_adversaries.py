@@ -23,8 +23,8 @@ from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.knowledge.base import FileKnowledge
+from quoth.tools.registry.parameters import Tag
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.tag import Tag
 
 MARK = "xyzzy"  # stands in each text, and nowhere else
 PAYLOADS = (

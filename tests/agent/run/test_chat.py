@@ -28,8 +28,8 @@ from quoth.tools.call.service_types import Known, SearchOptions
 from quoth.tools.call.services import Services
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.registry.parameters import Tag
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.tag import Tag
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

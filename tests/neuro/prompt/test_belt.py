@@ -22,9 +22,8 @@ from quoth.tools.builtin import search_tools
 from quoth.tools.errors import ToolError, UnknownToolError, UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.openai_schema import strict_schema, wire_name
-from quoth.tools.registry.parameters import REQUIRED
+from quoth.tools.registry.parameters import REQUIRED, Tag
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.registry.tag import Tag
 
 belt_module = import_module("quoth.neuro.prompt.belt")
 

@@ -17,9 +17,9 @@ from quoth.neuro.prompt.grammar import grammar
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.loading import load_tools
-from quoth.tools.registry.entry import schema_hash, tool_of
 from quoth.tools.registry.parameters import json_schema
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import schema_hash, tool_of
 
 
 def elsewhere(tool: CognitiveTool) -> CognitiveTool:

@@ -38,10 +38,10 @@ from quoth.neuro.prompt.belt import VIEWS
 from quoth.tools.errors import DefinitionError, InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm, to_json
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.entry import schema_hash, tool_of
 from quoth.tools.registry.json_type import json_type, words
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import schema_hash, tool_of
 
 
 class Item(BaseModel):

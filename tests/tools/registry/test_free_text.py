@@ -13,8 +13,8 @@ from words import complaint, tool
 from quoth.tools.errors import DefinitionError, QuothError
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.define import cognitive_tool, registering_in
-from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import tool_of
 
 
 class Part(BaseModel):

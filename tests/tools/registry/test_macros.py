@@ -44,8 +44,8 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.reader import read_one
+from quoth.tools.registry.parameters import Tag
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.registry.tag import Tag
 
 HEAD = """\
 "Tools of a test."

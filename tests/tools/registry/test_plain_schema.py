@@ -16,9 +16,9 @@ from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.loading import load_tools
 from quoth.tools.registry import tool as tools
+from quoth.tools.registry.arguments import check_of, plain_schema
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param, build_model, json_schema, make_param
-from quoth.tools.registry.plain_schema import check_of, plain_schema
 
 
 class Colour(enum.Enum):

@@ -15,8 +15,8 @@ from words import complaint, files, gateway, load, tool
 
 from quoth import StrictModel, belt, cognitive_tool, registering_in
 from quoth.tools.errors import DefinitionError
-from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import tool_of
 
 
 class Person(StrictModel):

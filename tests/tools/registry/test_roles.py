@@ -15,14 +15,13 @@ from pydantic import AnyUrl, BaseModel
 from words import tool
 
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.define import cognitive_tool, registering_in
-from quoth.tools.registry.entry import tool_of
+from quoth.tools.registry.define import cognitive_tool, register, registering_in
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Content, Destination, Secret
 from quoth.tools.registry.roles import CONTENTS as ROLES_CONTENTS
 from quoth.tools.registry.roles import always_asks, destinations, roles_data
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.registry.typed import register
+from quoth.tools.registry.tool import tool_of
 
 
 class Person(BaseModel):

@@ -21,9 +21,9 @@ from words import complaint, form, gateway, tool
 from quoth import cognitive_tools
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError, nearest
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.entry import schema_hash
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import schema_hash
 
 
 def test_a_registered_tool_is_got_by_its_name() -> None:

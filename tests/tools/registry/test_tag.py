@@ -13,8 +13,8 @@ from words import complaint, load, tool
 from quoth import cognitive_tool
 from quoth.tools.errors import DefinitionError, DuplicateToolError
 from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.parameters import Tag
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.registry.tag import Tag
 
 KINDS = r"(factual|communication|structured_data)\s+(.+)"
 WHOLE = {

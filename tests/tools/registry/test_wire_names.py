@@ -13,12 +13,11 @@ from words import complaint, files, form, gateway, load, native, story, tool
 from quoth.neuro.reading.values import fitted
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.define import cognitive_tool
-from quoth.tools.registry.entry import tool_of
+from quoth.tools.registry.define import cognitive_tool, register
 from quoth.tools.registry.parameters import Secret, Wire
 from quoth.tools.registry.strict_model import StrictModel
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.typed import register
+from quoth.tools.registry.tool import tool_of
 
 SEARCH = """
 "A search with names of another server."
