@@ -469,7 +469,7 @@ def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, An
     if options.json:
         print_json({"label": block.label, "shares": waited(memory.shares(block.label))})
     elif permission:
-        from quoth.tools.memory.acl import may
+        from quoth.tools.memory.checks import may
 
         print_line(f"Shared {block.label} with {agent}, who may {may(permission)}.")
     else:

@@ -257,7 +257,7 @@ async def test_the_acl_holds_on_every_way(tmp_path: Path, url: str | None, way: 
 async def test_the_spy_sees_what_an_acl_without_denials_lets_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quoth.tools.memory.acl.judge", lambda permission, access: ALLOW)
+    monkeypatch.setattr("quoth.tools.memory.checks.judge", lambda permission, access: ALLOW)
     async with async_agent(tmp_path) as agent:
         world = World(agent, None, "own", ONE_FOR_EACH)
         await world.furnish()

@@ -25,9 +25,9 @@ class Block:
 
     ``kind``: core blocks are shown to the model at the start of a conversation, working ones were loaded for
     the work at hand, archival ones are found by search. ``permission`` limits what may be done without a
-    person's approval (tools/memory/acl.py). ``limit`` is the largest length of the text in characters; 0 is
-    the default of the kind. ``version`` counts the changes from 1. ``created`` and ``updated`` are RFC 3339
-    times in UTC, and ``by`` says who changed it last.
+    person's approval (tools/memory/checks.py). ``limit`` is the largest length of the text in characters; 0
+    is the default of the kind. ``version`` counts the changes from 1. ``created`` and ``updated`` are RFC
+    3339 times in UTC, and ``by`` says who changed it last.
     """
 
     label: str

@@ -36,7 +36,7 @@ Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent, which the store itself protects by tools/memory/acl.py.
+    """The memory blocks of one agent, which the store itself protects by tools/memory/checks.py.
 
     An unknown label raises ToolError; only ``get_block`` returns None. An operation that the permission of a
     block forbids raises ToolFailure, ``denied``; one that needs a person asks ``ctx.permission`` first, and

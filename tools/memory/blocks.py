@@ -15,9 +15,9 @@ from quoth.tools.call.context import running_context
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks
-from quoth.tools.memory.asking import NeedsConsent
 from quoth.tools.memory.operations import Operations, Writer
 from quoth.tools.memory.stored import Blocks as Blocks
+from quoth.tools.memory.stored import NeedsConsent
 
 if TYPE_CHECKING:
     from quoth.tools.memory.transfer import Carried

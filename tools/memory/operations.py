@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.memory import acl, checks
-from quoth.tools.memory.asking import NeedsConsent, approval, is_about, shown
-from quoth.tools.memory.stored import Blocks, delta, unrolled
+from quoth.tools.memory import checks
+from quoth.tools.memory.stored import Blocks, NeedsConsent, approval, delta, is_about, shown, unrolled
 
 KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the first are the most in view
 
@@ -73,12 +72,12 @@ class Operations:
         return self._readable(_shared(*one) for one in self._stored.shared())
 
     def _readable(self, blocks: Iterable[PermittedBlock]) -> list[Block]:
-        seen = [one.seen() for one in blocks if acl.judge(one.permission, "read").kind == "allow"]
+        seen = [one.seen() for one in blocks if checks.judge(one.permission, "read").kind == "allow"]
         return sorted(seen, key=lambda block: (block.label, block.owner))
 
     def shares(self, label: str) -> dict[str, BlockPermission]:
         shares = self._stored.shares(self._own(label, "list its shares").label)
-        return {agent: acl.bound_of(share) for agent, share in shares.items()}
+        return {agent: checks.bound_of(share) for agent, share in shares.items()}
 
     def history(self, label: str) -> list[BlockVersion]:
         return list(self._versions(self._own(label, "see its earlier texts")))
@@ -159,7 +158,7 @@ class Operations:
         target = self._target(to, comes, kind)
         self._change(leaves, kind="archival")
         loaded = self._fill(target, comes, kind, to)
-        if acl.judge(comes.permission, "delete").kind == "allow":
+        if checks.judge(comes.permission, "delete").kind == "allow":
             self._blocks.remove(comes.block.label, comes.block.owner)
         return loaded
 
@@ -190,12 +189,12 @@ class Operations:
 
     # What may be done
 
-    def _allow(self, found: PermittedBlock, access: acl.Access, **changes: Any) -> None:
+    def _allow(self, found: PermittedBlock, access: checks.Access, **changes: Any) -> None:
         """Raise ToolFailure when the ACL denies; what it asks, is asked before the first change. An overwrite
         gives its ``changes``, which are what a person approves."""
         if self._writer.person:
             return
-        verdict = acl.judge(found.permission, access)
+        verdict = checks.judge(found.permission, access)
         if verdict.kind == "deny":
             done = "read" if access == "read" else "changed"
             raise ToolFailure("denied", f"{found.name} was not {done}: {verdict.reason}.")
@@ -212,7 +211,7 @@ class Operations:
             self._allow(found, "overwrite", kind=kind)
 
     def _may_set(self, permission: BlockPermission, label: str) -> None:
-        if permission in acl.BY_PERSON and not self._writer.person:
+        if permission in checks.BY_PERSON and not self._writer.person:
             raise ToolError(
                 f"Only a person sets the permission {permission}:"
                 f" quoth memory edit {label} --permission {permission}."
@@ -221,14 +220,14 @@ class Operations:
     def _bound(self, label: str, agent: str, permission: BlockPermission | None = None) -> str:
         """The bound of a share as it is stored. One that a person has set, only a person loosens or ends."""
         before = self._stored.shares(label).get(agent, "")
-        by_person = before.endswith(acl.SET_BY_PERSON)
+        by_person = before.endswith(checks.SET_BY_PERSON)
         if by_person and not self._writer.person:
-            held = acl.bound_of(before)
-            if permission is None or acl.stricter(permission, held) != permission:
+            held = checks.bound_of(before)
+            if permission is None or checks.stricter(permission, held) != permission:
                 raise ToolFailure(
                     "denied", f"A person shares {label} with {agent} ({held}), so only a person changes that."
                 )
-        return f"{permission}{acl.SET_BY_PERSON if by_person or self._writer.person else ''}"
+        return f"{permission}{checks.SET_BY_PERSON if by_person or self._writer.person else ''}"
 
     @property
     def _blocks(self) -> Blocks:
@@ -351,7 +350,7 @@ def _same(block: Block, changes: Mapping[str, Any]) -> bool:
 
 
 def _shared(block: Block, share: str) -> PermittedBlock:
-    return PermittedBlock(block, acl.stricter(block.permission, acl.bound_of(share)))
+    return PermittedBlock(block, checks.stricter(block.permission, checks.bound_of(share)))
 
 
 def _limit(limit: int, kind: BlockKind) -> int:

@@ -15,7 +15,7 @@ from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, Bl
 from quoth.tools.errors import ToolError, UsageError, did_you_mean, no_such
 from quoth.tools.history.event import EVENTS, row_texts
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.memory import acl, checks
+from quoth.tools.memory import checks
 from quoth.tools.memory.stored import Blocks, delta
 from quoth.tools.org.document import Entry, Org, load
 from quoth.tools.org.edit import example, property_value, text_of_example
@@ -208,7 +208,7 @@ def take_in(
 def _no_looser(block: Block, there: Block | None) -> Block:
     """The block with the permission of the one that it replaces, where that is stricter: a file decides what
     a block says, and a person what may be done with it."""
-    return replace(block, permission=acl.stricter(block.permission, there.permission)) if there else block
+    return replace(block, permission=checks.stricter(block.permission, there.permission)) if there else block
 
 
 def _same(block: Block, there: Block | None) -> bool:

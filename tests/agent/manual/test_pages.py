@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pages import PAGES, README, SHOP, executed, files_of, page
 
-from quoth.tools.memory.acl import ACCESSES, TABLE
+from quoth.tools.memory.checks import ACCESSES, TABLE
 
 
 @pytest.mark.parametrize("topic", [path.stem for path in PAGES])

@@ -13,10 +13,10 @@ from sentences import ONLY_A_PERSON_CAN
 
 from quoth.tools.call.call import Verdict, deny
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.memory import acl
+from quoth.tools.memory import checks
 
 # Whether an agent may read, append, overwrite and delete: yes, no, or a person is asked. It is written by
-# hand, and not taken from acl.TABLE.
+# hand, and not taken from checks.TABLE.
 BY_HAND = {
     "read_only": "yes no no no",
     "partner": "yes ask ask no",
@@ -96,14 +96,14 @@ def prepare(make: Make, kind: str, permission: str, relation: str, key: str) -> 
 
 
 def test_the_table_is_the_one_written_here() -> None:
-    assert {name: dict(zip(acl.ACCESSES, row, strict=True)) for name, row in acl.TABLE.items()} == {
+    assert {name: dict(zip(checks.ACCESSES, row, strict=True)) for name, row in checks.TABLE.items()} == {
         name: {access: {"yes": "allow", "no": "deny", "ask": "ask"}[word] for access, word in row.items()}
         for name, row in WANTED.items()
     }
-    assert list(acl.TABLE) == STRICTEST_FIRST
+    assert list(checks.TABLE) == STRICTEST_FIRST
 
 
-@pytest.mark.parametrize("permission", acl.TABLE)
+@pytest.mark.parametrize("permission", checks.TABLE)
 def test_each_operation_is_done_asked_or_denied_as_the_table_says(
     make: Make, permission: str, request: pytest.FixtureRequest
 ) -> None:
@@ -151,7 +151,7 @@ def test_an_acl_that_denies_stops_every_operation(
             return deny("the spy says no")
 
         with monkeypatch.context() as spy, writes_of(memory) as writes:
-            spy.setattr(acl, "judge", no)
+            spy.setattr(checks, "judge", no)
             assert said(act(memory)).endswith("the spy says no.")
         assert asked
         assert (writes, contents(make, agent, owner)) == ([], before)
@@ -159,7 +159,7 @@ def test_an_acl_that_denies_stops_every_operation(
 
 def test_a_list_leaves_out_what_may_not_be_read(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, _ = prepare(make, "core", "read_only", "own", "list")
-    monkeypatch.setitem(acl.TABLE, "read_only", ("deny", "deny", "deny", "deny"))
+    monkeypatch.setitem(checks.TABLE, "read_only", ("deny", "deny", "deny", "deny"))
     assert [block.label for block in done(make(agent).list_blocks())] == ["desk", "now", "old"]
 
 

@@ -11,7 +11,7 @@ from memory import DictMemory, Make, dict_memory
 from quoth.agent.testing import memory_conforms
 from quoth.tools.call.service_types import Block, BlockVersion
 from quoth.tools.errors import ToolError
-from quoth.tools.memory import acl
+from quoth.tools.memory import checks
 
 
 def test_a_store_of_ours_conforms(make: Make) -> None:
@@ -143,7 +143,7 @@ class Lax(DictMemory):
 
 class Anybody(DictMemory):
     async def create_block(self, label: str, text: str = "", **options: Any) -> Block:
-        if options.get("permission") in acl.BY_PERSON:
+        if options.get("permission") in checks.BY_PERSON:
             options["permission"] = "read_write"
         return await super().create_block(label, text, **options)
 
@@ -186,9 +186,9 @@ def test_a_broken_store_fails_with_a_sentence(broken: type[DictMemory], sentence
 def test_a_wrong_answer_of_the_acl_is_found(
     monkeypatch: pytest.MonkeyPatch, permission: Any, access: Any
 ) -> None:
-    row = list(acl.TABLE[permission])
-    place = acl.ACCESSES.index(access)
+    row = list(checks.TABLE[permission])
+    place = checks.ACCESSES.index(access)
     row[place] = {"allow": "deny", "deny": "allow"}[row[place]]
-    monkeypatch.setitem(acl.TABLE, permission, tuple(row))
+    monkeypatch.setitem(checks.TABLE, permission, tuple(row))
     with pytest.raises(AssertionError):
         memory_conforms(dict_memory())

@@ -24,8 +24,7 @@ from words import complaint, files
 
 from quoth.tools.call.service_types import Block, BlockPermission, BlockVersion
 from quoth.tools.errors import QuothError, UsageError
-from quoth.tools.memory.acl import TABLE
-from quoth.tools.memory.checks import LIMITS
+from quoth.tools.memory.checks import LIMITS, TABLE
 from quoth.tools.memory.transfer import Carried, as_json, as_org, read_carried
 from quoth.tools.org.document import load
 
