@@ -2,7 +2,7 @@
 ``resume``, ``replay`` and ``quoth help settings`` are made from it.
 
 A row is a field of CommandSettings. Knows texts only; the fields of an agent that rows name are in
-agent/run/options.py and agent/run/host_services.py.
+agent/run/options.py and agent/run/channels.py.
 """
 
 from __future__ import annotations

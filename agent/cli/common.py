@@ -127,8 +127,7 @@ def agent_of(
 
 def settings_of(options: Options, channel: str = "") -> Settings:
     """The settings of an agent that ``options`` give; for ``channel`` see agent_of. Raises UsageError."""
-    from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.host_services import HostServices
+    from quoth.agent.run.channels import VARIABLE, HostServices, channels_of
     from quoth.agent.run.options import ModelOptions, Settings
     from quoth.agent.run.run import RunLimits
     from quoth.tools.call.services import NO_KNOWLEDGE
@@ -169,7 +168,7 @@ def remote_options(options: Options) -> ToolOptions:
         if options.local:
             raise UsageError("--local keeps a tool here that is remote too; it goes with --remote URL.")
         return ToolOptions()
-    from quoth.agent.run.remote_tools import remote_url  # here: most commands have none
+    from quoth.agent.run.own import remote_url  # here: most commands have none
 
     url = remote_url(options.remote, ca=options.redis_ca)
     return ToolOptions(remote=url, local=options.local, prefix=options.key_prefix, key=options.key)

@@ -85,7 +85,7 @@ def run(options: TaskOptions) -> int:
 
 def _piped() -> list[tuple[str, bytes]]:
     """The name and content of standard input, as data beside the task; empty where it gives nothing."""
-    from quoth.agent.run.output import TEXT_BYTES
+    from quoth.agent.run.spec import TEXT_BYTES
     from quoth.agent.terminal.input import piped, use_terminal
     from quoth.tools.call.images import MAX_BYTES, media_of
 

@@ -235,7 +235,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
     from contextlib import AsyncExitStack
 
     from quoth.agent.replay.replay import replay as replay_session
-    from quoth.agent.run.host_services import HostServices
+    from quoth.agent.run.channels import HostServices
 
     notes: list[str] = []
     remote = remote_options(options)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quoth.agent.events import RunEvent as RunEvent
     from quoth.agent.flight.report import FlightReport as FlightReport
     from quoth.agent.reply import Reply as Reply
-    from quoth.agent.run.host_services import HostServices as HostServices
+    from quoth.agent.run.channels import HostServices as HostServices
     from quoth.agent.run.options import ModelOptions as ModelOptions
     from quoth.agent.run.options import PolicyOptions as PolicyOptions
     from quoth.agent.run.options import ToolOptions as ToolOptions
@@ -93,7 +93,7 @@ _HOMES = {
     "agent.events": "RunEvent",
     "agent.flight.report": "FlightReport",
     "agent.reply": "Reply",
-    "agent.run.host_services": "HostServices",
+    "agent.run.channels": "HostServices",
     "agent.run.options": "ModelOptions PolicyOptions ToolOptions",
     "agent.run.run": "RunLimits",
     "neuro.backends.base": "Backend Completion ModelError Usage",

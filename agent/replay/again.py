@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from quoth.agent.run.channels import service_options
 from quoth.agent.run.host import SessionHost, open_host
-from quoth.agent.run.host_services import service_options
 from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
 from quoth.agent.session.drift import versions_of
 from quoth.agent.settings import FLAGS, ROWS, filled, is_given
@@ -121,7 +121,7 @@ def _with_remote(
     where: Any = said.get("remote") if chosen is None else chosen.remote or said.get("remote")
     if not where:
         return options
-    from quoth.agent.run.remote_tools import open_catalog, remote_url  # here: most sessions have none
+    from quoth.agent.run.own import open_catalog, remote_url  # here: most sessions have none
 
     if chosen is None or chosen.remote is None:
         if given.foreign:

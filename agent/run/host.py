@@ -14,9 +14,8 @@ from typing import Any, Literal, Self
 
 from quoth.agent.config.config import Config
 from quoth.agent.events import Listener, RunEvent
-from quoth.agent.run.channels import HostRouter
+from quoth.agent.run.channels import HostRouter, service_options
 from quoth.agent.run.event_stream import Events, Stoppable
-from quoth.agent.run.host_services import service_options
 from quoth.agent.run.models import Models, OwnModel
 from quoth.agent.run.options import (
     ModelChoice,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import user_config
-from quoth.agent.run.host_services import HostServices, service_options
+from quoth.agent.run.channels import HostServices, service_options
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.settings import ROWS, is_given
 from quoth.neuro.backends.base import PlainBackend
@@ -35,7 +35,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.paths import cache_dir, keys_path, real_path, state_dir
 
 if TYPE_CHECKING:
-    from quoth.agent.run.remote_tools import RemoteTools
+    from quoth.agent.run.own import RemoteTools
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.door.user_gates import GateProgram
@@ -98,7 +98,7 @@ class ToolOptions:
         see open_catalog. Raises QuothError."""
         if self.remote is None:
             return None
-        from quoth.agent.run.remote_tools import RemoteTools, open_catalog  # here: most agents have none
+        from quoth.agent.run.own import RemoteTools, open_catalog  # here: most agents have none
 
         catalog = open_catalog(self.remote, self.prefix, self.key, audit, tell)
         return RemoteTools(here, catalog, tuple(self.local))
@@ -108,7 +108,7 @@ class ToolOptions:
         """Where remote tools are, for the opening of a session: without user and password."""
         if self.remote is None:
             return {}
-        from quoth.agent.run.remote_tools import place_of
+        from quoth.agent.run.own import place_of
         from quoth.tools.catalog.payload import kept_key
 
         local = {"local": list(self.local)} if self.local else {}

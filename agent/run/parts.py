@@ -5,7 +5,7 @@ Knows what a call needs; it must not know sessions, runs or the public face.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,15 +16,16 @@ from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import RunEvent
 from quoth.agent.run.budget import Funds
+from quoth.agent.run.channels import HostServices
 from quoth.agent.run.event_stream import Events
-from quoth.agent.run.host_services import HostServices
 from quoth.agent.run.models import Models
-from quoth.agent.run.offers import Offers
 from quoth.agent.run.options import Settings, run_limits, workspace_of
 from quoth.agent.run.own import OwnSandbox
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer
+from quoth.neuro.prompt.dialects import RUN, Dialect
+from quoth.tools.call.call import Route
 from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MEMORY, NO_SOURCES, Embedder
 from quoth.tools.call.workspace import Workspace
@@ -41,14 +42,55 @@ from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.once import Once
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.spending import Spending
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.shared_store import WorkspaceStore
 
 if TYPE_CHECKING:
-    from quoth.agent.run.remote_tools import RemoteTools
+    from quoth.agent.run.own import RemoteTools
     from quoth.agent.trace.tracer import Tracer
     from quoth.tools.shared.opening import Shared
+
+
+# The tools that the model of a run is shown: those that the rules do not deny its user anyway.
+#
+# Knows tables, rules and dialects; it must not know runs or agents.
+
+
+MOST_OFFERED = 100  # tables for users and routes that are kept
+
+
+class Offers:
+    """What these rules offer, kept for each user, route and kind of dialect."""
+
+    def __init__(self, policy: RulesPolicy) -> None:
+        self._policy = policy
+        self._offered: dict[tuple[str, Route, bool], tuple[ToolTable, int]] = {}  # and the changes until then
+
+    def table(
+        self,
+        table: ToolTable,
+        dialect: Dialect,
+        user: str,
+        route: Route = "reply",
+        before: Iterable[str] = (),
+    ) -> ToolTable:
+        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
+        of a chat, whatever the arguments; and what its model was not shown ``before``."""
+        programs = dialect.name == RUN.name
+        kind, changes = (user, route, programs), table.whole.changes
+        made, known = self._offered.get(kind, (None, 0))
+        # There is one for all runs, so that it is searched quickly, until a tool is made or replaced.
+        if made is None or made.whole is not table.whole or known != changes:
+            routes = ways(table, self._policy, user, route, programs=programs)
+            if len(self._offered) >= MOST_OFFERED:  # a chat may have any number of speakers
+                self._offered.clear()
+            made = offered(table, self._policy, user, routes)
+            self._offered[kind] = made, changes
+        return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
+
 
 # Called before a person is asked about a call of this context: a flight saves its plan.
 BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", default=lambda: None)

@@ -19,8 +19,8 @@ from typing import Any
 from quoth.agent.run.budget import Budget, BudgetError, Purse
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunStoppedError
-from quoth.agent.run.spec import FACTS, facts_of
+from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunState, RunStoppedError
+from quoth.agent.run.spec import FACTS, RunSpec, facts_of
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.base import (
@@ -36,7 +36,7 @@ from quoth.neuro.backends.base import (
     Usage,
 )
 from quoth.neuro.backends.cascade import CascadeRun
-from quoth.neuro.backends.messages import Message, Messages
+from quoth.neuro.backends.messages import Image, Message, Messages
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.neuro.reading.result import Reading
 from quoth.neuro.reading.tag_lines import SHOWN
@@ -468,3 +468,57 @@ def _cancelled(call: Call, message: str, stage: str, seconds: float = 0.0) -> To
         "duration_ms": int(seconds * 1000),
     }
     return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
+
+
+# The only place where a Run is put together: for the loop, a sub-agent, a step of a flight, or a replay.
+#
+# Knows runs and how they are recorded; it must not know agents, or who wants the run.
+
+
+def build_run(
+    spec: RunSpec, log: RunLog, past: Past, messages: Messages, parts: RunParts, caller: Call | None = None
+) -> Run:
+    """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
+    ``log``. Where ``parts`` have no back end, the run ends where ``past`` ends, and nothing is written.
+    ``caller`` is the call that a sub-agent works for. What its model knows of the memory and of the tools is
+    that of the conversation in ``messages``."""
+    from quoth.agent.run.spec import Output  # here: few runs have one
+
+    log.live, images = parts.backend is not None, tuple[Image, ...]()
+    if spec.files:
+        from quoth.agent.run.spec import images_of
+
+        images = images_of(spec.files, parts.pages if log.live else None)
+    backend, door = RecordedBackend(parts, past, log), RecordedDoor(parts, past, log)
+    talk, known_output = log.session.talk_of(messages), parts.output
+    if known_output is None and spec.output is not None:
+        known_output = Output.known_by(spec.output)
+    run = Run(
+        spec=spec,
+        log=log,
+        past=past,
+        parts=parts,
+        door=door,
+        backend=backend,
+        messages=messages,
+        context=parts.context,
+        budget=parts.budget or Budget.of(parts.limits, kept=1),
+        dialect=spec.dialect,
+        must_act=spec.must_act,
+        caller=caller,
+        output=known_output,
+        images=images,
+        stops=spec.dialect.stops,
+        whole=talk.table,
+        state=RunState(known=dict(talk.known or {})),
+    )
+    backend.run = door.run = run
+    run.context = replace(
+        parts.context,
+        services=parts.services(run),
+        talk=lambda: log.session.talk(log.run),
+        clocks=(*parts.context.clocks, run.budget.clock),
+        seconds_left=lambda: run.budget.seconds_left,
+        planning=parts.planning or parts.context.planning,
+    )
+    return run

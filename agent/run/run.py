@@ -21,8 +21,7 @@ from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, NativeFound
-from quoth.neuro.reading.result import FoundCall, Reading
-from quoth.neuro.reading.words import ReplyWords
+from quoth.neuro.reading.result import FoundCall, Reading, ReplyWords
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
@@ -35,8 +34,8 @@ from quoth.tools.text import short
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from quoth.agent.run.output import Output
     from quoth.agent.run.plan_mode import PlanMode
+    from quoth.agent.run.spec import Output
     from quoth.agent.session.past import Differs, Past, SentMessage
     from quoth.agent.session.session import RunLog
     from quoth.agent.trace.tracer import Tracer

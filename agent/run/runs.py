@@ -36,7 +36,7 @@ from quoth.tools.storage.turns import own_turn
 
 if TYPE_CHECKING:
     from quoth.agent.run.host import SessionHost
-    from quoth.agent.run.output import Given, Output
+    from quoth.agent.run.spec import Given, Output
 
 
 class Runs:
@@ -268,7 +268,7 @@ class Runs:
 
     def _output(self, wanted: Any) -> Output:
         """The output of a run. Raises UsageError."""
-        from quoth.agent.run.output import Output
+        from quoth.agent.run.spec import Output
 
         if self._driver.stops():
             raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
@@ -288,7 +288,7 @@ class Runs:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
         Returns the name of the run too."""
-        from quoth.agent.run.output import attached  # here: a single call makes no run
+        from quoth.agent.run.spec import attached  # here: a single call makes no run
 
         if not task.strip():
             raise UsageError("The task is empty.")

@@ -6,15 +6,232 @@ driven.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
-from quoth.agent.run.output import wish_for
 from quoth.neuro.backends.base import Backend, RequestOptions, takes_images
+from quoth.neuro.backends.messages import Image, sendable
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, dialect_named
+from quoth.tools.call.images import MAX_BYTES as IMAGE_BYTES
+from quoth.tools.call.images import images_in, media_of
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import DefinitionError, ToolError, UsageError
+from quoth.tools.history.long_results import StorePages, Texts
+from quoth.tools.lisp.printer import print_string
+from quoth.tools.registry.json_type import json_type
+from quoth.tools.registry.param_types import inline
+from quoth.tools.text import short
+from quoth.tools.visible import visible
+
+# The output of a run: the type its answer has to have, how the model is told, and what is wrong with one.
+#
+# Knows a type, or only its JSON Schema where a run goes on in another process; it must not know the loop.
+
+
+MOST_FAULTS = 5  # that are told at once
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Output:
+    """The type of an answer by its JSON ``schema``. ``adapter`` is pydantic's, which checks a value."""
+
+    schema: Mapping[str, Any]
+    adapter: Any = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, wanted: Any) -> Output:
+        """That of a pydantic model, a dataclass, a TypedDict or any other type with a JSON Schema. Raises
+        UsageError."""
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        try:
+            adapter = TypeAdapter(wanted)
+            return cls(_inline(adapter.json_schema()), adapter)
+        except (PydanticUserError, TypeError) as error:
+            why = short(str(error).splitlines()[0], 200).rstrip(".")
+            raise UsageError(
+                f"output is a type with a JSON Schema, such as a pydantic model, not {wanted!r} ({why})."
+            ) from None
+
+    @classmethod
+    def known_by(cls, schema: Mapping[str, Any]) -> Output:
+        """That of a recorded run: its values are plain data, checked by the schema as far as it can be."""
+        from pydantic import TypeAdapter
+
+        try:
+            return cls(schema, TypeAdapter(json_type(dict(schema))))
+        except DefinitionError:
+            return cls(schema, TypeAdapter(Any))
+
+    @property
+    def wish(self) -> str:
+        """The sentence that asks the model for it."""
+        return wish_for(self.schema)
+
+    def read(self, text: str) -> tuple[Any, str]:
+        """The value in an answer, and the sentence that says what is wrong with it; empty for nothing."""
+        from pydantic import ValidationError
+
+        for said in _candidates(text):
+            try:
+                json.loads(said)
+            except (ValueError, RecursionError):
+                continue
+            try:
+                return self.adapter.validate_json(said), ""
+            except ValidationError as error:
+                found = error.errors(include_url=False)
+                more = "; …" if len(found) > MOST_FAULTS else ""
+                faults = "; ".join(map(_fault, found[:MOST_FAULTS]))
+                return None, f"Your answer is not what was asked for: {faults}{more}."
+        return None, NO_JSON
+
+
+def wish_for(schema: Mapping[str, Any]) -> str:
+    """The sentence that asks a model for an answer by a JSON Schema."""
+    text = json.dumps(schema, ensure_ascii=False)
+    return f"Give the answer as JSON alone, without other words, by this JSON Schema: {text}"
+
+
+NO_JSON = "Your answer is no JSON."
+
+
+def _candidates(text: str) -> Iterator[str]:
+    """Where the JSON of an answer may stand: it is the whole, or in a fence, or has words around it."""
+    yield text.strip()
+    yield from _FENCE.findall(text)
+    for first, last in ("{}", "[]"):
+        start, end = text.find(first), text.rfind(last)
+        if 0 <= start < end:
+            yield text[start : end + 1]
+
+
+def _fault(detail: Any) -> str:
+    place = "".join(f".{part}" if isinstance(part, str) else f"[{part}]" for part in detail["loc"])
+    if detail["type"] == "missing":
+        return f"{place.lstrip('.')} is missing"
+    said = f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
+    given = short(json.dumps(detail["input"], ensure_ascii=False, default=str), 80)
+    return f"{place.lstrip('.')}: {said}, not {given}" if place else f"{said}, not {given}"
+
+
+def _inline(schema: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return inline(json.loads(json.dumps(schema)))
+    except DefinitionError:  # it contains itself
+        return schema
+
+
+# The files of a task, and the images that its calls give: the model is shown a text as data, and an image
+# as it is.
+#
+# Knows files, and where texts are kept, for a resumed run has to show the same; it must not know models or
+# the loop.
+
+
+MOST_FILES = 20
+TEXT_BYTES = 200_000
+NAME = 100  # characters of the name of an image that a call gave
+Given = str | Path | tuple[str, bytes]  # a path, or a name with its content
+
+
+def attached(given: Iterable[Given], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
+    """The files as the stimulus of a run records them: a text whole, of an image the id under which it is
+    kept. Raises UsageError, also for what no tool of the ``workspace`` may read, wherever it is."""
+    files = [given] if isinstance(given, str | Path) else list(given)
+    if len(files) > MOST_FILES:
+        raise UsageError(f"A task takes at most {MOST_FILES} files, not {len(files)}.")
+    paths = [Path(file) for file in files if not isinstance(file, tuple)]
+    if hidden := next(filter(workspace.is_secret, paths), None):
+        raise UsageError(f"{hidden} is a secret of quoth's, which no model is shown.")
+    return [_attached(*_read(file), pages) for file in files]
+
+
+def _read(given: Given) -> tuple[Path, bytes, int]:
+    """The path of a file, its first bytes and its size."""
+    if isinstance(given, tuple):
+        return Path(given[0]), given[1], len(given[1])
+    path = Path(given)
+    if path.exists() and not path.is_file():  # reading a pipe might never end
+        raise UsageError(f"{path} is no file.")
+    try:
+        with path.open("rb") as file:
+            data = file.read(IMAGE_BYTES + 1)
+            size = max(len(data), path.stat().st_size)  # what is no file on a disk says 0
+    except OSError as error:
+        raise UsageError(f"The file {path} cannot be read: {error.strerror}.") from None
+    return path, data, size
+
+
+def _attached(path: Path, data: bytes, size: int, pages: StorePages) -> dict[str, str]:
+    if media := media_of(data):
+        if len(data) > IMAGE_BYTES:
+            raise UsageError(f"The image {path} has {size:,} bytes; a model takes {IMAGE_BYTES:,}.")
+        if not (id := pages.keep(base64.b64encode(data).decode())):
+            raise UsageError(f"The image {path} cannot be kept: the store of the workspace is full.")
+        return {"name": path.name, "media": media, "id": id}
+    try:
+        if b"\0" in data:
+            raise ValueError
+        text = data.decode() if size <= TEXT_BYTES else ""
+    except ValueError:
+        raise UsageError(
+            f"The file {path} is neither text in UTF-8 nor an image (PNG, JPEG, GIF or WebP)."
+        ) from None
+    if size > TEXT_BYTES:
+        raise UsageError(
+            f"The file {path} has {size:,} bytes, and a task takes {TEXT_BYTES:,} of a text; "
+            "in the workspace the model can read it in parts."
+        )
+    return {"name": path.name, "text": text}
+
+
+def images_of(files: Sequence[Mapping[str, Any]], pages: Texts | None) -> tuple[Image, ...]:
+    """The images among recorded files; without ``pages`` only their names."""
+    return tuple(image_of(one, pages) for one in files if "media" in one)
+
+
+def image_of(recorded: Mapping[str, Any], pages: Texts | None) -> Image:
+    """A recorded image with what is sent of it, as long as that is kept."""
+    image = Image(recorded)
+    if isinstance(pages, StorePages):
+        with contextlib.suppress(ToolError, ValueError):
+            data = pages.text(image["id"])
+            if media_of(base64.b64decode(data[:64])) == image["media"]:  # an id may be anybody's words
+                image.data = data
+    return image
+
+
+def result_images(values: Iterable[Any], pages: Texts | None) -> list[tuple[str, str, str, list[Image]]]:
+    """The message that shows a model the images among the values of its calls; none without any."""
+    found = {one["image"]: one for value in values for one in images_in(value)}
+    images = [
+        image_of(
+            {
+                "name": sendable(short(visible(one["name"]), NAME)),  # it may be anybody's words
+                "media": one["type"],
+                "id": one["image"],
+                "size": f"{one['width']}x{one['height']}",
+            },
+            pages,
+        )
+        for one in found.values()
+    ]
+    if not images:
+        return []
+    names = ", ".join(print_string(image["name"]) for image in images)
+    return [("user", f"Shown as a result: {names}", "", images)]
+
 
 FACTS: dict[str, Callable[[Backend], Any]] = {
     "model": attrgetter("name"),

@@ -186,7 +186,7 @@ class RunTeam:
     ) -> Run:
         """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
         answered by the transcript. Its calls have keys made from the key of ``call``."""
-        from quoth.agent.run.build import build_run  # here: most calls have no sub-agent
+        from quoth.agent.run.recorder import build_run  # here: most calls have no sub-agent
 
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)

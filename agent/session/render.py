@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.terminal.forms import budget_text, show_value
 from quoth.agent.terminal.output import colored, shown
 from quoth.neuro.prompt.memory import memory_text
-from quoth.neuro.reading.marks import may_think
+from quoth.neuro.reading.result import may_think
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model

@@ -26,7 +26,7 @@ from quoth.agent.terminal.output import (
     shown,
 )
 from quoth.agent.terminal.progress import Progress
-from quoth.neuro.reading.words import squeezed
+from quoth.neuro.reading.result import squeezed
 
 if TYPE_CHECKING:
     from rich.markdown import Markdown

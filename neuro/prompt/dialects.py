@@ -141,7 +141,7 @@ class Dialect:
 
     def _fitted(self, call: FoundCall, table: ToolTable) -> FoundCall:
         """The call with values of the types that its tool declares."""
-        from quoth.neuro.reading.values import fitted
+        from quoth.neuro.reading.json_calls import fitted
 
         if call.form.tool not in table:
             return call

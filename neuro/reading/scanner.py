@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-from quoth.neuro.reading import marks
+from quoth.neuro.reading import result
 from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, FormReader, Wait
 from quoth.neuro.reading.literals import NotRead
@@ -87,11 +87,11 @@ _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 _SPAN = r"(?<!`)(?P<span>`++)[^\n]{0,400}?(?<!`)(?P=span)(?!`)"
 _MARK = (
     r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools|to=functions)"
-    rf"(?P<mark>(?-x:{marks.BEGIN}|{marks.END}|{RESULTS}|{ENDS}|{MARKS}))"
+    rf"(?P<mark>(?-x:{result.BEGIN}|{result.END}|{RESULTS}|{ENDS}|{MARKS}))"
 )
 _ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
-_NO_REPLY = re.compile(rf"{marks.BEGIN}|{marks.END}|{RESULTS}").match
+_NO_REPLY = re.compile(rf"{result.BEGIN}|{result.END}|{RESULTS}").match
 _TAG = re.compile(r"<[^<>\n]{0,80}>").match
 _ELEMENT = re.compile(r"<(\w+)>").match
 _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
@@ -132,7 +132,7 @@ class Scan(FormReader):
         self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
-        self.quotations = marks.Quotations()
+        self.quotations = result.Quotations()
         self.thoughts: list[tuple[int, int]] = []
         self.code = -1  # where a fence of tool_code begins
         self.unclosed_thought = False  # whether the last of these never ends
@@ -214,10 +214,10 @@ class Scan(FormReader):
             return
         if start == end and (tag := _TAG(text, start)):  # it is only looked at, to be read whole
             end = tag.end()
-        ends = bool(self.calls) and marks.closed(text, start) >= 0  # of a thought, with calls before it
-        if marks.is_quoted(text, start, end) if ends else marks.is_word(text, start, end):
+        ends = bool(self.calls) and result.closed(text, start) >= 0  # of a thought, with calls before it
+        if result.is_quoted(text, start, end) if ends else result.is_word(text, start, end):
             self.position = max(end, start + 1)
-        elif ends and self.fence is not None and marks.is_alone(text, start, end):
+        elif ends and self.fence is not None and result.is_alone(text, start, end):
             self.fence = None  # it was left open in a thought
             self._past(start)
         elif self.fence is None and (found := _ENDS(text, start)):
@@ -246,12 +246,12 @@ class Scan(FormReader):
     def _past(self, start: int) -> None:
         """Pass over a thought, or over what the model makes up of a result."""
         text = self.text
-        if opened := marks.opened(text, start):
+        if opened := result.opened(text, start):
             pair, first = opened
-            closed = None if pair in self.endless else marks.end_of_thought(text, pair, first)
+            closed = None if pair in self.endless else result.end_of_thought(text, pair, first)
             if closed is None:
                 self.endless.add(pair)
-                if marks.ends_words(text, start, first):
+                if result.ends_words(text, start, first):
                     self.doubt = start if self.doubt < 0 else self.doubt
                     self.position = first
                     return
@@ -259,7 +259,7 @@ class Scan(FormReader):
             self.thoughts.append((first, last))
             self.unclosed_thought = closed is None
             self._drop(start, self.position)
-        elif (end := marks.closed(text, start)) >= 0:
+        elif (end := result.closed(text, start)) >= 0:
             self._take_back(start, end)
         else:  # behind a call, or as a turn of somebody else, whatever is said then is made up too
             name = None if self.calls else _ELEMENT(text, start)
@@ -268,7 +268,7 @@ class Scan(FormReader):
             self._drop(start, self.position)
         # Nothing in it announces or quotes what follows.
         self.floor, self.example_end, self.own_to = self.position, -1, 0
-        self.quotations = marks.Quotations(self.floor)
+        self.quotations = result.Quotations(self.floor)
 
     def _take_back(self, start: int, end: int) -> None:
         """A thought ends that began with the reply: what was found in it was no call."""
@@ -303,7 +303,7 @@ class Scan(FormReader):
         self.position = max(cursor.position, start + 1)
         if self.fence is not None and not fault and not _FENCE_END(text, self.position):
             return
-        if not fault and marks.in_sentence(text, start, self.position):
+        if not fault and result.in_sentence(text, start, self.position):
             return
         self.fresh = self.quotations.read_to = self.position
         for call in cursor.calls:
@@ -338,7 +338,7 @@ class Scan(FormReader):
                 pass
             self.position = after.position
             del self.cuts[cuts:]
-            if marks.in_sentence(text, start, self.position):
+            if result.in_sentence(text, start, self.position):
                 del self.calls[found:]
                 return
             self.fresh = self.quotations.read_to = self.position
@@ -358,7 +358,7 @@ class Scan(FormReader):
         self._fault(f"{what}: {error}", error.offset, hint)
         if stops:
             end = _END(self.text, error.offset)
-            if end and marks.is_draft(self.text, start, end.start()):
+            if end and result.is_draft(self.text, start, end.start()):
                 self.position = end.end()
                 return
             self._stop_behind(start)

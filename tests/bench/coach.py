@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from everyday import HALVES, bench
 
-from quoth.agent.run import coach
+from quoth.agent.run import observation
 
 
 def _never(*_: Any) -> bool:
@@ -39,7 +39,7 @@ RULES: dict[str, dict[str, Callable[..., Any]]] = {
     "recalls": {"may_tell": _without_recall},
     "made up": {"_is_made_up": _never},
     "blind tools": {"_is_blind": _only_ends},
-    "news": {"_is_news": lambda record, _run: coach.is_informative(record)},
+    "news": {"_is_news": lambda record, _run: observation.is_informative(record)},
     "change open": {"_is_change_open": _never},
 }
 
@@ -56,7 +56,7 @@ def main() -> None:
         said = io.StringIO()
         with contextlib.ExitStack() as changed, contextlib.redirect_stdout(said):
             for name, other in RULES[rule].items():
-                changed.enter_context(patch.object(coach, name, other))
+                changed.enter_context(patch.object(observation, name, other))
             asyncio.run(bench(asked.model, None, chosen, show=False))
         print(f"| {rule} | {said.getvalue().strip().splitlines()[-1]} |", flush=True)
 

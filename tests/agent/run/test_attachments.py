@@ -14,7 +14,7 @@ from pictures import png
 from sentences import CANNOT_BE_READ, IT_WRITES_FILES, THESE_WORDS_STAND_IN, WHAT_WAS_GIVEN_WITH_THE
 from words import Agent, agent, complaint, quoth, scripted
 
-from quoth.agent.run.output import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, result_images
+from quoth.agent.run.spec import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, result_images
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.base import Completion, ModelError
 from quoth.neuro.backends.context_window import IMAGE_TOKENS, message_tokens

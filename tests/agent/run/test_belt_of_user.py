@@ -20,7 +20,7 @@ from words import MemoryAudit, files, native, quoth, scripted, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.host_services import HostServices
+from quoth.agent.run.channels import HostServices
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.testing import replays
 from quoth.tools.call.context import ToolContext

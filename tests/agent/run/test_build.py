@@ -16,4 +16,4 @@ def test_only_the_builder_makes_a_run_and_its_recorded_parts() -> None:
         for node in ast.walk(ast.parse(text)) if any(f"{part}(" in text for part in PARTS) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PARTS:
                 makers[node.func.id].add(f"{path.parent.name}/{path.name}")
-    assert makers == {part: {"run/build.py"} for part in PARTS}
+    assert makers == {part: {"run/recorder.py"} for part in PARTS}

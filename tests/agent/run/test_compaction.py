@@ -20,8 +20,8 @@ from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
 from quoth.agent.events import RunEvent
-from quoth.agent.run.build import build_run
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room
+from quoth.agent.run.recorder import build_run
 from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.past import Past

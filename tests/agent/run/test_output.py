@@ -15,7 +15,7 @@ from words import agent, complaint, scripted
 
 from quoth import Agent, ModelOptions, RunLimits
 from quoth.agent.replay.replay import Replay
-from quoth.agent.run.output import Output
+from quoth.agent.run.spec import Output
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, RequestOptions
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.consent.requests import Decision

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from words import Agent, scripted, tool
 
-from quoth.agent.run import checkpoint
+from quoth.agent.run import driver
 from quoth.agent.run.run import RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.session import Session
@@ -34,7 +34,7 @@ PLACES = "SELECT seq FROM checkpoints ORDER BY seq"
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "EVERY", 2)
+    monkeypatch.setattr(driver, "EVERY", 2)
 
 
 def at(folder: Path, *replies: str, **options: Any) -> Agent:

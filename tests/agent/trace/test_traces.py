@@ -17,7 +17,7 @@ from loopback import KEY, Sleeps, failure, loopback, sse, status
 from words import files, scripted, tool
 
 from quoth import Agent, AsyncAgent, Completion, ScriptedBackend, ToolError, Usage, UsageError
-from quoth.agent.run.host_services import HostServices
+from quoth.agent.run.channels import HostServices
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.tools.installing import install_extra

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quoth.neuro.reading.reply import IN_DOUBT, ReplyStream, read_reply
-from quoth.neuro.reading.result import Reading
-from quoth.neuro.reading.words import ReplyWords
+from quoth.neuro.reading.result import Reading, ReplyWords
 
 TICKS = "```"
 WRITE = '(write-file :path "x" :content "y")'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from words import tool
 
-from quoth.neuro.reading.values import fitted
+from quoth.neuro.reading.json_calls import fitted
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.json_type import json_type

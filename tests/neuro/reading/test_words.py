@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sentences import WAS_NOT_READ
 
 from quoth.neuro.reading.reply import read_reply
-from quoth.neuro.reading.words import ReplyWords
+from quoth.neuro.reading.result import ReplyWords
 
 KNOWN = {"echo", "write-file"}
 CALL = '(echo :text "a\n\nb")'

@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 from words import complaint, files, form, gateway, load, native, story, tool
 
-from quoth.neuro.reading.values import fitted
+from quoth.neuro.reading.json_calls import fitted
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.define import cognitive_tool, register
