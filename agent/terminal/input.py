@@ -258,7 +258,7 @@ def user_name() -> str:
 
 def is_inside() -> bool:
     """Whether a tool has started this process, directly or indirectly."""
-    from quoth.tools.shell.at_work import is_started_by_program
+    from quoth.tools.shell.running import is_started_by_program
     from quoth.tools.shell.view import INSIDE
 
     return bool(os.environ.get(INSIDE)) or is_started_by_program()  # a program may clear its environment

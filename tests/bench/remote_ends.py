@@ -169,17 +169,17 @@ class Place:
         from commands import command
 
         from quoth.tools.catalog.connection import connected
-        from quoth.tools.remote import names
+        from quoth.tools.remote import wire
 
         home = self.folder / f"worker{next(self._numbers)}"
         home.mkdir()
         words = [*command(), "worker", "--tools", str(self.folder / "bench.hy"), "--redis", self.server.url]
         words += ["--prefix", prefix, "--key", str(self.folder / "key"), "--jobs", str(jobs)]
         async with connected(self.url) as redis:
-            before = await redis.zcard(names.workers(prefix))
+            before = await redis.zcard(wire.workers(prefix))
             with running(*words, "--workspace", str(home), QUOTH_STATE=str(state)) as pid:
                 async with asyncio.timeout(60):
-                    while await redis.zcard(names.workers(prefix)) == before:
+                    while await redis.zcard(wire.workers(prefix)) == before:
                         await asyncio.sleep(0.02)
                 yield pid
 

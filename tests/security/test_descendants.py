@@ -79,7 +79,7 @@ def test_a_person_decides_while_a_program_runs(here: Path, state: Path) -> None:
 
 
 def test_it_may_decide_once_that_has_ended_and_no_lock_is_left(here: Path, state: Path) -> None:
-    from quoth.tools.shell.at_work import is_started_by_program
+    from quoth.tools.shell.running import is_started_by_program
 
     before = {*(state / "locks").glob("*")}
     assert quoth("call", '(sneak :script "true")', "--tools", "t.hy", "--yes", cwd=here).code == 0

@@ -242,7 +242,7 @@ def victim_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[tuple[str, 
             monkeypatch.setenv("QUOTH_STATE", str(victim.base / "state"))
             monkeypatch.setenv("SERVICE_TOKEN", escapes.SECRET)
             if owner:  # an ordinary user may make no control group
-                monkeypatch.setattr("quoth.tools.shell.cgroup.HERE", Path("/nowhere"))
+                monkeypatch.setattr("quoth.tools.shell.boundary.HERE", Path("/nowhere"))
                 monkeypatch.setattr(os, "getuid", lambda: 65534)
                 monkeypatch.setattr(sys, "prefix", "/usr")
                 monkeypatch.setattr(sys, "base_prefix", "/usr")

@@ -22,7 +22,7 @@ from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import to_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker
 from quoth.tools.remote.wire import FROM_WORKER, Begin, Begins, Delegated, SignedMessage, unpack
 from quoth.tools.remote.worker import Worker
@@ -50,7 +50,7 @@ class Caller:
 
     @property
     def replies(self) -> str:
-        return names.replies(self.prefix, "me")
+        return wire.replies(self.prefix, "me")
 
     def call(self, text: str, **changes: Any) -> Delegated:
         """A call as it would be sent, but for the changes."""
@@ -81,18 +81,18 @@ class Caller:
     async def send(self, call: Delegated | bytes, key: Key = KEY) -> str:
         """The number of its entry."""
         packed = call if isinstance(call, bytes) else call.pack(key)
-        entry: bytes = await self.redis.xadd(names.queue(self.prefix), {names.FIELD: packed})
+        entry: bytes = await self.redis.xadd(wire.queue(self.prefix), {wire.FIELD: packed})
         return entry.decode()
 
     async def tell(self, message: SignedMessage, key: Key = KEY) -> None:
-        await self.redis.rpush(names.inbox(self.prefix, message.grant), message.pack(key))
+        await self.redis.rpush(wire.inbox(self.prefix, message.grant), message.pack(key))
 
     async def reply(self) -> Any:
         """The next reply. Whoever asks whether it may begin is told so."""
         found = await self.redis.xread({self.replies: self.last}, count=1, block=10_000)
         assert found, "nobody replied"
         ((_, ((self.last, said),)),) = found
-        said = unpack(KEY, said[names.FIELD], *FROM_WORKER)
+        said = unpack(KEY, said[wire.FIELD], *FROM_WORKER)
         if isinstance(said, Begins):
             await self.tell(Begin(said.grant, said.by, True))
             return await self.reply()

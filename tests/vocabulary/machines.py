@@ -23,7 +23,7 @@ from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.tool import tool_of
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.line import Patience
 from quoth.tools.remote.sender import Sender
 from quoth.tools.remote.wire import Ended, SignedMessage, unpack
@@ -94,7 +94,7 @@ class Machines:
         running = asyncio.create_task(worker.run(8, asyncio.Event()))
 
         self._ending.push_async_callback(cancelled, [running])
-        while not await self.redis.zcard(names.workers(self.prefix)):
+        while not await self.redis.zcard(wire.workers(self.prefix)):
             await asyncio.sleep(0.005)
         return worker
 
@@ -150,34 +150,34 @@ class ByHand:
 
     async def lives(self) -> None:
         now = (await self._redis.time())[0]
-        await self._redis.zadd(names.workers(self._machines.prefix), {"by-hand": now})
+        await self._redis.zadd(wire.workers(self._machines.prefix), {"by-hand": now})
 
     async def takes(self, *, takes_grant: bool = True) -> Any:
         """The next call."""
         from quoth.tools.remote.wire import Delegated
 
         prefix = self._machines.prefix
-        found = await self._redis.xread({names.queue(prefix): self._last}, block=3000, count=1)
+        found = await self._redis.xread({wire.queue(prefix): self._last}, block=3000, count=1)
         self._last, fields = found[0][1][0]
-        said = unpack(KEY, fields[names.FIELD], Delegated)
+        said = unpack(KEY, fields[wire.FIELD], Delegated)
         assert isinstance(said, Delegated)
         if takes_grant:
-            await self._redis.set(names.grant(prefix, said.grant), self._last)
+            await self._redis.set(wire.grant(prefix, said.grant), self._last)
         return said
 
     async def done(self) -> None:
         """The entry that was taken last leaves the queue."""
-        await self._redis.xdel(names.queue(self._machines.prefix), self._last)
+        await self._redis.xdel(wire.queue(self._machines.prefix), self._last)
 
     async def tells(self, said: Any, *messages: SignedMessage | bytes) -> None:
         """Reply to a call."""
         for one in messages:
             packed = one.pack(KEY) if isinstance(one, SignedMessage) else one
-            await self._redis.xadd(said.replies, {names.FIELD: packed})
+            await self._redis.xadd(said.replies, {wire.FIELD: packed})
 
     async def hears(self, said: Any, *kinds: type[SignedMessage]) -> Any:
         """The next message from the caller of a call."""
-        found = await self._redis.blpop([names.inbox(self._machines.prefix, said.grant)], timeout=3)
+        found = await self._redis.blpop([wire.inbox(self._machines.prefix, said.grant)], timeout=3)
         return unpack(KEY, found[1], *kinds)
 
 

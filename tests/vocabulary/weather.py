@@ -28,7 +28,7 @@ from quoth.tools.catalog.connection import redis_url, sync_client
 from quoth.tools.catalog.payload import new_key
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 
 PREFIX = "storm"
 WORDS = ("number", "order", "place", "item")  # what the parameter is called, one after the other
@@ -69,7 +69,7 @@ SHOP = """
             (await (asyncio.sleep (* {seconds} (random.random))))
             (if entered.ok entered.value (raise (RuntimeError entered.message)))))
 """
-KEPT = (names.workers(PREFIX), names.server(PREFIX))  # in Redis, for ever
+KEPT = (wire.workers(PREFIX), wire.server(PREFIX))  # in Redis, for ever
 TOOLS = ("enter-order", "price-order", "send-order")
 ENTERING = ("enter-order", "send-order")
 
@@ -296,7 +296,7 @@ class Storm:
                     size = redis.xlen(key) if redis.type(key) == b"stream" else 1
                     if size:
                         yield f"{name} stays, with {size}"
-            held = redis.xpending(names.queue(PREFIX), names.GROUP)["pending"]
+            held = redis.xpending(wire.queue(PREFIX), wire.GROUP)["pending"]
             if held:
                 yield f"{held} calls are still held by workers"
 
@@ -306,7 +306,7 @@ class Storm:
 
     def _count_workers(self) -> int:
         with sync_client(self.url) as redis:
-            return int(redis.zcard(names.workers(PREFIX)))
+            return int(redis.zcard(wire.workers(PREFIX)))
 
     async def _until(self, true: Callable[[], bool], what: str) -> None:
         for _ in range(3000):

@@ -23,10 +23,10 @@ from quoth.tools.call.values import plain
 from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.state import CallState
-from quoth.tools.errors import PERMISSION, STATUSES, Pending, ToolError
-from quoth.tools.lisp.forms import CallForm, to_json
+from quoth.tools.errors import PERMISSION, STATUSES, InvalidCallError, Pending, Status, ToolError
+from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.wire import (
     FROM_CALLER,
     Asks,
@@ -34,6 +34,7 @@ from quoth.tools.remote.wire import (
     Begins,
     Cancel,
     Delegated,
+    Ended,
     Nested,
     NestedAnswer,
     ProgressReport,
@@ -120,7 +121,7 @@ class Away:
     ) -> None:
         self._redis, self._key, self.lent = redis, key, lent
         self._said = said
-        self._inbox = names.inbox(prefix, said.grant)
+        self._inbox = wire.inbox(prefix, said.grant)
         self._answers: dict[int | str, asyncio.Future[Any]] = {}
         self._loop = asyncio.get_running_loop()
         self._questions = 0
@@ -153,8 +154,8 @@ class Away:
     async def send(self, message: SignedMessage) -> Any:
         packed, stream = message.pack(self._key), self._said.replies
         async with self._redis.pipeline() as pipe:
-            pipe.xadd(stream, {names.FIELD: packed}, maxlen=names.MOST_REPLIES, approximate=True)
-            pipe.expire(stream, names.REPLIES_SECONDS)
+            pipe.xadd(stream, {wire.FIELD: packed}, maxlen=wire.MOST_REPLIES, approximate=True)
+            pipe.expire(stream, wire.REPLIES_SECONDS)
             return (await pipe.execute())[0]
 
     async def nested(self, number: int, form: CallForm, name: str, dry: bool) -> ToolResult:
@@ -325,3 +326,99 @@ class AwayDoor(Door):
                 return await self.away.nested(number, form, name, dry)
         finally:
             state.clock.go_on()
+
+
+# What a worker believes of a message, and what it says of one that it does not.
+#
+# Knows keys, messages and forms; it must not know Redis or doors.
+
+
+class Refused(Exception):
+    """A call that does not come as far as the door: how it ends, and whether its caller is told."""
+
+    def __init__(self, status: Status, message: str, *, silent: bool = False) -> None:
+        super().__init__(message)
+        self.status, self.message, self.silent = status, message, silent
+
+
+def believed(key: Key, prefix: str, packed: bytes) -> Delegated:
+    """The call, if it is signed and meant for here. Raises Refused."""
+    try:
+        said = unpack(key, packed, Delegated)
+    except WireError as error:
+        raise Refused("denied", f"A call was refused. {error}", silent=True) from None
+    assert isinstance(said, Delegated)
+    why = ""
+    if said.prefix != prefix:
+        why = f"It was granted for the prefix {said.prefix}, and this worker has {prefix}."
+    elif not said.replies.startswith(wire.replies(prefix, "")):
+        why = "Its reply is wanted in another place than the stream of a caller."
+    if why:  # its caller, if there is one, does not read here
+        raise Refused("denied", f"A call was refused. {why}", silent=True)
+    return said
+
+
+def form_of(said: Delegated) -> CallForm:
+    """The form of a call. Raises Refused for one that is not what was granted."""
+    try:
+        form = from_json(said.form)
+    except InvalidCallError as error:
+        raise Refused("invalid", str(error)) from None
+    if form.digest != said.digest:
+        raise Refused("denied", f"{form.tool} was refused: its grant is for another form.")
+    return form
+
+
+def kept_result(key: Key, said: Delegated, packed: bytes) -> Ended | None:
+    """The result that an earlier delivery has kept, if there is one. Raises Refused for one that is not of
+    this call."""
+    if not packed:
+        return None
+    try:
+        ended = unpack(key, packed, Ended)
+        assert isinstance(ended, Ended)
+        if (ended.key, ended.digest) != (said.key, said.digest) or ended.status not in STATUSES:
+            raise WireError("It belongs to another call.")
+        return ended
+    except WireError as error:
+        raise Refused("error", f"The kept result of {tool_of(said)} is not believed. {error}") from None
+
+
+def tool_of(said: Delegated) -> str:
+    return str(said.form.get("tool", "The call"))[:100]
+
+
+def call_of(said: Delegated, form: CallForm) -> Call:
+    """The call as the door of the worker sees it. It is always one that may have been begun before."""
+    return Call(
+        id=said.id,
+        form=form,
+        route="remote",
+        user=said.user,
+        session=said.session,
+        depth=said.depth,
+        parent=said.parent or None,
+        message=said.message,
+        key=said.key,
+        resumed=True,
+        confidence=said.confidence,
+    )
+
+
+def ended_of(
+    key: Key,
+    said: Delegated,
+    status: Status,
+    message: str,
+    value: Any = None,
+    told: list[str] | None = None,
+    effects: list[str] | None = None,
+) -> bytes:
+    """A packed result; one that is too long or no plain data is an error."""
+    ended = Ended(said.grant, said.key, said.digest, status, value, message, told or [], effects or [])
+    try:
+        return ended.pack(key)
+    except WireError as error:
+        what = f"{tool_of(said)} was done, but its result cannot be sent. {error}"
+        short = dataclasses.replace(ended, status="error", value=None, message=what, said=[])
+        return dataclasses.replace(short, side_effects=short.side_effects[:100]).pack(key)

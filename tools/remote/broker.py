@@ -26,7 +26,7 @@ from taskiq.receiver import Receiver
 from taskiq_redis import RedisStreamBroker
 
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_options
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.wire import MAX_MESSAGE
 
 TAKEOVER_SECONDS = 30.0
@@ -37,7 +37,7 @@ FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
 OURS = f"""
 local function ours(queue, consumer, entry)
-  local held = redis.pcall('XPENDING', queue, '{names.GROUP}', entry, entry, 1)
+  local held = redis.pcall('XPENDING', queue, '{wire.GROUP}', entry, entry, 1)
   return not held.err and #held == 1 and held[1][2] == consumer
 end
 """
@@ -45,21 +45,21 @@ _RENEW = f"""{OURS}
 local lost = {{}}
 for i = 2, #ARGV do
   if ours(KEYS[1], ARGV[1], ARGV[i]) then
-    redis.call('XCLAIM', KEYS[1], '{names.GROUP}', ARGV[1], 0, ARGV[i], 'JUSTID')
+    redis.call('XCLAIM', KEYS[1], '{wire.GROUP}', ARGV[1], 0, ARGV[i], 'JUSTID')
   else
     lost[#lost + 1] = ARGV[i]
   end
 end
 return lost
 """
-_ALIVE = f"""{names.CLEARED}
+_ALIVE = f"""{wire.CLEARED}
 cleared(KEYS[1], 'zset')
 local time = redis.call('TIME')
 redis.call('ZADD', KEYS[1], time[1] + time[2] / 1000000, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', time[1] - {GONE_SECONDS})
 """
 _FORGET = f"""
-local group, idle, name = '{names.GROUP}', tonumber(ARGV[1]), ARGV[2]
+local group, idle, name = '{wire.GROUP}', tonumber(ARGV[1]), ARGV[2]
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], group)) do
   if consumer[4] == 0 and (consumer[2] == name or (name == '' and consumer[6] > idle)) then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], group, consumer[2])
@@ -70,14 +70,14 @@ end
 
 # Claims an entry. One that is longer than any message is claimed without its text, which nobody could bear.
 _CLAIM = f"""
-local group, name, idle, entry, most = '{names.GROUP}', ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local group, name, idle, entry, most = '{wire.GROUP}', ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local found = redis.call('XRANGE', KEYS[1], entry, entry)
 local claimed = redis.call('XCLAIM', KEYS[1], group, name, idle, entry, 'RETRYCOUNT', ARGV[5], 'JUSTID')
 if #claimed == 0 then return false end
 if #found == 0 then return {{}} end
 local text = ''
 for at = 1, #found[1][2], 2 do
-  if found[1][2][at] == '{names.FIELD.decode()}' then text = found[1][2][at + 1] end
+  if found[1][2][at] == '{wire.FIELD.decode()}' then text = found[1][2][at + 1] end
 end
 return {{#text > most and '' or text}}
 """
@@ -85,7 +85,7 @@ _BACK = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return end
 local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
 if #found == 1 then redis.call('XADD', KEYS[1], '*', unpack(found[1][2])) end
-redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
+redis.call('XACK', KEYS[1], '{wire.GROUP}', ARGV[2])
 redis.call('XDEL', KEYS[1], ARGV[2])
 """
 
@@ -116,7 +116,7 @@ class _Bare(TaskiqFormatter):
 
     def loads(self, message: bytes) -> TaskiqMessage:
         return TaskiqMessage.model_construct(
-            task_id="", task_name=names.TASK, labels={}, labels_types=None, args=[message], kwargs={}
+            task_id="", task_name=wire.TASK, labels={}, labels_types=None, args=[message], kwargs={}
         )
 
 
@@ -128,13 +128,13 @@ class CallBroker(RedisStreamBroker):
     def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
         super().__init__(
             url.full,
-            queue_name=names.queue(prefix),
-            consumer_group_name=names.GROUP,
+            queue_name=wire.queue(prefix),
+            consumer_group_name=wire.GROUP,
             consumer_name=consumer,
             **async_options(url, READ_SECONDS + BLOCK_SECONDS),
         )
         self.formatter = _Bare()
-        self._workers = names.workers(prefix)
+        self._workers = wire.workers(prefix)
         self.takeover = takeover
         self.stopping = False
         self.lent: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
@@ -216,7 +216,7 @@ class CallBroker(RedisStreamBroker):
                 return left
             self._look_at = time.monotonic() + self.takeover / 3
         fetched: Any = await self.redis.xreadgroup(
-            names.GROUP,
+            wire.GROUP,
             self.consumer_name,
             {self.queue_name: ">"},
             count=1,
@@ -229,7 +229,7 @@ class CallBroker(RedisStreamBroker):
 
     async def _declare_consumer_group(self) -> None:
         try:
-            await self.redis.xgroup_create(self.queue_name, names.GROUP, id="0", mkstream=True)
+            await self.redis.xgroup_create(self.queue_name, wire.GROUP, id="0", mkstream=True)
         except ResponseError as error:
             if "BUSYGROUP" not in str(error):
                 raise
@@ -248,7 +248,7 @@ class CallBroker(RedisStreamBroker):
         """An entry that a worker has had for ``takeover`` seconds without renewing it; it is ours then."""
         idle = int(self.takeover * 1000)
         while found := await self.redis.xpending_range(
-            self.queue_name, names.GROUP, min="-", max="+", count=1, idle=idle
+            self.queue_name, wire.GROUP, min="-", max="+", count=1, idle=idle
         ):
             left: Any = found[0]
             entry, count = left["message_id"], left["times_delivered"]
@@ -257,14 +257,14 @@ class CallBroker(RedisStreamBroker):
             if claimed is None:
                 continue  # another was faster
             if claimed:
-                return _delivery(entry, {names.FIELD: claimed[0]}, count + 1)
-            await self.redis.xack(self.queue_name, names.GROUP, entry)  # its call was removed
+                return _delivery(entry, {wire.FIELD: claimed[0]}, count + 1)
+            await self.redis.xack(self.queue_name, wire.GROUP, entry)  # its call was removed
         return None
 
 
 def _delivery(entry: bytes, said: Any, count: int) -> Delivery:
     told: dict[str, Any] = {"entry": entry.decode(), "count": count, "by": token_hex(8)}
-    return Delivery.model_construct(data=said.get(names.FIELD, b""), ack=_with_its_reply, **told)
+    return Delivery.model_construct(data=said.get(wire.FIELD, b""), ack=_with_its_reply, **told)
 
 
 _DELIVERED: ContextVar[Delivery] = ContextVar("delivered")
@@ -306,7 +306,7 @@ def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[Non
     async def call(packed: bytes) -> None:
         await handle(_DELIVERED.get())
 
-    broker.register_task(call, task_name=names.TASK)
+    broker.register_task(call, task_name=wire.TASK)
     receiver = _Receiver(broker, validate_params=False, max_async_tasks=jobs)
     broker.lent = receiver.lent
     return receiver

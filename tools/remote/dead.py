@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.tools.catalog.connection import clock_offset
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.wire import Asks, Begin, Begins, Delegated, Ended, Stale, WireError, unpack
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DeadCall:
 
 def dead_calls(client: redis.Redis, key: Key, prefix: str) -> list[DeadCall]:
     """All of them, the oldest first."""
-    rows: Any = client.xrange(names.dead(prefix), count=MOST)
+    rows: Any = client.xrange(wire.dead(prefix), count=MOST)
     return [_dead(key, id, said) for id, said in rows]
 
 
@@ -57,7 +57,7 @@ def signature(key: Key, packed: bytes, entry: str, tries: str) -> bytes:
 
 
 def _dead(key: Key, id: bytes, said: dict[bytes, bytes]) -> DeadCall:
-    packed, signed = said.get(names.FIELD, b""), said.get(b"signature", b"")
+    packed, signed = said.get(wire.FIELD, b""), said.get(b"signature", b"")
     entry, tries = (said.get(name, b"").decode("utf-8", "replace") for name in (b"entry", b"tries"))
     buried, sent = id.decode(), entry.partition("-")[0]
     try:
@@ -73,7 +73,7 @@ def _dead(key: Key, id: bytes, said: dict[bytes, bytes]) -> DeadCall:
 def drop(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
     """Forget one. Raises UsageError for one that is not there."""
     found = _found(client, key, prefix, id)
-    client.xdel(names.dead(prefix), found.id)
+    client.xdel(wire.dead(prefix), found.id)
     return found
 
 
@@ -87,20 +87,20 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
             f"The call {id} is not signed with the key that is used here; it can be dropped only."
         )
     call = again(found.call, found.sent, clock_offset(client), prefix)
-    record = names.call(prefix, call.key, call.user)
+    record = wire.call(prefix, call.key, call.user)
     kept: Any = client.hget(record, "ended")
     if kept and _went_well(key, kept):
         raise UsageError(f"The call {id} has been made since; it can be dropped only.")
     client.hdel(record, "ended")
-    send: Any = client.register_script(names.SEND)
-    args = [names.MOST_WAITING, names.FIELD, call.pack(key)]
-    if send(keys=[names.queue(prefix)], args=args) is None:
-        raise QuothError(names.FULL)
+    send: Any = client.register_script(wire.SEND)
+    args = [wire.MOST_WAITING, wire.FIELD, call.pack(key)]
+    if send(keys=[wire.queue(prefix)], args=args) is None:
+        raise QuothError(wire.FULL)
     reply = _reply(client, key, prefix, call, call.expires)
     if reply is None:
-        client.set(names.grant(prefix, call.grant), names.REVOKED, nx=True, ex=3600)
+        client.set(wire.grant(prefix, call.grant), wire.REVOKED, nx=True, ex=3600)
         raise QuothError(f"No worker has answered in time; the call {id} stays.")
-    client.xdel(names.dead(prefix), found.id)
+    client.xdel(wire.dead(prefix), found.id)
     tool = str(call.form.get("tool"))
     if isinstance(reply, Stale):
         raise QuothError(f"The tools have changed since {tool} was called; it is to be called anew.")
@@ -126,7 +126,7 @@ def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated
         resumed=True,
         deadline=until,
         expires=until,
-        replies=names.replies(prefix, secrets.token_hex(8)),
+        replies=wire.replies(prefix, secrets.token_hex(8)),
     )
 
 
@@ -142,12 +142,12 @@ def _reply(
             for _, entries in found or ():
                 for last, said in entries:  # noqa: B007
                     try:
-                        reply = unpack(key, said.get(names.FIELD, b""), Ended, Asks, Stale, Begins)
+                        reply = unpack(key, said.get(wire.FIELD, b""), Ended, Asks, Stale, Begins)
                     except WireError:
                         continue  # what the body told meanwhile, or what nobody believes
                     if isinstance(reply, Begins) and reply.grant == call.grant:
                         begun = begun or reply.by
-                        inbox = names.inbox(prefix, call.grant)
+                        inbox = wire.inbox(prefix, call.grant)
                         client.rpush(inbox, Begin(call.grant, reply.by, reply.by == begun).pack(key))
                         client.expire(inbox, 3600)
                     if reply.grant == call.grant and isinstance(reply, (Ended, Asks, Stale)):

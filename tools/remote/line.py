@@ -19,7 +19,7 @@ from quoth.tools.call.redaction import SENT
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, cancelled, sentence_of
 from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import ToolError
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.wire import FROM_WORKER, Asks, Nested, SignedMessage, WireError, unpack
 
 BLOCK = 2.0  # seconds that one command waits for replies
@@ -29,7 +29,7 @@ LAST_SECONDS = 600  # that an answer for a worker is kept
 CLOCK_SECONDS = 1.0  # that our clock may drift before that of Redis is asked again
 AWAY_SECONDS = 5.0  # in which workers find Redis again
 
-_SEND = sha1(names.SEND.encode(), usedforsecurity=False).hexdigest()
+_SEND = sha1(wire.SEND.encode(), usedforsecurity=False).hexdigest()
 
 # What became of a call: the entry that used its grant, whether that entry is in the stream still, how many
 # workers are alive, and the time.
@@ -99,7 +99,7 @@ class BrokerLine:
     ) -> None:
         self._url, self._key, self._prefix, self._patience = url, key, prefix, patience
         self._refused = refused
-        self.replies = names.replies(prefix, caller)
+        self.replies = wire.replies(prefix, caller)
         self.loop = asyncio.get_running_loop()
         self.trouble = ""  # why Redis cannot be reached now, in a sentence
         self._offset: float | None = None  # of the clock of Redis
@@ -134,15 +134,15 @@ class BrokerLine:
         self._start("read", self._read_replies)
         self._start("watch", self._watch)
         # Where the connection is lost, the same grant is sent again: it is used once, whatever came through.
-        rest = (1, names.queue(self._prefix), names.MOST_WAITING, names.FIELD, packed)
+        rest = (1, wire.queue(self._prefix), wire.MOST_WAITING, wire.FIELD, packed)
         entry = await self._surely("EVALSHA", _SEND, *rest)
         if entry is None:
-            raise ToolError(names.FULL)
+            raise ToolError(wire.FULL)
         waiting.entry = entry
 
     async def tell(self, grant: str, packed: bytes) -> None:
         """Tell the worker that runs the call of this grant something. Raises ToolError."""
-        inbox = names.inbox(self._prefix, grant)
+        inbox = wire.inbox(self._prefix, grant)
         await asyncio.gather(
             self._surely("RPUSH", inbox, packed), self._surely("EXPIRE", inbox, LAST_SECONDS)
         )
@@ -151,8 +151,8 @@ class BrokerLine:
         """Let no worker begin a call any more; whether one has begun it before, which is told to ``stop``.
         Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
-        keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
-        rest = (names.REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
+        keys = (wire.grant(prefix, grant), wire.queue(prefix), wire.inbox(prefix, grant))
+        rest = (wire.REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         return bool(taken)
 
@@ -194,7 +194,7 @@ class BrokerLine:
             try:
                 return await self._command(*command)
             except NoScriptError:
-                command = ("EVAL", names.SEND, *command[2:])
+                command = ("EVAL", wire.SEND, *command[2:])
                 continue
             except (RedisError, OSError) as error:
                 said = sentence_of(error, self._url)
@@ -260,7 +260,7 @@ class BrokerLine:
                 for id, fields in entries:
                     self._last = id
                     self._read += 1
-                    if self._take((fields or {}).get(names.FIELD, b"")):
+                    if self._take((fields or {}).get(wire.FIELD, b"")):
                         self._command("XDEL", self.replies, id).add_done_callback(_forget)
             if self._read >= TRIM:
                 self._read = 0
@@ -308,8 +308,8 @@ class BrokerLine:
 
     def _look(self, one: SentCall) -> asyncio.Future[Any]:
         prefix, grant = self._prefix, one.grants[-1]
-        keys = (names.grant(prefix, grant), names.queue(prefix), names.workers(prefix))
-        look = self._command("EVAL", LOOK, len(keys), *keys, one.entry, names.REVOKED, self._patience.alive)
+        keys = (wire.grant(prefix, grant), wire.queue(prefix), wire.workers(prefix))
+        look = self._command("EVAL", LOOK, len(keys), *keys, one.entry, wire.REVOKED, self._patience.alive)
         look.add_done_callback(_forget)
         return look
 

@@ -17,7 +17,7 @@ from quoth.tools.catalog.connection import RedisUrl, told
 from quoth.tools.errors import QuothError, Status, StoreError
 from quoth.tools.policy.limits import changes_nothing
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.broker import OURS, CallBroker, Delivery
 from quoth.tools.remote.wire import Delegated, Ended
 
@@ -45,7 +45,7 @@ end
 """
 
 # queue, grant, call, inbox, server; consumer, entry, deadline, takeover in ms, whether Redis is durable
-_TAKE = f"""{OURS}{names.CLEARED}{_FORGOTTEN}
+_TAKE = f"""{OURS}{wire.CLEARED}{_FORGOTTEN}
 cleared(KEYS[2], 'string')
 cleared(KEYS[3], 'hash')
 cleared(KEYS[4], 'list')
@@ -56,15 +56,15 @@ local told = string.format('%.6f', now)
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', told}} end
 local left = math.max(1, math.ceil(tonumber(ARGV[3]) - now + {SHORT_SECONDS}))
 local used = redis.call('GET', KEYS[2])
-if used == '{names.REVOKED}' then return {{'revoked', told}} end
+if used == '{wire.REVOKED}' then return {{'revoked', told}} end
 if used and used ~= ARGV[2] then return {{'replayed', told}} end
 if not used then redis.call('SET', KEYS[2], ARGV[2], 'EX', left) end
 local has = redis.call('HMGET', KEYS[3], 'entry', 'begun', 'ended')
 if has[3] then return {{'ended', told, has[3]}} end
 if has[1] and has[1] ~= ARGV[2] then
-  local other = redis.call('XPENDING', KEYS[1], '{names.GROUP}', has[1], has[1], 1)
+  local other = redis.call('XPENDING', KEYS[1], '{wire.GROUP}', has[1], has[1], 1)
   if #other == 1 and other[1][3] < tonumber(ARGV[4]) then return {{'busy', told}} end
-  redis.call('XACK', KEYS[1], '{names.GROUP}', has[1])
+  redis.call('XACK', KEYS[1], '{wire.GROUP}', has[1])
   redis.call('XDEL', KEYS[1], has[1])
 end
 redis.call('HSET', KEYS[3], 'entry', ARGV[2])
@@ -86,7 +86,7 @@ return 1
 
 # queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, tries, their
 # signature
-_SETTLE = f"""{OURS}{names.CLEARED}
+_SETTLE = f"""{OURS}{wire.CLEARED}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
 cleared(KEYS[2], 'hash')
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
@@ -97,7 +97,7 @@ end
 if ARGV[5] ~= '' then
   cleared(KEYS[3], 'stream')
   local function send()
-    local most, field = {names.MOST_REPLIES}, '{names.FIELD.decode()}'
+    local most, field = {wire.MOST_REPLIES}, '{wire.FIELD.decode()}'
     return redis.pcall('XADD', KEYS[3], 'MAXLEN', '~', most, '*', field, ARGV[5])
   end
   local sent = send()
@@ -105,7 +105,7 @@ if ARGV[5] ~= '' then
     redis.call('UNLINK', KEYS[3])
     send()
   end
-  redis.call('EXPIRE', KEYS[3], {names.REPLIES_SECONDS})
+  redis.call('EXPIRE', KEYS[3], {wire.REPLIES_SECONDS})
 end
 if ARGV[6] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
@@ -113,7 +113,7 @@ if ARGV[6] ~= '' then
   redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
     'tries', ARGV[6], 'signature', ARGV[7])
 end
-redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
+redis.call('XACK', KEYS[1], '{wire.GROUP}', ARGV[2])
 redis.call('XDEL', KEYS[1], ARGV[2])
 return 1
 """
@@ -162,10 +162,10 @@ class CallRecords:
         how, now, *rest = await self._take(
             keys=[
                 self._queue,
-                names.grant(prefix, said.grant),
-                names.call(prefix, said.key, said.user),
-                names.inbox(prefix, said.grant),
-                names.server(prefix),
+                wire.grant(prefix, said.grant),
+                wire.call(prefix, said.key, said.user),
+                wire.inbox(prefix, said.grant),
+                wire.server(prefix),
             ],
             args=[
                 self._consumer,
@@ -184,7 +184,7 @@ class CallRecords:
 
     def begin(self, delivery: Delivery, call: Call) -> None:
         """Write down that the body begins. Raises LostError, or QuothError where Redis is away."""
-        keys = [self._queue, names.call(self._prefix, call.key, call.user)]
+        keys = [self._queue, wire.call(self._prefix, call.key, call.user)]
         try:
             with told(self._url):
                 begun = self._begin(keys=keys, args=[self._consumer, delivery.entry])
@@ -209,9 +209,9 @@ class CallRecords:
         done = await self._settle(
             keys=[
                 self._queue,
-                names.call(self._prefix, key, user),
+                wire.call(self._prefix, key, user),
                 replies,
-                names.dead(self._prefix),
+                wire.dead(self._prefix),
             ],
             args=[
                 self._consumer,

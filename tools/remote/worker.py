@@ -29,12 +29,16 @@ from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.policy.limits import changes_nothing
-from quoth.tools.remote import names
-from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
-from quoth.tools.remote.belief import (
+from quoth.tools.remote import wire
+from quoth.tools.remote.away import (
+    AskTheCaller,
+    Away,
+    AwayDoor,
     Refused,
+    begun_question,
     believed,
     call_of,
+    context_of,
     ended_of,
     form_of,
     kept_result,
@@ -177,11 +181,11 @@ class Worker:
             return
         async with self._broker.redis.pipeline(transaction=False) as pipe:
             for one in at_work:
-                pipe.lpop(names.inbox(self._prefix, one.said.grant), 100)
+                pipe.lpop(wire.inbox(self._prefix, one.said.grant), 100)
             found = await pipe.execute(raise_on_error=False)
         for one, messages in zip(at_work, found, strict=True):
             if isinstance(messages, Exception):  # somebody has put something else there
-                await self._broker.redis.unlink(names.inbox(self._prefix, one.said.grant))
+                await self._broker.redis.unlink(wire.inbox(self._prefix, one.said.grant))
                 messages = [b""]
             self._receive(one.said, one.away, messages or ())
 

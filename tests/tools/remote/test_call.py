@@ -20,7 +20,7 @@ from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.catalog.connection import redis_url
 from quoth.tools.errors import CatalogStale
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.remote import line, names
+from quoth.tools.remote import line, wire
 from quoth.tools.remote.wire import Asks, Begin, Begins, Cancel, Nested, NestedAnswer, ProgressReport, Stale
 from quoth.tools.storage.database import Store
 
@@ -254,11 +254,11 @@ async def test_a_call_that_is_given_up_early_is_begun_by_nobody(machines: Machin
     with pytest.raises(asyncio.CancelledError):
         await call
     await machines.sender.aclose()
-    assert await machines.redis.get(names.grant(machines.prefix, said.grant)) == b"revoked"
-    assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
-    await machines.redis.xadd(names.queue(machines.prefix), {names.FIELD: said.pack(KEY)})
+    assert await machines.redis.get(wire.grant(machines.prefix, said.grant)) == b"revoked"
+    assert await machines.redis.xlen(wire.queue(machines.prefix)) == 0
+    await machines.redis.xadd(wire.queue(machines.prefix), {wire.FIELD: said.pack(KEY)})
     await machines.start_worker()
-    while await machines.redis.xlen(names.queue(machines.prefix)):
+    while await machines.redis.xlen(wire.queue(machines.prefix)):
         await asyncio.sleep(0.01)
     assert begun == []
 
@@ -417,7 +417,7 @@ async def test_no_worker_is_there(machines: Machines) -> None:
     assert (
         result.message == "probe was not run: no worker offers these tools now; start one with quoth worker."
     )
-    assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
+    assert await machines.redis.xlen(wire.queue(machines.prefix)) == 0
 
 
 async def test_a_worker_that_comes_in_the_last_moment_is_not_stopped(
@@ -429,7 +429,7 @@ async def test_a_worker_that_comes_in_the_last_moment_is_not_stopped(
     call = asyncio.create_task(machines.call("(probe)"))
     said = await hand.takes()
     await until(lambda: len(looks) > 2)
-    assert await machines.redis.llen(names.inbox(machines.prefix, said.grant)) == 0
+    assert await machines.redis.llen(wire.inbox(machines.prefix, said.grant)) == 0
     await hand.tells(said, ended(said, "in time"))
     assert (await call).value == "in time"
 
@@ -479,7 +479,7 @@ async def test_redis_is_away(machines: Machines, tmp_path: Any) -> None:
 
 
 async def test_too_many_calls_wait(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "MOST_WAITING", 1)
+    monkeypatch.setattr(wire, "MOST_WAITING", 1)
     hand = ByHand(machines, tool("probe"))
     call = asyncio.create_task(machines.call("(probe)"))
     said = await hand.takes()

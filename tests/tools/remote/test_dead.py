@@ -13,7 +13,7 @@ from sentences import IS_NOT_SIGNED_WITH_THE, IT_RUNS_A_PROGRAM
 from words import Said, quoth, tool
 
 from quoth.tools.catalog.payload import Key
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.dead import signature
 
 COUNT = '(count-fruit :fruit "hush-hush")'
@@ -36,8 +36,8 @@ async def buried(caller: Caller, what: bytes = b"", by: Key = KEY, **changes: st
     """A call that nobody tries any more; its number. Its row was changed after it had been signed."""
     packed = what or caller.call(COUNT).pack(KEY)
     signed = signature(by, packed, "1773144000000-0", "3")
-    fields = {names.FIELD: packed, "entry": "1773144000000-0", "tries": "3", "signature": signed, **changes}
-    return bytes(await caller.redis.xadd(names.dead(caller.prefix), fields)).decode()
+    fields = {wire.FIELD: packed, "entry": "1773144000000-0", "tries": "3", "signature": signed, **changes}
+    return bytes(await caller.redis.xadd(wire.dead(caller.prefix), fields)).decode()
 
 
 async def typed(caller: Caller, here: Path, *words: str) -> Said:
@@ -68,7 +68,7 @@ async def test_one_is_made_once_more_and_is_dead_no_longer(redis: str, here: Pat
         id = await buried(caller)
         said = await typed(caller, here, "retry", id)
         assert (said.code, said.out) == (0, "30\n")
-        assert not await caller.redis.xlen(names.dead(caller.prefix))
+        assert not await caller.redis.xlen(wire.dead(caller.prefix))
 
 
 async def test_one_that_was_made_since_is_not_made_again(redis: str, here: Path) -> None:
@@ -95,7 +95,7 @@ async def test_one_is_forgotten(redis: str, here: Path) -> None:
     async with calling(redis, count()) as caller:
         id = await buried(caller)
         assert (await typed(caller, here, "drop", id)).out == f"Dropped {id}.\n"
-        assert not await caller.redis.xlen(names.dead(caller.prefix))
+        assert not await caller.redis.xlen(wire.dead(caller.prefix))
 
 
 MISTAKES = {

@@ -14,7 +14,7 @@ from words import tool
 
 from quoth.tools.call.call import deny
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.remote import names
+from quoth.tools.remote import wire
 from quoth.tools.remote.broker import CallBroker
 from quoth.tools.remote.wire import Delegated, WireError, unpack
 
@@ -46,7 +46,7 @@ async def test_no_other_worker_makes_a_call_again(
         first = await machines.start_worker(tool("pay", pay, effects=["memory"]))
         call = asyncio.create_task(machines.call("(pay)"))
         await until(lambda: paid)
-        queue = names.queue(machines.prefix)
+        queue = wire.queue(machines.prefix)
         ((_, entry),) = await machines.redis.xrange(queue)
         if not still_waits:
             goes_on.set()
@@ -99,9 +99,9 @@ async def test_what_stands_in_the_place_of_a_key_stops_no_call(redis: str, where
         call = caller.call(COUNT)
         prefix = caller.prefix
         places = {
-            "call": names.call(prefix, call.key, call.user),
-            "grant": names.grant(prefix, call.grant),
-            "inbox": names.inbox(prefix, call.grant),
+            "call": wire.call(prefix, call.key, call.user),
+            "grant": wire.grant(prefix, call.grant),
+            "inbox": wire.inbox(prefix, call.grant),
         }
         if where == "replies at their end":
             await caller.redis.xadd(caller.replies, {"m": b"junk"}, id=LAST_NUMBER)
@@ -115,7 +115,7 @@ async def test_what_stands_in_the_place_of_a_key_stops_no_call(redis: str, where
 
 async def test_a_worker_is_seen_to_live_whatever_stands_among_the_workers(redis: str) -> None:
     async with calling(redis, count()) as caller:
-        workers = names.workers(caller.prefix)
+        workers = wire.workers(caller.prefix)
         await caller.redis.set(workers, "junk")
         async with at_work(caller) as worker:
 
@@ -137,7 +137,7 @@ async def test_an_inbox_that_is_none_lets_no_worker_lose_its_calls(redis: str) -
     async with calling(redis, count(body)) as caller, at_work(caller) as one, at_work(caller) as other:
         await caller.send(call := caller.call(COUNT))
         await until(lambda: begun)
-        inbox = names.inbox(caller.prefix, call.grant)
+        inbox = wire.inbox(caller.prefix, call.grant)
         await caller.redis.set(inbox, "junk")
         await until_async(lambda: caller.redis.exists(inbox))
         assert (await caller.reply()).value == 30

@@ -31,7 +31,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
-from quoth.tools.remote import belief, names
+from quoth.tools.remote import away, wire
 from quoth.tools.remote.away import SERVICES
 from quoth.tools.remote.broker import CallBroker, Delivery
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
@@ -143,11 +143,11 @@ async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds:
         left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
         kept = {key: await caller.redis.ttl(key) for key in left}
     assert kept.pop(caller.broker.queue_name) == -1  # it is empty
-    assert kept.pop(names.server(caller.prefix)) == -1  # one for all calls
+    assert kept.pop(wire.server(caller.prefix)) == -1  # one for all calls
     assert set(kept) == {
         caller.replies,
-        names.grant(caller.prefix, call.grant),
-        names.call(caller.prefix, call.key, call.user),
+        wire.grant(caller.prefix, call.grant),
+        wire.call(caller.prefix, call.key, call.user),
     }
     assert 0 < min(kept.values()) <= seconds
 
@@ -165,8 +165,8 @@ async def test_one_that_stops_ends_what_it_does_and_takes_no_more(redis: str) ->
             await until(lambda: worker.running)
             asyncio.get_running_loop().call_later(0.3, go.set)
         assert (await caller.reply()).value == 30
-        assert not await caller.redis.zcard(names.workers(caller.prefix))
-        assert not await caller.redis.xinfo_consumers(caller.broker.queue_name, names.GROUP)
+        assert not await caller.redis.zcard(wire.workers(caller.prefix))
+        assert not await caller.redis.xinfo_consumers(caller.broker.queue_name, wire.GROUP)
 
 
 # What it refuses
@@ -321,8 +321,8 @@ async def test_a_grant_is_used_once_though_redis_was_made_to_forget_it(redis: st
     async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller) as worker:
         call = caller.call(COUNT)
         assert (await caller.ask(call)).status == "ok"
-        await caller.redis.delete(names.grant(caller.prefix, call.grant))
-        await caller.redis.delete(names.call(caller.prefix, call.key, call.user))
+        await caller.redis.delete(wire.grant(caller.prefix, call.grant))
+        await caller.redis.delete(wire.call(caller.prefix, call.key, call.user))
         await caller.send(call)
         await caller.settled()
         assert (
@@ -335,7 +335,7 @@ async def test_a_grant_that_was_taken_back_is_not_used(redis: str) -> None:
     body = Spy()
     async with calling(redis, count(body)) as caller:
         call = caller.call(COUNT)
-        await caller.redis.set(names.grant(caller.prefix, call.grant), "revoked")
+        await caller.redis.set(wire.grant(caller.prefix, call.grant), "revoked")
         await caller.send(call)
         async with at_work(caller) as worker:
             await caller.settled()
@@ -475,7 +475,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
 
 
 def call_of(said: Delegated) -> Any:
-    return belief.call_of(said, form(COUNT))
+    return away.call_of(said, form(COUNT))
 
 
 async def test_another_worker_makes_it_though_nothing_new_comes(redis: str) -> None:
@@ -548,7 +548,7 @@ async def test_what_was_sent_before_redis_started_again_may_have_begun(
     async with calling(redis, count(body, effects=[effects])) as caller:
         await caller.send(call := caller.call(COUNT))
         if known:
-            await caller.redis.hset(names.server(caller.prefix), mapping={"run": known, "since": 0})
+            await caller.redis.hset(wire.server(caller.prefix), mapping={"run": known, "since": 0})
         async with at_work(caller):
             reply = await caller.reply()
             assert (isinstance(reply, Asks), body.ran) == (asked, not asked)
@@ -563,7 +563,7 @@ async def test_a_redis_that_forgets_nothing_is_believed(redis: str, monkeypatch:
     always.return_value = {"appendonly": "yes", "appendfsync": "always"}
     async with calling(redis, count(effects=["memory"])) as caller:
         await caller.send(caller.call(COUNT))
-        await caller.redis.hset(names.server(caller.prefix), mapping={"run": "other", "since": 0})
+        await caller.redis.hset(wire.server(caller.prefix), mapping={"run": "other", "since": 0})
         async with at_work(caller):
             assert (await caller.reply()).value == 30
 
@@ -582,7 +582,7 @@ async def test_a_worker_that_leaves_the_calls_to_others_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr("quoth.tools.remote.worker.ALIVE_SECONDS", 0.01)
     async with calling(redis, count()) as caller, at_work(caller) as worker:
-        alive = partial(caller.redis.zcard, names.workers(caller.prefix))
+        alive = partial(caller.redis.zcard, wire.workers(caller.prefix))
         await caller.ask(COUNT)
         assert await alive() == 1
         worker.paused = True
@@ -622,7 +622,7 @@ async def test_a_kept_result_that_is_not_signed_is_not_believed(redis: str) -> N
     body = Spy()
     async with calling(redis, count(body)) as caller, at_work(caller):
         call = caller.call(COUNT)
-        record = names.call(caller.prefix, call.key, call.user)
+        record = wire.call(caller.prefix, call.key, call.user)
         await caller.redis.hset(
             record, "ended", Ended("g", call.key, call.digest, "ok", 99, "", [], []).pack(Key(b"o" * 32))
         )
@@ -678,7 +678,7 @@ async def test_a_call_that_ended_three_workers_is_not_tried_again(redis: str) ->
         sentence = "count-fruit ended 3 workers that tried it, and is not tried again."
         assert (said.status, said.message, body.ran) == ("error", sentence, False)
         assert [row["message"] for row in rows] == [sentence]
-        ((_, dead),) = await caller.redis.xrange(names.dead(caller.prefix))
+        ((_, dead),) = await caller.redis.xrange(wire.dead(caller.prefix))
         assert (dead[b"entry"].decode(), dead[b"tries"]) == (entry, b"3")
 
 

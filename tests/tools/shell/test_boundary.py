@@ -19,12 +19,11 @@ from words import files, quoth
 from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_extra
 from quoth.tools.shell import boundary as module
-from quoth.tools.shell.boundary import Boundary, Kind, boundary_kind, confined, why_none
+from quoth.tools.shell.boundary import Boundary, ControlGroup, Kind, boundary_kind, confined, why_none
 from quoth.tools.shell.bubblewrap import NO_BWRAP, candidates, watched
 from quoth.tools.shell.bubblewrap import _held as held
-from quoth.tools.shell.cgroup import ControlGroup
+from quoth.tools.shell.landlock import filter_program
 from quoth.tools.shell.running import Running
-from quoth.tools.shell.seccomp import filter_program
 from quoth.tools.shell.view import environment, limit_words
 
 KINDS: tuple[Kind, ...] = ("bubblewrap", "landlock")
@@ -342,8 +341,8 @@ def test_limits_are_told_in_the_units_of_the_shell(tmp_path: Path) -> None:
 
 
 def test_a_control_group_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("quoth.tools.shell.cgroup.HERE", tmp_path)
-    monkeypatch.setattr("quoth.tools.shell.cgroup.memberships", lambda: ["8:cpu:/", "7:pids:/", "0::/"])
+    monkeypatch.setattr("quoth.tools.shell.boundary.HERE", tmp_path)
+    monkeypatch.setattr("quoth.tools.shell.boundary.memberships", lambda: ["8:cpu:/", "7:pids:/", "0::/"])
     (tmp_path / "pids").mkdir()
     group = ControlGroup(1 << 30, 20)
     assert group.folder is not None
@@ -359,7 +358,7 @@ def test_a_control_group_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_where_no_control_group_may_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quoth.tools.shell.cgroup.HERE", Path("/nowhere"))
+    monkeypatch.setattr("quoth.tools.shell.boundary.HERE", Path("/nowhere"))
     group = ControlGroup(1 << 30, 20)
     assert group.folder is None
     group.close()
