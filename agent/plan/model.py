@@ -270,7 +270,8 @@ class Plan:
         titled = [part for part in self.parts if part.title.lower() == name.strip().lower()]
         if len(titled) == 1:
             return titled[0]
-        raise UsageError(no_such("step", name, self.by_id, "They are:", f" in {self.source.name}"))
+        ids = [part.id for part in self.parts]
+        raise UsageError(no_such("step", name, ids, "They are:", f" in {self.source.name}"))
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:

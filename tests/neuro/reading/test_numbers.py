@@ -16,16 +16,16 @@ PROMISED = {
     "literals.MAX_DEPTH": 100,
     "literals.MAX_VALUES": 100_000,
     "literals.MAX_DIGITS": 1_000,
-    "marks._NEAR": 400,
+    "result._NEAR": 400,
     "repair.MAX_PIECES": 200_000,
     "reply.MAX_REPLY": 8_000_000,
     "reply.MAX_TRIES": 8,
     "scanner.CONTEXT": 400,
     "tag_lines.MAX_PASSED": 100,
     "tag_lines.SHOWN": 300,
-    "values.SHOWN": 80,
-    "values.MOST": 1_000_000_000_000_000_000,
-    "values.EXACT": 9_007_199_254_740_992,
+    "json_calls.SHOWN": 80,
+    "json_calls.MOST": 1_000_000_000_000_000_000,
+    "json_calls.EXACT": 9_007_199_254_740_992,
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from promised import numbers
 
 PROMISED = {
-    "asking.SHOWN": 200,
-    "asking.BEFORE": 20,
+    "stored.SHOWN": 200,
+    "stored.BEFORE": 20,
     "checks.MAX_LIMIT": 10_000_000,
     "checks.MAX_LABEL": 100,
     "checks.LISTED": 20,

@@ -8,7 +8,7 @@ PROMISED = {
     "files.MAX_BYTES": 1_000_000,
     "origins.SHOWN": 80,
     "origins.TOLD": 3,
-    "quotas.LONGEST": 3_162_240_000.0,
+    "spending.LONGEST": 3_162_240_000.0,
     "scope.KEPT_WORDS": 2,
     "spending.QUARTER": 900,
     "language.UNITS": {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3_600, "hours": 3_600},

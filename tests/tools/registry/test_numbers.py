@@ -7,9 +7,9 @@ from promised import numbers
 PROMISED = {
     "arguments.MAX_FAULTS": 20,
     "code_version.MAX_FILES": 1_000,
-    "entry.MAX_NAME": 200,
-    "entry.MAX_VALUES": 20_000,
-    "entry.MAX_DEPTH": 60,
+    "tool.MAX_NAME": 200,
+    "tool.MAX_VALUES": 20_000,
+    "tool.MAX_DEPTH": 60,
     "json_type.LARGEST": 2_147_483_648,
     "openai_schema.LONGEST_NAME": 64,
     "tool.CognitiveTool.cooldown": 0,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quoth.tools.shell.seccomp import filter_file, filter_program
+from quoth.tools.shell.landlock import filter_file, filter_program
 
 # The numbers of the kernel's ABI, on each machine.
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -133,10 +133,10 @@ def test_a_call_that_one_machine_lacks_is_no_call_of_it() -> None:
 
 
 def test_the_file_with_the_filter_is_read_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quoth.tools.shell.seccomp.filter_program", lambda: b"12345678")
+    monkeypatch.setattr("quoth.tools.shell.landlock.filter_program", lambda: b"12345678")
     number = filter_file()
     assert number is not None
     with open(number, "rb") as file:
         assert file.read() == b"12345678"
-    monkeypatch.setattr("quoth.tools.shell.seccomp.filter_program", lambda: b"")
+    monkeypatch.setattr("quoth.tools.shell.landlock.filter_program", lambda: b"")
     assert filter_file() is None

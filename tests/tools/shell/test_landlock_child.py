@@ -12,7 +12,7 @@ import pytest
 from words import files
 
 from quoth.tools.shell import landlock_child
-from quoth.tools.shell.seccomp import filter_program
+from quoth.tools.shell.landlock import filter_program
 
 LIBRARY = """
 import json
