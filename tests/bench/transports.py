@@ -19,12 +19,9 @@ from backends import TASK, Once, measured, server, spread, table
 
 
 def transports() -> dict[str, Callable[[], httpx.AsyncBaseTransport]]:
-    """What could stand below the back end; the libraries that are no part of quoth only where they are
-    installed."""
-    from quoth.neuro.backends.connection import Connection
-
+    """What may be below a back end: httpx's own transport, which is, and the libraries that are no part of
+    quoth only where they are installed."""
     found: dict[str, Callable[[], httpx.AsyncBaseTransport]] = {
-        "the back end": lambda: Connection(None, 30.0),
         "httpx's own transport": lambda: httpx.AsyncHTTPTransport(verify=False),
     }
     for name, module, kind in (
@@ -67,7 +64,7 @@ async def transported(rounds: int, count: int) -> None:
             await backend._transport.aclose()
         own = next(iter(found.values()))
         table(
-            ["a request of 200 messages by", "ms of CPU (least-most)", "to the back end"],
+            ["a request of 200 messages by", "ms of CPU (least-most)", "to the first"],
             [
                 [name, spread(took), spread([one / mine for one, mine in zip(took, own, strict=True)])]
                 for name, took in found.items()
