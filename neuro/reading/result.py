@@ -1,6 +1,7 @@
-"""The result of reading a model's reply: its calls, its text, its faults.
+"""What a reply is read into: its calls, its text and its faults; which marks in it are words, its quotations,
+and its words in blocks as they come.
 
-Knows neither how they were found nor how they are used.
+Knows neither how calls are found nor how they are used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Enforces limits: cooldowns, daily limits and quotas, counted in the store and so across restarts; their
-windows and sentences are the same wherever the uses are counted (tools/shared/limits.py: in Redis).
+"""The default policy, by declared effects alone; and limits: cooldowns, daily limits and quotas, counted in
+the store and so across restarts. Their windows and sentences are the same wherever the uses are counted
+(tools/shared/limits.py: in Redis).
 
-It knows the store and the door's Limits port; it must not know policies, models or the loop. When a call
+It knows the store and the door's ports; it must not know rules, models or the loop. When a call
 takes a slot, and how long it holds it:
 
 - The limits stage reserves a slot for every call of a limited tool, atomically: of concurrent calls, in

@@ -1,6 +1,7 @@
-"""Where quoth keeps its own files: state, configuration, stores, caches; and patterns of file names.
+"""Paths: where quoth keeps its own files, patterns of file names, whether a file is missing or another than
+the one that was opened, and folders that only their user can read.
 
-Knows only the environment and the platform's folders.
+Knows the environment and the platform's folders; it must not know what files contain.
 """
 
 from __future__ import annotations
