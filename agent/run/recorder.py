@@ -20,7 +20,7 @@ from quoth.agent.run.budget import Budget, BudgetError, Purse
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunState, RunStoppedError
-from quoth.agent.run.spec import FACTS, RunSpec, facts_of
+from quoth.agent.run.spec import FACTS, Output, RunSpec, facts_of, images_of
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.base import (
@@ -50,9 +50,22 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 
 
+class OwnerRun:
+    """The attribute ``run``: the run that holds its owner, which holds the run weakly; None without one."""
+
+    def __get__(self, owner: object, kind: object = None) -> Run | None:
+        run: Callable[[], Run | None] = vars(owner).get("run", lambda: None)
+        return run()
+
+    def __set__(self, owner: object, run: Run) -> None:
+        vars(owner)["run"] = weakref.ref(run)
+
+
 class RecordedBackend:
     """A model whose replies come from the transcript as long as it has any. Then ``live`` is asked; without
     it the run is interrupted."""
+
+    run = OwnerRun()
 
     def __init__(self, parts: RunParts, past: Past, log: RunLog) -> None:
         self._live = parts.backend
@@ -63,16 +76,6 @@ class RecordedBackend:
         self._recalls = bool(past.exchanges)
         self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
         self._measured: tuple[Messages | None, int] = None, 0  # the last request, and its tokens
-        self._run: Callable[[], Run | None] = lambda: None
-
-    @property
-    def run(self) -> Run | None:
-        """Its run, which holds it."""
-        return self._run()
-
-    @run.setter
-    def run(self, run: Run) -> None:
-        self._run = weakref.ref(run)
 
     def _fact(self, name: str) -> Any:
         """A recorded fact about the model, or, once the recording is used up, the real model's."""
@@ -330,6 +333,8 @@ class RecordedDoor:
     """A door that repeats no call: the receipt answers a finished one. For a log that is not live it makes
     no call at all."""
 
+    run = OwnerRun()
+
     def __init__(self, parts: RunParts, past: Past, log: RunLog) -> None:
         self._door = parts.door
         self._past = past
@@ -337,16 +342,6 @@ class RecordedDoor:
         self._live = log.live
         self._differs = parts.differs
         self._recorded = Usage(), Budget(0, 0)  # what the run had spent when that was recorded last
-        self._run: Callable[[], Run | None] = lambda: None
-
-    @property
-    def run(self) -> Run | None:
-        """Its run, which holds it."""
-        return self._run()
-
-    @run.setter
-    def run(self, run: Run) -> None:
-        self._run = weakref.ref(run)
 
     @property
     def table(self) -> ToolTable:
@@ -482,12 +477,8 @@ def build_run(
     ``log``. Where ``parts`` have no back end, the run ends where ``past`` ends, and nothing is written.
     ``caller`` is the call that a sub-agent works for. What its model knows of the memory and of the tools is
     that of the conversation in ``messages``."""
-    from quoth.agent.run.spec import Output  # here: few runs have one
-
     log.live, images = parts.backend is not None, tuple[Image, ...]()
     if spec.files:
-        from quoth.agent.run.spec import images_of
-
         images = images_of(spec.files, parts.pages if log.live else None)
     backend, door = RecordedBackend(parts, past, log), RecordedDoor(parts, past, log)
     talk, known_output = log.session.talk_of(messages), parts.output
