@@ -24,7 +24,7 @@ from quoth.agent.run.models import Models
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.runs import Runs
-from quoth.agent.session.index import find_session
+from quoth.agent.session.index import find_session, latest_session
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.workspace import Workspace
@@ -244,8 +244,6 @@ class AsyncAgent:
         """The id of this user's latest session in the workspace, as commands choose it: with ``work`` (a run,
         a flight, a form or a call), a ``run``, ``writes`` or something that ``waits``. Raises UsageError if
         there is none."""
-        from quoth.agent.session.index import latest_session
-
         self.host.require_open()
         return latest_session(self.store, self.user, having)
 

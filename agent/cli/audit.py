@@ -196,8 +196,6 @@ class StatsOptions(Options):
 
 def stats(options: StatsOptions) -> int:
     """Print the charts."""
-    from quoth.agent.cli.audit import time_since
-
     since = time_since(options.since)
     with open_store(options, lists=True) as store:
         found = counted(store, since, _price()) if store is not None else Stats()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.options import (
     DONE,
+    EXIT_OF_RUN,
     FAILED,
     INTERRUPTED,
     PENDING,
@@ -22,8 +23,15 @@ from quoth.agent.cli.options import (
     StreamOptions,
 )
 from quoth.agent.settings import filled
-from quoth.agent.terminal.input import can_be_asked, is_inside, require_person
-from quoth.agent.terminal.output import complain, print_data, print_json, print_line, results_only
+from quoth.agent.terminal.input import (
+    can_be_asked,
+    interrupt_politely,
+    is_inside,
+    read_file,
+    read_stdin,
+    require_person,
+)
+from quoth.agent.terminal.output import complain, print_data, print_json, print_line, results_only, tell_next
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
 from quoth.tools.storage.paths import is_missing, real_path, store_path
@@ -155,8 +163,6 @@ def _instructions(said: str | None) -> str | None:
     """The instructions, from the file that is named."""
     if said is None or not said.startswith("@"):
         return said
-    from quoth.agent.terminal.input import read_file
-
     return read_file(Path(said[1:]).expanduser()).strip()
 
 
@@ -229,8 +235,6 @@ def with_agent(
     everything. With ``draws`` stdout is not redirected; ``more`` goes to ``agent_of``."""
     import asyncio
     import signal
-
-    from quoth.agent.terminal.input import interrupt_politely
 
     async def go() -> int:
         loop = asyncio.get_running_loop()
@@ -350,7 +354,6 @@ def show_result(
 def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
     """Print the reply of a run, without what was printed as a message or as it came, and return the exit
     code."""
-    from quoth.agent.cli.options import EXIT_OF_RUN
     from quoth.agent.terminal.speech import Speech
 
     by.stop()
@@ -377,7 +380,6 @@ def tell_plan(reply: Reply, options: Options) -> None:
     """Print where the plan of a run in plan mode is, and the commands that check, approve and fly it."""
     if (plan := reply.plan) is None:
         return
-    from quoth.agent.terminal.output import tell_next
     from quoth.tools.text import number_of
 
     path = str(options.folder / plan.file)
@@ -395,8 +397,6 @@ def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None
     where asking again would only repeat the failure."""
     if reply.status != "failed" or agent.runs.broken_off:
         return
-    from quoth.agent.terminal.output import tell_next
-
     if agent.runs.may_ask_again():
         tell_next("To try again", options.typed("resume", agent.session))
     else:
@@ -406,8 +406,6 @@ def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None
 def tell_what_waits(agent: AsyncAgent, options: Options, code: int = DONE) -> None:
     """Print the commands that decide the waiting calls and resume the session, if any call waits; after a
     failure also the command that resumes what was broken off, if it is on record."""
-    from quoth.agent.terminal.output import tell_next
-
     if code == FAILED and agent.runs.broken_off:
         tell_next("To go on with it", options.typed("resume", agent.session))
         return
@@ -436,15 +434,11 @@ def write_new(path: Path, text: str) -> None:
 
 def read_text(file: str) -> str:
     """Return the text of a file, or of stdin for ``-``. Raises UsageError."""
-    from quoth.agent.terminal.input import read_file
-
     return text_of("-") if file == "-" else read_file(file)
 
 
 def text_of(argument: str) -> str:
     """Return the argument itself, or the text of stdin for ``-``."""
-    from quoth.agent.terminal.input import read_stdin
-
     return read_stdin() if argument == "-" else argument
 
 

@@ -33,7 +33,7 @@ from quoth.agent.terminal.output import (
     print_line,
     tell_next,
 )
-from quoth.agent.terminal.requests import decide, question_of, shown_form
+from quoth.agent.terminal.requests import changes_data, decide, pending_text, question_of, shown_form
 from quoth.tools.errors import QuothError, UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ class DenyOptions(Options):
 def pending(options: PendingOptions) -> int:
     """Print the open requests, the oldest first; or one request, open or decided; with what each would
     change."""
-    from quoth.agent.terminal.requests import changes_data, pending_text
     from quoth.tools.consent.rows import UNBELIEVED
 
     with opened(options, lists=True) as (store, broker):
@@ -190,7 +189,6 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
     from quoth.agent.flight.plan_file import flown_in
     from quoth.agent.session.index import read_leniently
     from quoth.agent.terminal.ask import CHANGED, confirmed
-    from quoth.agent.terminal.requests import changes_data, pending_text
     from quoth.tools.consent.decisions import ChangeDiffersError
 
     require_person()

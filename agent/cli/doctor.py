@@ -32,7 +32,7 @@ from quoth.agent.terminal.output import columns_of, is_dumb, is_terminal, print_
 from quoth.neuro.backends.weights import KNOWN, how_to_get, is_installed
 from quoth.tools.errors import QuothError
 from quoth.tools.installing import install_command, install_extra
-from quoth.tools.policy.project import GIVEN, HERE
+from quoth.tools.policy.project import GIVEN, HERE, user_policy, workspace_policy
 from quoth.tools.shell.seatbelt import NOT_PROMISED
 from quoth.tools.storage.paths import (
     NoHomeError,
@@ -353,7 +353,6 @@ def _rights(options: Options) -> Iterator[Finding]:
     """Which rules and settings count, and which wait for trust."""
     from quoth.agent.run.surroundings import untrusted_notes
     from quoth.tools.policy.files import load_policy
-    from quoth.tools.policy.project import user_policy, workspace_policy
 
     folder = options.folder
     policy, config = load_policy(folder, options.policy), _config(options)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import begin_to_serve, policy_options
+from quoth.agent.cli.common import begin_to_serve, policy_options, show_result
 from quoth.agent.cli.options import (
     DONE,
     INTERRUPTED,
@@ -316,7 +316,6 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
 def _offered(options: OfferOptions) -> ToolTable:
     """What a worker with these options offers: the tools of the files, and for whom they are."""
     from quoth.agent.run.options import PolicyOptions
-    from quoth.agent.terminal.output import results_only
 
     rules = PolicyOptions(options.policy)
     with results_only():
@@ -358,7 +357,6 @@ def dead(options: CatalogOptions) -> int:
 
 def retry(options: DeadOptions) -> int:
     """Make one once more, and show its result."""
-    from quoth.agent.cli.common import show_result
     from quoth.tools.call.call import ToolResult
     from quoth.tools.remote.dead import retry
 

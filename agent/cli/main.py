@@ -32,6 +32,8 @@ from quoth.agent.terminal.output import (
     open_streams,
     print_json,
     print_line,
+    show_traceback,
+    tracebacks,
 )
 from quoth.tools.errors import QuothError, StoreError
 
@@ -175,8 +177,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if "--debug" not in words:
             return _main(words, "--json" in words)
-        from quoth.agent.terminal.output import tracebacks  # here: most commands show none
-
         with tracebacks():
             return _main(words, "--json" in words, debug=True)
     except BrokenPipeError:  # whoever read our output has enough
@@ -203,8 +203,6 @@ def _main(words: Sequence[str], as_json: bool, debug: bool = False) -> int:
     except QuothError as error:
         own = isinstance(error, StoreError)  # nobody's mistake
         if debug:
-            from quoth.agent.terminal.output import show_traceback
-
             show_traceback(error)
         if as_json:
             print_json({"status": "error" if own else "invalid", "message": str(error)})

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quoth.agent.cli.common import open_store, read_text, text_of, write_new
 from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option, switch
 from quoth.agent.session.render import minute, title
-from quoth.agent.terminal.input import is_inside
+from quoth.agent.terminal.input import edited, is_inside
 from quoth.agent.terminal.output import can_print, complain, print_data, print_json, print_line
 from quoth.neuro.embed.select import VARIABLE, choose_embedder, embedder_named, wants_none
 from quoth.tools.call.service_types import SearchOptions, bounds, check_scope
 from quoth.tools.errors import UsageError
-from quoth.tools.memory.transfer import FIELDS, Carried, as_json, as_org
+from quoth.tools.memory.transfer import FIELDS, Carried, as_json, as_org, names, read_carried, traces
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
@@ -414,15 +414,11 @@ def edit(options: EditOptions) -> int:
                     print_json(as_listed(before))
                 complain(f"{'' if text.strip() else 'The text is empty: '}Nothing was changed.")
 
-        from quoth.agent.terminal.input import edited
-
         edited(before.text, before.label, use)
         return code
 
 
 def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
-    from quoth.agent.terminal.input import edited
-
     if not given.get("text", "x").strip():
         raise UsageError("The text is empty; no block was made.")
     given = {"kind": "core"} | given
@@ -489,7 +485,6 @@ def forget(options: MemoryForgetOptions) -> int:
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.broker import Broker
-    from quoth.tools.memory.transfer import names, traces
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.visible import visible
 
@@ -545,7 +540,6 @@ def forget(options: MemoryForgetOptions) -> int:
 
 def import_blocks(options: MemoryImportOptions) -> int:
     """Take in the blocks of a file."""
-    from quoth.tools.memory.transfer import read_carried
     from quoth.tools.storage.file_lock import not_in_use
     from quoth.tools.storage.paths import store_path
 

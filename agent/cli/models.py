@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.options import DONE, Options, argument, switch
-from quoth.agent.terminal.input import require_person
+from quoth.agent.terminal.input import read_stdin, require_person
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, tell_next
 from quoth.neuro.backends.keys import forget_key, is_set, store_key
 from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
@@ -147,8 +147,6 @@ def _typed(options: ModelsOptions, provider: Provider) -> str:
             )
         if is_terminal(sys.stdin):
             raise UsageError("- reads the key from a pipe, and standard input is a terminal; leave it out.")
-        from quoth.agent.terminal.input import read_stdin
-
         return read_stdin()
     if options.no_input or not is_terminal(sys.stdin):
         raise UsageError(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, open_store, text_of, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option, switch, take_over
 from quoth.agent.repl.loaded import OWN_NAME as INIT_NAME
 from quoth.agent.repl.loaded import TRUST as INIT_TRUST
 from quoth.agent.repl.loaded import own_init
@@ -151,7 +151,6 @@ def explain(options: ExplainOptions) -> int:
 
 def _explain_session(options: ExplainOptions) -> int:
     """Print how the rules judge the calls of a session that do more than read."""
-    from quoth.agent.cli.options import take_over
     from quoth.agent.session.index import find_session, users_of
     from quoth.tools.history.transcript import Transcript
 

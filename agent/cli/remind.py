@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.memory.org_tasks import change_tasks, read_tasks
+from quoth.tools.memory.org_tasks import FILE, change_tasks, read_tasks
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
@@ -47,7 +47,6 @@ class RemindOptions(Options):
 def remind(options: RemindOptions) -> int:
     """Tell what is due; the exit code is 1 if a headline cannot be read."""
     from quoth.tools.call.workspace import Workspace
-    from quoth.tools.memory.org_tasks import FILE
 
     try:
         reminders = Reminders(

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import named_or_latest, open_store, read_text, write_new
+from quoth.agent.cli.common import adopt, named_or_latest, open_store, read_text, write_new
 from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.input import is_inside
@@ -100,8 +100,6 @@ class RemoveOptions(Options):
 def sessions(options: SessionsOptions) -> int:
     """Print the sessions, the latest last, each as it is read."""
     if options.adopt:
-        from quoth.agent.cli.common import adopt
-
         return adopt(options)
     from quoth.agent.session.index import listed, summaries
     from quoth.agent.session.render import summary_line

@@ -21,9 +21,9 @@ from quoth.agent.cli.common import (
 from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file, session_in_store
 from quoth.agent.session.session import Session, alone
-from quoth.agent.session.undo import changed_lines, done_text, left_lines, plan_lines
+from quoth.agent.session.undo import Undo, changed_lines, done_text, left_lines, plan_lines
 from quoth.agent.terminal.input import is_inside
-from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
+from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.paths import store_path
@@ -109,7 +109,6 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
 
 def diff(options: DiffOptions) -> int:
     """Print what a session has changed. A store that cannot be written will do."""
-    from quoth.agent.session.undo import Undo
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.history.versions import StoreVersions
 
@@ -210,8 +209,6 @@ def replay(options: ReplayOptions) -> int:
     """Print the differences on stdout, and on stderr what was not compared; exit code 1 for a difference."""
     import asyncio
     import signal
-
-    from quoth.agent.terminal.output import results_only
 
     session, events, foreign = _session(options, "replay")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio then stops what it has begun

@@ -22,7 +22,7 @@ from quoth.tools.call.context import running_context
 from quoth.tools.call.values import plain
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
-from quoth.tools.lisp.printer import Code, show
+from quoth.tools.lisp.printer import Code, show, to_value
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 Make = Callable[[CallForm], Coroutine[Any, Any, ToolResult]]
@@ -138,8 +138,6 @@ def _argument(value: Any) -> Any:
 
 def _data_of(model: Any) -> Any:
     """A quoted literal as the data that it stands for."""
-    from quoth.tools.lisp.printer import to_value
-
     return to_value(model)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.loaded import digest_of_file
-from quoth.agent.repl.values import as_hy, as_plain, safely_printed
+from quoth.agent.repl.values import as_hy, as_plain, fault_text, safely_printed, trace_text
 from quoth.agent.reply import Reply, WrittenPlan
 from quoth.agent.terminal.forms import budget_text, failure_text, show_value
 from quoth.agent.terminal.input import answers
@@ -98,15 +98,11 @@ class Interpreter:
             return await self.person.evaluate(text, name)
 
     def _tell_fault(self, error: BaseException, text: str) -> None:
-        from quoth.agent.repl.values import fault_text
-
         self._failed = error
         self.complain(fault_text(error, text, self.person.bound()))
 
     def last_trace(self) -> str:
         """The traceback of the last exception. Raises UsageError."""
-        from quoth.agent.repl.values import trace_text
-
         if self._failed is None:
             raise UsageError("No form has raised an exception yet.")
         return trace_text(self._failed)
@@ -114,7 +110,6 @@ class Interpreter:
     def _print_json(self, outcome: EntryOutcome, text: str) -> None:
         """What came of an entry, as a call of the tool ``eval`` would say it."""
         from quoth.agent.repl.functions import CallFailed
-        from quoth.agent.repl.values import fault_text
 
         said: dict[str, Any] = {"status": "ok"}
         if isinstance(error := outcome.error, CallFailed):

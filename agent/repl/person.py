@@ -24,7 +24,7 @@ from typing import Any
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.repl.entries import long_number
-from quoth.agent.repl.functions import FormCaller, ToolFunction
+from quoth.agent.repl.functions import FormCaller, ToolFunction, helpers
 from quoth.agent.repl.loaded import Loaded, LoadedFiles
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import UsageError
@@ -140,8 +140,6 @@ class PromptNames:
         self.names["hy"] = hy
         for form in hy.read_many(_SETUP):
             hy.eval(form, module=self.module)
-        from quoth.agent.repl.functions import helpers
-
         for name, helper in helpers(self.module, lambda: self.agent.table).items():
             self._given[hy.mangle(name)] = self.names.setdefault(hy.mangle(name), helper)
 

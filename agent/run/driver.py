@@ -17,7 +17,7 @@ from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import send_follow_ups
 from quoth.agent.run.run import Run, RunLimits, RunParts
-from quoth.agent.run.spec import RunSpec
+from quoth.agent.run.spec import RunSpec, image_of
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.drift import changes_of
@@ -115,8 +115,6 @@ class Driver:
         return messages
 
     def _image(self, recorded: Mapping[str, Any]) -> Image:
-        from quoth.agent.run.spec import image_of
-
         return image_of(recorded, self.host.pages)
 
     def _note(self, run: str) -> str:

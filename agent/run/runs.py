@@ -17,7 +17,7 @@ from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
 from quoth.agent.run.options import renames
-from quoth.agent.run.spec import RunSpec, facts_of
+from quoth.agent.run.spec import Output, RunSpec, attached, facts_of
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
@@ -268,8 +268,6 @@ class Runs:
 
     def _output(self, wanted: Any) -> Output:
         """The output of a run. Raises UsageError."""
-        from quoth.agent.run.spec import Output
-
         if self._driver.stops():
             raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
         return Output.of(wanted)
@@ -288,8 +286,6 @@ class Runs:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
         Returns the name of the run too."""
-        from quoth.agent.run.spec import attached  # here: a single call makes no run
-
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.

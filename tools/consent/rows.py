@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, of_text, to_text
 from quoth.tools.call.canonical import arguments, guessed_targets, touched
 from quoth.tools.call.ports import Audit, asks_fact
 from quoth.tools.call.redaction import Redactor
@@ -96,8 +96,6 @@ class RequestRow:
             form, question = question_in(form) or (form, None)
         more |= {"form": form, "touches": touches, "question": question, "origins": ()}
         if self.origins:
-            from quoth.tools.call.call import of_text  # here: most commands show no request
-
             more["origins"] = of_text(self.origins)
         return Request(**more)
 
@@ -358,8 +356,6 @@ class RequestStore:
             "files": files,
         }
         if origins:
-            from quoth.tools.call.call import to_text  # here: of most calls nobody is asked
-
             values["origins"] = to_text(origins)
         rows.add(RequestRow(**values | more))
         return name

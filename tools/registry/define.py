@@ -21,7 +21,7 @@ from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import built, example_of
-from quoth.tools.registry.code_version import place_of_function
+from quoth.tools.registry.code_version import code_of, place_of_function
 from quoth.tools.registry.parameters import (
     REQUIRED,
     Outside,
@@ -32,7 +32,7 @@ from quoth.tools.registry.parameters import (
     name_hint,
     role_of,
 )
-from quoth.tools.registry.returns import Returns, declared_returns
+from quoth.tools.registry.returns import Returns, declared_free_text, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
@@ -138,8 +138,6 @@ def define_tool(
     if returns is not None and not isinstance(returns, Returns):
         returns = declared_returns(name, returns)
     if options.get("free_text", True) is not True:
-        from quoth.tools.registry.returns import declared_free_text  # here: most declare all of it
-
         options["free_text"] = declared_free_text(name, options["free_text"], returns)
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())
@@ -175,8 +173,6 @@ def define_tool(
 def _code_of(module: str) -> str:
     if is_ours(module):
         return ""
-    from quoth.tools.registry.code_version import code_of
-
     return code_of(module)
 
 

@@ -29,7 +29,7 @@ from quoth.tools.registry.arguments import (
 from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import has_json, type_of
 from quoth.tools.registry.parameters import NAME, Param, Tag, build_model, json_schema, make_param, tag_of
-from quoth.tools.registry.returns import Returns, returns_of_data
+from quoth.tools.registry.returns import Returns, declared_free_text, returns_of_data
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -362,8 +362,6 @@ def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience:
 
 
 def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
-    from quoth.tools.registry.returns import declared_free_text  # here: most tools are of this machine
-
     _check_data(entry)
     _check_fields(entry, FIELDS, _NEEDED)
     name = entry["name"]
