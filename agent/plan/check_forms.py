@@ -65,8 +65,8 @@ def form_faults(
     names = list(names)
     whole, above = _whole(text, names)
     try:
-        compile_program(whole, table.sorted_names)
-        free = free_names(whole, table.sorted_names)
+        compile_program(whole, table.tool_names)
+        free = free_names(whole, table.tool_names)
     except ProgramError as error:
         return [_placed(str(error), above)]
     forms = _read(whole, table)
@@ -107,7 +107,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
     """Return the undefined names of a program; none if it does not compile."""
     whole, _ = _whole(text, list(names))
     try:
-        free = free_names(whole, table.sorted_names)
+        free = free_names(whole, table.tool_names)
     except ProgramError:
         return []
     known = {*_tools(table), *_GIVEN}
@@ -119,7 +119,7 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
     whole, above = _whole(text, list(names))
     heads = _heads(_read(whole, table))
     tools = _tools(table)
-    for use in free_names(whole, table.sorted_names):
+    for use in free_names(whole, table.tool_names):
         if use.name not in tools:
             continue
         tool, node, line = table.get(tools[use.name]), heads.get((use.line, use.column)), use.line - above
@@ -143,7 +143,7 @@ def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
 
 def _tools(table: ToolTable) -> Mapping[str, str]:
     """Return the tools' names by their mangled names."""
-    return _by_mangled(table.sorted_names)
+    return _by_mangled(table.tool_names)
 
 
 @lru_cache(maxsize=16)
@@ -179,7 +179,7 @@ def reading_of(text: str, table: ToolTable) -> str:
 
 
 def _read(text: str, table: ToolTable) -> Sequence[Any]:
-    return checked_forms(text, table.sorted_names)
+    return checked_forms(text, table.tool_names)
 
 
 def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:

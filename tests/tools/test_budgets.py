@@ -38,7 +38,7 @@ LINES = {
     "tools": 910,
     "tools/builtin": 1730,
     "tools/call": 2500,
-    "tools/catalog": 770,
+    "tools/catalog": 780,
     "tools/consent": 1210,
     "tools/door": 1670,
     "tools/dryrun": 1400,

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quoth.tools.catalog.payload import build_catalog_payload as build_catalog_payload
+    from quoth.tools.catalog.remote_table import RemoteToolRegistry as RemoteToolRegistry
     from quoth.tools.catalog.store import load_catalog as load_catalog
     from quoth.tools.catalog.store import publish_catalog as publish_catalog
     from quoth.tools.registry.openai_schema import openai_tool_dict as openai_tool_dict
     from quoth.tools.registry.tool import schema_hash as schema_hash
 
 _PLACES = {
+    "RemoteToolRegistry": "catalog.remote_table",
     "build_catalog_payload": "catalog.payload",
     "load_catalog": "catalog.store",
     "publish_catalog": "catalog.store",

@@ -22,6 +22,7 @@ from quoth.tools.errors import (
     CatalogStale,
     DuplicateToolError,
     QuothError,
+    ToolError,
     UsageError,
     no_such,
 )
@@ -30,6 +31,7 @@ from quoth.tools.registry.tool import tool_of
 
 PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
+TO_CALL: Final = 'To call the tools of a catalog: Agent(tools=ToolOptions(remote="redis://…")).'
 T = TypeVar("T")
 
 
@@ -40,14 +42,19 @@ Deliver = Callable[[CognitiveTool, Call, ToolContext, str], Awaitable[Any]]
 
 class RemoteToolTable(ToolTable):
     """The tools of one version of a catalogue. Their bodies deliver the call; all else is that of a table
-    whose tools are here. ``catalog_hash`` is the catalogue's own hash of its tools."""
+    whose tools are here. ``catalog_hash`` is the catalogue's own hash of its tools. Without ``deliver`` the
+    tools can be read, and a call of one is an error."""
 
-    def __init__(self, payload: Mapping[str, Any], deliver: Deliver, *, name: str = "sg") -> None:
+    def __init__(
+        self, payload: Mapping[str, Any], deliver: Deliver | None = None, *, name: str = "sg"
+    ) -> None:
         self.version: int = payload["version"]
         self.catalog_hash: str = payload["schema_hash"]
 
         def body_of(name: str) -> Callable[..., Any]:
             async def body(call: Call, ctx: ToolContext) -> Any:
+                if deliver is None:
+                    raise ToolError(f"{name} cannot be called from here. {TO_CALL}")
                 return await deliver(self._tools[name], call, ctx, self.catalog_hash)
 
             return body
@@ -66,6 +73,9 @@ class RemoteToolTable(ToolTable):
         async with connected(url) as redis:
             payload = await _current(redis, url, key, prefix)
         return cls(payload, deliver, name=prefix)
+
+
+RemoteToolRegistry = RemoteToolTable  # seed 003's name
 
 
 async def _current(redis: Any, url: RedisUrl, key: Key, prefix: str) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from quoth.tools.catalog.payload import (
     seal,
     unseal,
 )
-from quoth.tools.errors import StoreError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.tool import tool_of
@@ -36,6 +36,7 @@ LOOKS: Final = 5  # at a pointer whose blob is not there: the next one may be ju
 BETWEEN_LOOKS: Final = 0.05
 LISTEN_SECONDS: Final = 10.0  # without a message; then it looks itself, for one may have been missed
 RETRY_SECONDS: Final = 1.0
+DECODES: Final = "A catalog is bytes, and this client decodes answers: open it with decode_responses=False."
 
 # Blob, pointer, pruning and message at once. A publisher that was overtaken changes nothing, unless the
 # pointer names a version that was never given out (Redis has lost the counter). Answers the current version.
@@ -100,7 +101,8 @@ async def publish_catalog(
 
 async def load_catalog(redis: Any, *, key: Key | None = None, prefix: str = PREFIX) -> dict[str, Any] | None:
     """The current catalogue ``{tools, permissions, schema_hash, version}``; None if none is published, or
-    the one that is named stays away. Raises CatalogError for one that cannot be believed."""
+    the one that is named stays away. Raises CatalogError for one that cannot be believed, and UsageError for
+    a client with ``decode_responses=True``."""
     if key is None:
         key = read_key(key_path())
     for look in range(LOOKS):
@@ -109,6 +111,8 @@ async def load_catalog(redis: Any, *, key: Key | None = None, prefix: str = PREF
         named = await redis.get(f"{stem(prefix)}current")
         if named is None:
             return None
+        if isinstance(named, str):
+            raise UsageError(DECODES)
         if not _names(named):
             raise CatalogError(f"The pointer {stem(prefix)}current in Redis", "it names no version")
         if (found := await load_version(redis, int(named), key=key, prefix=prefix)) is not None:

@@ -172,7 +172,7 @@ class Door(Parts):
             keep=inner.keep,
             said=state.said,
             written=[*given.written],
-            tool_names=self.table.sorted_names,
+            tool_names=self.table.tool_names,
             unnamed=self.table.hidden,
             inner_clocks=inner.clocks,
             tool=state.call.tool,

@@ -40,7 +40,7 @@ async def preview_call(
     door: Parts, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> CallPreview:
     """Preview a call. ``unknown`` tells which values are unknown; without ``guards`` no guard runs."""
-    names = door.table.sorted_names
+    names = door.table.tool_names
     own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
     state = CallState(call, own, _never)
     if (ended := await look_up(door, state)) is not None:

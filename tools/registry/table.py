@@ -22,7 +22,7 @@ from quoth.tools.registry.tool import lines_hash
 EVERYBODY = "*"
 
 _DERIVED = frozenset(
-    ("entries", "_hash", "sorted_names", "secrets", "_shown", "_in_programs", "_visible",
+    ("entries", "_hash", "tool_names", "secrets", "_shown", "_in_programs", "_visible",
      "repeat_allowed_tools")
 )  # fmt: skip
 
@@ -148,8 +148,8 @@ class ToolTable:
         return list(self._names)
 
     @cached_property
-    def sorted_names(self) -> tuple[str, ...]:
-        """The same, for every call."""
+    def tool_names(self) -> tuple[str, ...]:
+        """The same, as a tuple that is made once."""
         return tuple(self._names)
 
     def tools(self) -> list[CognitiveTool]:
