@@ -200,6 +200,11 @@ class ToolContext(Record):
         return self.chat or self.session
 
     @property
+    def permission_broker(self) -> PermissionBroker:
+        """The same as ``permission``."""
+        return self.permission
+
+    @property
     def memory(self) -> MemoryStore:
         return self.services.memory
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what they hand over is imported when there is something to 
         Filed,
         Known,
         Origin,
+        SearchDomain,
         SearchHit,
         SearchOptions,
         SearchScope,
@@ -92,7 +93,12 @@ class MemoryStore(Protocol):
         """Take back the last change of a block's text, as a new version. Raises ToolError without one."""
         ...
 
-    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]: ...
+    async def search_blocks(
+        self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
+    ) -> Sequence[SearchHit]:
+        """Search archival blocks; with the domain ``all`` also core and working ones, and conversations;
+        with ``conversations`` these alone. Raises ToolError for another domain."""
+        ...
 
     async def persist_block(self, label: str) -> None:
         """Return when the block is safe on disk."""

@@ -12,7 +12,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.tools.call.context import running_context
-from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
+from quoth.tools.call.service_types import (
+    Block,
+    BlockKind,
+    BlockPermission,
+    BlockVersion,
+    SearchDomain,
+    SearchHit,
+    SearchOptions,
+)
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks
 from quoth.tools.memory.operations import Operations, Writer
@@ -103,11 +111,13 @@ class BlockMemory(ABC):
     async def undo(self, label: str) -> Block:
         return await self._write(lambda blocks: blocks.undo(label))
 
-    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
-        """The blocks that hold every word of the query; stores that have an index do better."""
-        words = query.casefold().split()
+    async def search_blocks(
+        self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
+    ) -> Sequence[SearchHit]:
+        """The blocks that contain every word of the query; stores that have an index do better."""
+        words = query.casefold().split() if SearchOptions(limit, domain).domain != "conversations" else ()
         found = []
-        for block in await self.list_blocks():
+        for block in await self.list_blocks("archival" if domain == "archival_memory" else None):
             text = f"{block.label}\n{block.text}".casefold()
             if words and all(word in text for word in words):
                 score = float(sum(map(text.count, words)))

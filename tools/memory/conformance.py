@@ -311,6 +311,13 @@ async def _searches(case: _Case, store: Any) -> None:
     hits = [hit.label for hit in await store.search_blocks("timeline")]
     _same(sorted(hits), ["meeting 0", "meeting 1", "meeting 2"], "The labels search_blocks finds for a word")
     _same(len(await store.search_blocks("timeline", 2)), 2, "The number of hits search_blocks gives for 2")
+    await store.create_block("now", "Project timeline, today", kind="core")
+    hits = [hit.label for hit in await store.search_blocks("timeline")]
+    _same("now" in hits, False, "Whether search_blocks without a domain finds a core block")
+    hits = [hit.label for hit in await store.search_blocks("timeline", domain="all")]
+    _same("now" in hits, True, "Whether search_blocks with the domain all finds a core block")
+    work = store.search_blocks("timeline", domain="archive")
+    await _refused(store, "search_blocks with an unknown domain", work, "archival_memory")
     other = await case.store("b")
     _same(list(await other.search_blocks("timeline")), [], "What search_blocks gives another agent")
     for query in ('"', "* OR NOT (", "label:x AND ''"):

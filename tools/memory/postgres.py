@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
-from quoth.tools.call.service_types import Block, BlockKind, SearchHit, SearchOptions, SearchScope
+from quoth.tools.call.service_types import (
+    Block,
+    BlockKind,
+    SearchDomain,
+    SearchHit,
+    SearchOptions,
+    SearchScope,
+)
 from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
 from quoth.tools.memory.passages import LONGEST, split
@@ -165,8 +172,10 @@ class PostgresMemory(BlockMemory):
     async def _rows(self, sql: LiteralString, *values: Any) -> list[Any]:
         return await self.in_thread(lambda connection, _: (connection.execute(sql, values).fetchall(), False))
 
-    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
-        return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
+    async def search_blocks(
+        self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
+    ) -> Sequence[SearchHit]:
+        return await self.search(query, "agent", SearchOptions(limit, domain))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
         from quoth.tools.memory.postgres_search import search  # most processes never search

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from quoth.tools.call.service_types import Block, BlockKind, SearchHit, SearchOptions, SearchScope
+from quoth.tools.call.service_types import (
+    Block,
+    BlockKind,
+    SearchDomain,
+    SearchHit,
+    SearchOptions,
+    SearchScope,
+)
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import UsageError
 from quoth.tools.memory.blocks import BlockMemory
@@ -79,8 +86,10 @@ class SqliteMemory(BlockMemory):
         )
         return [(str(agent), str(kind), int(blocks), int(chars)) for agent, kind, blocks, chars in rows]
 
-    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
-        return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
+    async def search_blocks(
+        self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
+    ) -> Sequence[SearchHit]:
+        return await self.search(query, "agent", SearchOptions(limit, domain))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
         searching = import_module("quoth.tools.memory.search")  # here: most processes never search

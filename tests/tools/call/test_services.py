@@ -598,7 +598,7 @@ NAMED: dict[str, Callable[[ToolContext], Any]] = {
     "004 memory": lambda ctx: isinstance(ctx.memory, Memory),
     "004 router": lambda ctx: isinstance(ctx.router, Outbox),
     "004 model": lambda ctx: isinstance(ctx.model, Parrot),
-    "004 permission_broker": lambda ctx: hasattr(ctx.permission, "request"),
+    "004 permission_broker": lambda ctx: ctx.permission_broker is ctx.permission,
     "004 search": lambda ctx: callable(ctx.search) and isinstance(ctx.services.search, Shelf),
     "004 sources": lambda ctx: isinstance(ctx.sources, Feeds),
     "004 shared_blocks": lambda ctx: isinstance(ctx.shared_blocks, Shared),

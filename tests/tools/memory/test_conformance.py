@@ -132,8 +132,13 @@ class Forgetful(DictMemory):
 
 
 class Loud(DictMemory):
-    async def search_blocks(self, query: str, limit: int = 10) -> Any:
-        return await super().search_blocks(query, 100)
+    async def search_blocks(self, query: str, limit: int = 10, domain: Any = "archival_memory") -> Any:
+        return await super().search_blocks(query, 100, domain)
+
+
+class Anywhere(DictMemory):
+    async def search_blocks(self, query: str, limit: int = 10, domain: Any = "archival_memory") -> Any:
+        return await super().search_blocks(query, limit, "all")
 
 
 class Lax(DictMemory):
@@ -166,6 +171,7 @@ BROKEN: list[tuple[type[DictMemory], str]] = [
     (Halves, "After swap_blocks of a label that is not there was refused, the blocks should be ["),
     (Copies, "After move_block of a block to the archive under another label, where it may not be deleted,"),
     (Forgetful, "The texts that history gives, the newest first, should be ["),
+    (Anywhere, "Whether search_blocks without a domain finds a core block should be False, not True."),
     (Loud, "The number of hits search_blocks gives for 2 should be 2, not 3."),
     (Lax, "delete_block of a label that is not there should be refused with ToolError, and it was done."),
     (Anybody, "create_block with the permission admin, which only a person sets, should be refused with"),
