@@ -12,14 +12,14 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from operator import mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.registry.openai_schema import openai_tool_dict, wire_name
-from quoth.tools.registry.param_types import type_name
+from quoth.tools.registry.param_types import PLAIN, UNIONS, type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
@@ -216,7 +216,7 @@ def _kind(param: Param) -> str:
 
 def _plist_tool(tool: CognitiveTool) -> str:
     examples = (plist(example) for example in tool.examples if not example.positional)
-    return _tool(tool, f"({' '.join(map(_plist_param, tool.offered))})", examples)
+    return _tool(tool, f"[{' '.join(map(_plist_param, tool.offered))}]", examples)
 
 
 def _tool(tool: CognitiveTool, parameters: str, examples: Iterable[str]) -> str:
@@ -227,11 +227,29 @@ def _tool(tool: CognitiveTool, parameters: str, examples: Iterable[str]) -> str:
 
 
 def _plist_param(param: Param) -> str:
-    kind = _kind(param)
-    kind = f":{kind}" if kind.isalpha() else print_string(kind)
-    doc = f" :description {print_string(param.doc)}" if param.doc else ""
-    default = "" if param.required else f" :default {print_value(param.default)}"
-    return f"({param.name} :type {kind}{doc}{default})"
+    """A parameter as ``def-cognitive-tool`` reads it: ``path {:type str :doc "Where"}``."""
+    kind, choices = param.type, param.choices
+    if get_origin(kind) is Literal and len({type(one) for one in get_args(kind)}) == 1:
+        choices = get_args(kind)
+        kind = type(choices[0])
+    said: dict[str, Any] = {"doc": param.doc} if param.doc else {}
+    said |= {} if param.required else {"default": param.default}
+    said |= {"choices": list(choices)} if choices else {}
+    said |= {key: value for key in ("min", "max") if (value := getattr(param, key)) is not None}
+    spec = "".join(f" :{key} {print_value(value)}" for key, value in said.items())
+    return f"{param.name} {{:type {_type_form(kind)}{spec}}}"
+
+
+def _type_form(hint: Any) -> str:
+    """A type as Hy writes it, ``(get list str)``; one that needs a class of its author's, in words."""
+    if hint in PLAIN:
+        return PLAIN[hint]
+    origin, inner = get_origin(hint), " ".join(map(_type_form, get_args(hint)))
+    if origin is list:
+        return f"(get list {inner})"
+    if origin is dict:
+        return f"(get dict #({inner}))"
+    return f"(| {inner})" if origin in UNIONS else print_string(type_name(hint, docs=True))
 
 
 def _tags_tool(tool: CognitiveTool) -> str:

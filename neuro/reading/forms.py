@@ -414,7 +414,7 @@ def is_call(model: Any, known: Collection[str]) -> bool:
         return True
     if not isinstance(model, m.Expression) or not model or (head := head_name(model[0])) is None:
         return False
-    name = kebab(bare_name(head, known) if "." in head else head)
+    name = kebab(bare_name(head, known) if "." in head or head[0] == "<" else head)
     if name in known:
         return True
     return CALLED.match(name) is not None and len(model) > 1 and _has_pairs(model)

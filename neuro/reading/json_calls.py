@@ -46,6 +46,7 @@ CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
 # Some models were trained on tools in a namespace of these names.
 NAMESPACE: Final = "functions."
 NAMESPACES: Final = (NAMESPACE, "function.", "default_api.", "default-api.", "tools.", "tool.", "api.")
+_PLACEHOLDER = re.compile(r"<([\w.-]+)>\Z")
 _MARKS = re.compile(r"<\|.*|:\d+\Z", re.DOTALL)  # of a template, or the number of a call, behind a name
 
 NO_ARGUMENTS: Final = "{} was read as no arguments."
@@ -56,11 +57,11 @@ _MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["
 
 
 def bare_name(name: str, known: Collection[str]) -> str:
-    """The name of a tool as a model wrote it, without a namespace and a template's marks, unless a tool has
-    the whole name."""
+    """The name of a tool as a model wrote it, without a namespace, a template's marks and the brackets of a
+    placeholder, ``<read-file>``, unless a tool has the whole name."""
     if name in known or kebab(name) in known:
         return name
-    bare = _MARKS.sub("", name.strip())
+    bare = _PLACEHOLDER.sub(r"\1", _MARKS.sub("", name.strip()))
     space = next((one for one in NAMESPACES if bare.lower().startswith(one)), "")
     cut = bare[len(space) :]
     if space == NAMESPACE or kebab(cut) in known:

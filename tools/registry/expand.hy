@@ -11,6 +11,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.text [short])
 
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
+             "any"   'hy.I.typing.Any
              "path"  'hy.I.quoth/tools/registry/param_types.WorkspacePath})
   ; The types of parameters that are no types of Python.
 

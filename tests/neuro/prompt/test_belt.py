@@ -10,18 +10,20 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import belt_of, complaint, tool
+from words import belt_of, complaint, files, load, tool
 
 from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_json
 from quoth.tools.builtin import search_tools
 from quoth.tools.errors import ToolError, UnknownToolError, UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.openai_schema import strict_schema, wire_name
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import REQUIRED, Tag
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -62,15 +64,48 @@ def test_the_plist_view_is_the_seeds_own_wording() -> None:
         "(:target :tool :action :call :tool <name> :args (...))\n"
         "\n"
         "- add: A tool for a test.\n"
-        "  Parameters: ((form :type :form))\n"
+        "  Parameters: [form {:type form}]\n"
         "\n"
         "- look: A tool for a test.\n"
-        '  Parameters: ((path :type :str :description "Where") (limit :type :int :default 50))\n'
+        '  Parameters: [path {:type str :doc "Where"} limit {:type int :default 50}]\n'
         '  Example: (:target :tool :action :call :tool "look" :args (:path "src"))\n'
         "\n"
         "- rest: A tool for a test.\n"
-        "  Parameters: ()\n"
+        "  Parameters: []\n"
     )
+
+
+KINDS = {
+    "many": {"type": list[str] | None, "default": None},
+    "places": {"type": list[WorkspacePath]},
+    "counts": {"type": dict[str, list[int]], "doc": "How many"},
+    "word": {"type": Literal["a", "b"], "default": "a"},
+    "size": {"type": str, "choices": ["S", "M"]},
+    "value": {"type": Any, "default": None},
+    "share": {"type": float, "min": 0, "max": 1.5, "default": 0.5},
+}
+
+
+def test_the_plist_view_prints_parameters_as_the_macro_reads_them(tmp_path: Path) -> None:
+    tools = [*cognitive_tools.shown, tool("kinds", params=KINDS)]
+    shown = dict(re.findall(r"^- ([\w-]+):.*\n  Parameters: (.*)$", belt_of(*tools, view="plist"), re.M))
+    written = [f'(def-cognitive-tool {name} "X." :parameters {shown[name]} :body 1)' for name in shown]
+    text = "\n".join(["(require quoth [def-cognitive-tool])", *written])
+    read = load(files(tmp_path, {"my.hy": text}) / "my.hy")
+    assert {one.name: _as_shown(one) for one in read} == {one.name: _as_shown(one) for one in tools}
+
+
+def _as_shown(tool: CognitiveTool) -> list[Any]:
+    """What of its parameters a model is told; choices are a Literal's values, too."""
+    return [
+        (
+            one.name,
+            type(get_args(one.type)[0]) if get_origin(one.type) is Literal else one.type,
+            one.choices or (get_args(one.type) if get_origin(one.type) is Literal else ()),
+            (one.doc, one.default, one.min, one.max),
+        )
+        for one in tool.offered
+    ]
 
 
 @pytest.mark.parametrize("view", VIEWS)
