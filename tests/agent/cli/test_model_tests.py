@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from words import Said, files, quoth
 
+from quoth.agent.cli import main as cli
+from quoth.agent.cli import model_tests
 from quoth.agent.cli.model_tests import NOTE, TASKS, AskedPerson, Call, Examiner, Result, TaskOutcome
 from quoth.agent.cli.options import Options
 from quoth.agent.reply import CallRecord, Reply
+from quoth.neuro.backends import local
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import ToolResult
@@ -160,14 +163,24 @@ def test_the_best_dialect_has_most_right_then_writes_least() -> None:
     assert min(found, key=lambda one: one.rank).dialect == "call-form"
 
 
-def test_the_small_embedded_model_is_tried(tmp_path: Path) -> None:
-    words = ("models", "test", "local-small", "--dialect", "call-form", "--json")
-    said = quoth(*words, cwd=tmp_path, seconds=280)
-    assert said.code == 0, said.err
-    (only,) = json.loads(said.out)["dialects"]
-    assert [one["task"] for one in only["tasks"]] == [task.name for task in TASKS]
+# The deadline is for a machine with much else to do. One thread, as threads of llama.cpp that wait for each
+# other burn the cores that others need.
+@pytest.mark.timeout(1_200)
+def test_the_small_embedded_model_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried = [task for task in TASKS if task.name in ("one argument", "number")]
+    monkeypatch.setattr(model_tests, "TASKS", tried)
+    monkeypatch.setattr(local, "_cores", lambda: 1)
+    monkeypatch.chdir(tmp_path)
+    words = ["models", "test", "local-small", "--dialect", "call-form", "--max-reply-tokens", "40", "--json"]
+    code = cli.main(words)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    (only,) = json.loads(out)["dialects"]
+    assert [one["task"] for one in only["tasks"]] == [task.name for task in tried]
     assert all(one["input_tokens"] and one["output_tokens"] for one in only["tasks"])
-    assert {"one argument", "number"} <= {one["task"] for one in only["tasks"] if not one["fault"]}
+    assert [one["fault"] for one in only["tasks"]] == ["", ""]
 
 
 def test_tags_are_left_out_and_native_needs_tools() -> None:

@@ -14,6 +14,8 @@ from quoth.neuro.backends import local
 from quoth.tools import loading
 from quoth.tools.registry.table import cognitive_tools
 
+pytestmark = pytest.mark.timeout(1_200)  # on a machine with much else to do the model is slow
+
 PLANS = Path(__file__).parents[3] / "plans"
 TASK = "What is the title of notes.org?"
 

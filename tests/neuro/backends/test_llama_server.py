@@ -19,6 +19,8 @@ from quoth.neuro.backends.openai import OpenAIBackend, ResponsesBackend
 from quoth.neuro.embed.endpoint import Endpoint
 from quoth.neuro.prompt.dialects import NATIVE
 
+pytestmark = pytest.mark.timeout(1_200)  # on a machine with much else to do the model is slow
+
 BACKENDS = [OpenAIBackend, ResponsesBackend, AnthropicBackend]
 each_backend = pytest.mark.parametrize("make", BACKENDS, ids=lambda make: make.__name__)
 TABLE = table_of(tool("read-note", params={"name": {"type": str}}))

@@ -25,6 +25,8 @@ from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.installing import install_extra
 
+pytestmark = pytest.mark.timeout(1_200)  # on a machine with much else to do the model is slow
+
 STORY = "Tell a very long story of a fox and a crow."
 
 
@@ -278,7 +280,7 @@ def test_a_program_interrupted_or_ending_in_the_middle_ends_cleanly_and_llama_cp
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as program:
-        watchdog = threading.Timer(120, program.kill)
+        watchdog = threading.Timer(1_200, program.kill)
         watchdog.start()
         assert program.stdout is not None
         assert program.stdout.readline()
