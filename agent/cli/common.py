@@ -25,23 +25,30 @@ from quoth.agent.cli.options import (
 from quoth.agent.settings import filled
 from quoth.agent.terminal.input import (
     can_be_asked,
-    interrupt_politely,
     is_inside,
     read_file,
     read_stdin,
     require_person,
 )
-from quoth.agent.terminal.output import complain, print_data, print_json, print_line, results_only, tell_next
+from quoth.agent.terminal.output import (
+    OutputError,
+    complain,
+    print_data,
+    print_json,
+    print_line,
+    results_only,
+    tell_next,
+)
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
 from quoth.tools.storage.paths import is_missing, real_path, store_path
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.events import RunEvent
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import PolicyOptions, Settings, ToolOptions
     from quoth.agent.session.index import Having
-    from quoth.agent.terminal.progress import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import WebSearch
@@ -247,7 +254,7 @@ def with_agent(
             def interrupt() -> None:
                 nonlocal pressed
                 pressed = True
-                if not interrupt_politely(agent.host):
+                if not agent.host.interrupt_politely():
                     task.cancel()
 
             before = signal.getsignal(signal.SIGINT)
@@ -321,9 +328,42 @@ def listener_for(options: StreamOptions) -> Speech | EventLines:
         return Speech(aloud=not options.json, thoughts=options.thoughts)
     if not options.json:
         raise UsageError("--stream prints each event as a line of JSON; it goes with --json.")
-    from quoth.agent.terminal.progress import EventLines
-
     return EventLines()
+
+
+class EventLines:
+    """A listener that prints the events of the agent that ``watch`` was given as lines of JSON. The last is
+    ``end``, with the object. When they cannot be printed, as when their reader has gone, the run is stopped,
+    and ``finish`` raises that."""
+
+    def __init__(self) -> None:
+        self._agent: AsyncAgent | None = None
+        self._failure: Exception | None = None
+
+    def watch(self, agent: AsyncAgent) -> None:
+        self._agent = agent
+
+    def __call__(self, event: RunEvent) -> None:
+        if event.kind == "end" and not event.path:  # its Reply comes last, by ``finish``
+            return
+        if event.kind == "text" and self._agent is not None and self._agent.table.secrets:
+            return
+        if self._failure is None:
+            try:
+                print_json(event.to_json())
+            except (OutputError, OSError) as error:
+                self._failure = error
+                if self._agent is not None:
+                    self._agent.interrupt()
+
+    def finish(self, kind: str, data: dict[str, Any]) -> None:
+        """Print how the run ended, or the result of a call that was resumed alone."""
+        if self._failure is not None:
+            raise self._failure
+        print_json({"event": kind, "data": data})
+
+    def stop(self) -> None:
+        """Do nothing: every line is whole."""
 
 
 def show_result(
@@ -332,10 +372,8 @@ def show_result(
     """Print the result of a call and return the exit code. ``messages`` become a part of the JSON."""
     if as_json:
         more = {"messages": list(messages)} if messages else {}
-        from quoth.agent.terminal.progress import EventLines
-
         if isinstance(by, EventLines):
-            by.finish(result, more)
+            by.finish("result", result.to_json() | more)
         else:
             print_json(result.to_json() | more)
         return EXIT_OF.get(result.status, FAILED)
@@ -358,7 +396,7 @@ def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
 
     by.stop()
     if not isinstance(by, Speech):
-        by.finish(reply, {})
+        by.finish("end", reply.to_json())
     elif as_json:
         print_json(reply.to_json())
     elif reply.has_answer and (text := reply.text if reply.unsent is None else reply.unsent):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.cli.common import (
+    EventLines,
     begin_to_serve,
     listener_for,
     messages_of,
@@ -48,7 +49,6 @@ from quoth.tools.text import number_of
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
-    from quoth.agent.terminal.progress import EventLines
     from quoth.agent.terminal.speech import Speech
     from quoth.tools.call.call import ToolResult
     from quoth.tools.storage.database import Store

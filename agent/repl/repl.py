@@ -23,7 +23,7 @@ from quoth.agent.repl.entries import as_command, is_open, kind_of
 from quoth.agent.repl.interpreter import Interpreter
 from quoth.agent.reply import Reply
 from quoth.agent.run.surroundings import untrusted
-from quoth.agent.terminal.input import StdinLines, interrupt_politely
+from quoth.agent.terminal.input import StdinLines
 from quoth.agent.terminal.output import is_dumb
 from quoth.agent.terminal.pages import rules_line
 from quoth.tools.call.call import ToolResult
@@ -129,7 +129,7 @@ class Repl(Interpreter):
         return done
 
     def _interrupt(self) -> None:
-        if self._task is not None and not interrupt_politely(self.agent.host):
+        if self._task is not None and not self.agent.host.interrupt_politely():
             self._pressed = True
             self._task.cancel()
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quoth.agent.run.observation import LINE, cleared, cleared_head
-from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, RequestRefusedError, Usage
+from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, RequestRefusedError
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.belt import NEWS
@@ -46,14 +46,6 @@ SUMMARY = "SUMMARY of what was said and done before, in its place:"
 _LEFT_OUT = re.compile(r"\[… (\d+) messages? that stood here (?:was|were) left out: there was no room …\]")
 
 
-class _Thought(Protocol):
-    @property
-    def usage(self) -> Usage: ...
-
-
-T = TypeVar("T", bound=_Thought)
-
-
 class Compaction(NamedTuple):
     """What was done to a conversation, for a listener: results were ``cleared``, or messages were replaced by
     a ``summary``; with an empty ``text`` they were left out."""
@@ -80,8 +72,8 @@ class Compaction(NamedTuple):
 # Keeping
 
 
-async def ask_within_window(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
-    """The model's reply from ``ask``. Room is made before if necessary, and once more if the server says that
+async def ask_within_window(run: Run, ask: Callable[[], Awaitable[Any]]) -> Any:
+    """The Thought from ``ask``. Room is made before if necessary, and once more if the server says that
     the request is too long, or refuses a long one in words that are not known; a cascade's next model is
     asked anew. Raises ModelError."""
     full: ContextFullError | RequestRefusedError | None = None

@@ -5,6 +5,7 @@ Knows what a call needs; it must not know conversations, flights, replays or the
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from quoth.agent.session.drift import ToolDrift, changes_of, told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.input import user_name
+from quoth.agent.terminal.output import complain
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.context import ToolContext
@@ -60,6 +62,8 @@ BUSY = (
     "This agent's session is at work: one message of a conversation is answered after another. Await that "
     "first; several tasks at once are run(…), each in a session of its own."
 )
+
+HINT_AFTER = 1.0  # seconds in which an interrupted run stops
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,6 +399,18 @@ class SessionHost:
             return False
         self.broker.interrupt()  # its call ends by that
         return True
+
+    def interrupt_politely(self) -> bool:
+        """The same for the first Ctrl-C, with a hint if that takes longer than HINT_AFTER. After False the
+        caller should stop at once."""
+
+        def explain() -> None:
+            if self.stopping:
+                complain("It is still stopping; Ctrl-C again ends all at once.")
+
+        if stopped := self.interrupt():
+            asyncio.get_running_loop().call_later(HINT_AFTER, explain)
+        return stopped
 
     def require_open(self) -> None:
         if self._closed:

@@ -1,4 +1,4 @@
-"""What a person says: standard input, their editor, their name, whether they can be asked, and Ctrl-C.
+"""What a person says: standard input, their editor, their name, whether they can be asked.
 
 Input is read by lines, typed or whole, without threads: a wait can be cancelled, and leaves nothing. Knows
 descriptors and bytes, not what a line means.
@@ -20,9 +20,8 @@ import tempfile
 import termios
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
-from quoth.agent.terminal.output import complain, is_dumb, is_terminal
+from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.text import number_of
 
@@ -273,31 +272,3 @@ def require_person() -> None:
 def can_be_asked(no_input: bool = False) -> bool:
     """Whether a person can be asked: stdin and stderr are a terminal, and no tool started this process."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr) and not no_input and not is_inside()
-
-
-# Ctrl-C: the first stops the run, which takes less than a second; the second ends all at once
-
-PATIENCE = 1.0  # seconds in which a run stops
-
-
-class Interruptible(Protocol):
-    """What Ctrl-C stops, such as an agent."""
-
-    @property
-    def stopping(self) -> bool: ...
-    def interrupt(self) -> bool: ...
-
-
-def interrupt_politely(agent: Interruptible) -> bool:
-    """Ask the run in progress to stop, and print a hint if that takes long.
-
-    Return False if there is no run or it was asked before; then the caller should stop at once."""
-    if not agent.interrupt():
-        return False
-
-    def explain() -> None:
-        if agent.stopping:
-            complain("It is still stopping; Ctrl-C again ends all at once.")
-
-    asyncio.get_running_loop().call_later(PATIENCE, explain)
-    return True

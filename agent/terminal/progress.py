@@ -1,4 +1,4 @@
-"""Shows the events of a run: calls, results and bars on stderr, or each event as a line of JSON on stdout.
+"""Shows the events of a run: calls, results and bars on stderr.
 
 Knows how events are printed, not where they come from.
 """
@@ -11,27 +11,23 @@ import re
 import sys
 import time
 import weakref
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
 
 from quoth.agent.events import RunEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.forms import brief, shortened, show_value, stands
 from quoth.agent.terminal.output import (
-    OutputError,
     colored,
     columns_of,
     complain,
     draw_bar,
     is_terminal,
     may_draw,
-    print_json,
     set_in,
     shown,
 )
-from quoth.tools.call.call import ToolResult
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
@@ -326,50 +322,3 @@ def _some(lines: list[str], first: int) -> list[str]:
     if more < 2:  # a line that counts one line takes its room
         return lines
     return [*lines[:first], f"… {number_of(more, 'more line')}", *lines[first + more :]]
-
-
-# JSON lines, for ``--json --stream``; the last is ``end``, with the object
-
-
-class Watched(Protocol):
-    """The agent whose events are printed."""
-
-    @property
-    def table(self) -> ToolTable: ...
-
-    def interrupt(self) -> object: ...
-
-
-class EventLines:
-    """A listener that prints the events of the agent that ``watch`` was given. When they cannot be printed,
-    as when their reader has gone, the run is stopped, and ``finish`` raises that."""
-
-    def __init__(self) -> None:
-        self._agent: Watched | None = None
-        self._failure: Exception | None = None
-
-    def watch(self, agent: Watched) -> None:
-        self._agent = agent
-
-    def __call__(self, event: RunEvent) -> None:
-        if event.kind == "end" and not event.path:  # its Reply comes last, by ``finish``
-            return
-        if event.kind == "text" and self._agent is not None and self._agent.table.secrets:
-            return
-        if self._failure is None:
-            try:
-                print_json(event.to_json())
-            except (OutputError, OSError) as error:
-                self._failure = error
-                if self._agent is not None:
-                    self._agent.interrupt()
-
-    def finish(self, one: Reply | ToolResult, more: Mapping[str, Any]) -> None:
-        """Print how the run ended, or the result of a call that was resumed alone."""
-        if self._failure is not None:
-            raise self._failure
-        kind = "end" if isinstance(one, Reply) else "result"
-        print_json({"event": kind, "data": one.to_json() | dict(more)})
-
-    def stop(self) -> None:
-        """Do nothing: every line is whole."""

@@ -18,7 +18,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 if TYPE_CHECKING:
-    from quoth.tools.call.keeping import FileWrite
     from quoth.tools.call.question import Question
 
 
@@ -130,15 +129,6 @@ class Consent(Protocol):
         """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
         decision."""
         return
-
-
-class Versions(Protocol):
-    """Keeps what files held before calls wrote them, so that it can be put back."""
-
-    def keep(self, call: Call, write: FileWrite) -> str:
-        """Keep it, on disk before this returns; a sentence where it cannot be put back later. Raises
-        StoreError, and then the file is not written."""
-        ...
 
 
 class NoLimits:

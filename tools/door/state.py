@@ -32,7 +32,6 @@ from quoth.tools.call.ports import (
     Policy,
     Receipts,
     Reservation,
-    Versions,
     asks_fact,
 )
 from quoth.tools.errors import Pending, Status
@@ -41,6 +40,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from quoth.tools.door.user_gates import GateProgram
+    from quoth.tools.history.versions import StoreVersions
     from quoth.tools.shell.after import AfterWrite
 
 
@@ -126,7 +126,7 @@ class Parts:
     audit: Audit = field(default_factory=MemoryAudit)
     receipts: Receipts = field(default_factory=NoReceipts)
     log: CallLog = field(default_factory=NoCallLog)
-    versions: Versions | None = None  # None: what a call writes cannot be put back
+    versions: StoreVersions | None = None  # None: what a call writes cannot be put back
     # What is written down within it is written at once, or none of it,
     together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     on_disk: Callable[[str], Awaitable[None]] = _on_disk  # and is on disk when this has been awaited

@@ -52,7 +52,8 @@ class StoreVersions:
         self._added = self._most  # bytes since it was last seen to that there are not too many
 
     def keep(self, call: Call, write: FileWrite) -> str:
-        """Record what a call is about to write. Raises StoreError."""
+        """Record what a call is about to write, on disk before this returns. Returns a sentence where it
+        cannot be put back later. Raises StoreError, and then the file must not be written."""
         if not call.session or write.root != self._root:
             return ""
         self._record(write, call.session, key_in(call) or call.id, call.tool, call.user)
