@@ -304,11 +304,10 @@ def status(options: MemoryOptions) -> int:
 async def how_kept(memory: Any, store: Store, url: str | None) -> dict[str, Any]:
     """Where the memory is, and the state of its index, as JSON data."""
     if url:
-        from quoth.tools.memory.postgres_search import missing
         from quoth.tools.memory.postgres_server import shown_url
 
         model = memory.embedder.name if memory.embedder is not None else ""
-        return {"place": shown_url(url), "model": model, "missing": await missing(memory)}
+        return {"place": shown_url(url), "model": model, "missing": await memory.missing()}
     from quoth.tools.memory.search import status as status_of
 
     place = "no store yet" if store.path == ":memory:" else str(store.path)

@@ -29,7 +29,6 @@ from quoth.tools.errors import StoreError, ToolError, UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.memory import postgres, postgres_server
 from quoth.tools.memory.postgres import PostgresMemory
-from quoth.tools.memory.postgres_search import missing
 from quoth.tools.memory.postgres_server import shown_url
 
 
@@ -368,23 +367,21 @@ def test_what_is_missing_for_meanings_is_said(
     memory: PostgresMemory, memory_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember(memory, one="a crimson dress")
-    assert "pip install 'quoth[vectors]'" in done(missing(memory))
+    assert "pip install 'quoth[vectors]'" in done(memory.missing())
     with pytest.raises(ToolError, match="Nothing here can compare meanings"):
         found(memory, "dress", semantic=True)
     memory.embedder = Colours()
-    assert done(missing(memory)) == ""
+    assert done(memory.missing()) == ""
 
 
 def test_without_the_extension_words_are_searched(
     memory_url: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quoth.tools.memory import postgres_search
-
-    monkeypatch.setattr(postgres_search, "EXTENSION", "CREATE EXTENSION no_such_extension")
+    monkeypatch.setattr("quoth.tools.memory.postgres.EXTENSION", "CREATE EXTENSION no_such_extension")
     memory = PostgresMemory(memory_url, "a", embedder=Colours())
     remember(memory, one="a crimson dress")
     sentence = "The database cannot compare meanings, so that only words can be searched: the server does not"
-    assert done(missing(memory)) == f"{sentence} have pgvector."
+    assert done(memory.missing()) == f"{sentence} have pgvector."
     assert found(memory, "dress") == ["one"]
     with pytest.raises(ToolError, match=sentence):
         found(memory, "dress", semantic=True)
