@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from quoth.agent.terminal.output import (
     complain,
     is_terminal,
     may_draw,
+    print_colored,
     print_drawn,
     print_json,
     print_line,
@@ -91,7 +92,7 @@ def pending(options: PendingOptions) -> int:
                 more = changes_data(broker.proposal(found.id))
                 print_json(found.to_json() | ({"plan": plan} if plan else {}) | more)
             else:
-                _draw(lambda color: pending_text(broker, found.id, color=color))
+                print_colored(lambda color: [pending_text(broker, found.id, color=color)])
             return DONE
         waiting = broker.requests(session=options.session) if broker else []
         for id in broker.altered if broker else ():
@@ -109,14 +110,6 @@ def pending(options: PendingOptions) -> int:
         else:
             complain("Nothing waits.")
     return DONE
-
-
-def _draw(text: Callable[[bool], str]) -> None:
-    """Print a text, which is given whether it may have colours."""
-    if may_draw(sys.stdout):
-        print_drawn(text(True))
-    else:
-        print_line(text(False))
 
 
 def _take_tools(options: Options, store: Store | None, broker: Broker, asked: Request) -> None:
@@ -222,7 +215,7 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
             if options.json:
                 print_json(asked.to_json() | changes_data(shown.proposal(asked.id)))
             else:
-                _draw(lambda color: pending_text(shown, asked.id, color=color))
+                print_colored(lambda color: [pending_text(shown, asked.id, color=color)])
             return FAILED
         if resumes:
             complain(str(decided))

@@ -6,7 +6,6 @@ store.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -21,9 +20,8 @@ from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import (
     complain,
-    may_draw,
+    print_colored,
     print_data,
-    print_drawn,
     print_json,
     print_line,
     tell_next,
@@ -179,9 +177,9 @@ def log(options: LogOptions) -> int:
     elif place is not None:
         print_line(one_event(events[0]))
     else:
-        color = may_draw(sys.stdout)
-        for line in as_text(events, full=options.full, color=color, thoughts=options.thoughts):
-            print_drawn(line) if color else print_line(line)
+        print_colored(
+            lambda color: as_text(events, full=options.full, color=color, thoughts=options.thoughts)
+        )
     for fault in unread.values():
         complain(f"{fault} It is left out.")
     if tampered:

@@ -5,7 +5,6 @@ Knows options and how results are printed; the work is in agent/run/runs.py, age
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +22,13 @@ from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file, se
 from quoth.agent.session.session import Session, alone
 from quoth.agent.session.undo import Undo, changed_lines, done_text, left_lines, plan_lines
 from quoth.agent.terminal.input import is_inside
-from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line, results_only
+from quoth.agent.terminal.output import complain, print_colored, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from quoth.agent.client import AsyncAgent
     from quoth.agent.replay.replay import Replay
@@ -73,7 +72,7 @@ def undo(options: UndoOptions) -> int:
             if options.json:
                 print_json({**plan.to_json(), "dry_run": True})
             else:
-                _draw(plan_lines(plan, color=may_draw(sys.stdout)))
+                print_colored(lambda color: plan_lines(plan, color=color))
             return FAILED if plan.left else DONE
         return await _do(options, way, plan)
 
@@ -86,7 +85,7 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     from quoth.tools.text import number_of
 
     if not options.json:
-        _draw(plan_lines(plan, color=may_draw(sys.stdout)))
+        print_colored(lambda color: plan_lines(plan, color=color))
     files = number_of(len(plan.files), "file")
     of = f"{files} of session {plan.session}"  # it may be the latest, which nobody has named
     question = f"Take the undo of {of} back?" if plan.redo else f"Put back {of}?"
@@ -100,7 +99,7 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
         left = [one.to_json() for one in (*plan.left, *done.failed)]
         print_json({**plan.to_json(), "act": done.act, "files": put, "left": left, "dry_run": False})
     else:
-        _draw(left_lines(done.failed, color=may_draw(sys.stdout)))
+        print_colored(lambda color: left_lines(done.failed, color=color))
         for said in done.said:
             complain(said)
         complain(done_text(plan, done, options.typed("undo", plan.session, "--redo")))
@@ -120,17 +119,10 @@ def diff(options: DiffOptions) -> int:
     if options.json:
         print_json([*(one.to_json() for one in found), *(one.to_json() for one in left)])
         return DONE
-    color = may_draw(sys.stdout)
-    _draw(changed_lines(found, left, color=color))
+    print_colored(lambda color: changed_lines(found, left, color=color))
     if not found and not left:
         complain(f"Session {session} has changed no file.")
     return DONE
-
-
-def _draw(lines: Iterable[str]) -> None:
-    """Print lines that may have colours, where these can be seen."""
-    for line in lines:
-        print_drawn(line) if may_draw(sys.stdout) else print_line(line)
 
 
 def _files_of(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[str, Store]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +17,13 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import alone
 from quoth.agent.session.undo import changed_lines, left_lines, uncovered_lines
-from quoth.agent.terminal.output import may_draw, tell_next
+from quoth.agent.terminal.output import tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.text import number_of, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from quoth.agent.client import AsyncAgent
     from quoth.agent.repl.interpreter import Interpreter
     from quoth.agent.session.undo import Undo, UndoPlan
@@ -351,13 +348,12 @@ def _to_itself(agent: AsyncAgent) -> Iterator[None]:
 
 def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:
     done = way.do(plan) if plan.files else None
-    color = may_draw(sys.stdout)
     if done is not None and done.files:
         again = "Written again" if plan.redo else "Put back"
-        _draw(repl, [f"{again}: {number_of(len(done.files), 'file')}"], color)
-        _draw(repl, [f"  {one.difference.head}" for one in plan.files if one.path in done.files], color)
-    _draw(repl, left_lines((*plan.left, *(done.failed if done else ())), color=color), color)
-    _draw(repl, uncovered_lines(plan), color)
+        heads = [f"  {one.difference.head}" for one in plan.files if one.path in done.files]
+        repl.tell("\n".join([f"{again}: {number_of(len(done.files), 'file')}", *heads]))
+    left = (*plan.left, *(done.failed if done else ()))
+    repl.tell_colored(lambda color: (*left_lines(left, color=color), *uncovered_lines(plan)))
     for said in done.said if done else ():
         repl.complain(said)
 
@@ -368,15 +364,9 @@ def diff(repl: Interpreter, rest: str) -> None:
 
     session = find_session(repl.agent.store, rest) if rest else repl.agent.session
     found, left = undo_of(repl.agent.host, session).changed()
-    color = may_draw(sys.stdout)
-    _draw(repl, changed_lines(found, left, color=color), color)
+    repl.tell_colored(lambda color: changed_lines(found, left, color=color))
     if not found and not left:
         repl.complain(f"Session {session} has changed no file.")
-
-
-def _draw(repl: Interpreter, lines: Iterable[str], color: bool) -> None:
-    if text := "\n".join(lines):
-        repl.tell_drawn(text) if color else repl.tell(text)
 
 
 ALL: tuple[Any, ...] = (

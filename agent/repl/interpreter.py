@@ -9,6 +9,7 @@ import asyncio
 import os
 import secrets
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from quoth.agent.terminal.forms import budget_text, failure_text, show_value
 from quoth.agent.terminal.input import answers
 from quoth.agent.terminal.output import (
     complain,
+    print_colored,
     print_data,
     print_drawn,
     print_json,
@@ -220,6 +222,13 @@ class Interpreter:
             self.complain(text)
         else:
             print_drawn(text.rstrip("\n"))
+
+    def tell_colored(self, lines: Callable[[bool], Iterable[str]]) -> None:
+        """What a command shows, in colours where these can be seen."""
+        if not self.as_json:
+            print_colored(lines)
+        elif text := "\n".join(lines(False)):
+            self.complain(text)
 
     def _write(self, text: str) -> None:
         print_data(text)

@@ -110,6 +110,13 @@ def print_drawn(text: str) -> None:
         raise OutputError(f"Standard output cannot be written: {why}.") from None
 
 
+def print_colored(lines: Callable[[bool], Iterable[str]]) -> None:
+    """Print the lines of ``lines(color)``, where ``color`` says whether stdout ``may_draw``."""
+    color = may_draw(results())
+    for line in lines(color):
+        (print_drawn if color else print_line)(line)
+
+
 def print_json(data: Any) -> None:
     print_drawn(as_json(data))
 

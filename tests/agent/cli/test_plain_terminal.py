@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 
 import pytest
 from words import CTRL_C, CTRL_D, Terminal, files, quoth
 
 from quoth.agent.terminal import progress
+from quoth.agent.terminal.output import print_colored, results_only
 from quoth.agent.terminal.progress import weights_progress
 
 DUMB, PLAIN, COLOURS = {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"NO_COLOR": "", "TERM": "xterm"}
@@ -50,6 +52,28 @@ def test_a_plain_terminal_is_told_all_without_an_escape(tmp_path: Path, words: l
             assert b"p.org:1: DONE" in raw  # a place that M-x compile jumps to
 
 
+class Screen(io.StringIO):
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.mark.parametrize(("out", "told"), [(Screen(True), "in colours\n"), (Screen(False), "plain\n")])
+def test_only_a_screen_that_shows_the_results_has_colours(
+    monkeypatch: pytest.MonkeyPatch, out: Screen, told: str
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", Screen(True))
+    with results_only():
+        print_colored(lambda color: ["in colours" if color else "plain"])
+    assert out.getvalue() == told
+
+
 def test_in_a_dumb_terminal_the_repl_reads_plain_lines(tmp_path: Path) -> None:
     with Terminal(cwd=tmp_path, env=DUMB) as terminal:
         terminal.prompted()
@@ -80,15 +104,6 @@ def test_the_repl_of_a_person_who_wants_no_colours_edits_lines_and_has_none(tmp_
 
 
 # The bar of the weights
-
-
-class Screen(io.StringIO):
-    def __init__(self, is_terminal: bool) -> None:
-        super().__init__()
-        self._is_terminal = is_terminal
-
-    def isatty(self) -> bool:
-        return self._is_terminal
 
 
 @pytest.mark.parametrize(
