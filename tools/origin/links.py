@@ -226,7 +226,7 @@ def is_host(text: str) -> bool:
     if last.startswith("xn--") or last in TOP_LEVEL:
         return True
     if last in _IN_CODE_TOO or last in _FILES:
-        return rest != "" and len(rest) > 1
+        return len(rest) > 1
     return last in _OF_COUNTRIES
 
 

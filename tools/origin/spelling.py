@@ -80,7 +80,7 @@ def ungrouped(text: str) -> str:
 
 def _of_text(text: str) -> str:
     text = _ROWS.sub(" ", fold(text)).strip(BLANKS)
-    kept = text if text[:1].isalnum() and text[-1:].isalnum() else _bare(text)
+    kept = _bare(text)
     return number(kept) or ungrouped(kept)
 
 

@@ -119,7 +119,7 @@ def tokens(text: str) -> Iterator[tuple[int, int]]:
     """Where the words of a normalised text begin and end; a link is one word."""
     at = 0
     for kind, start, end in spans(text):
-        if start >= at and _is_free(text, start, end, kind == "mail"):
+        if _is_free(text, start, end, kind == "mail"):
             yield from _plain(text, at, start)
             yield start, end
             at = end
@@ -156,10 +156,8 @@ def spellings(word: str) -> Iterator[str]:
         yield owner
     if marked := _MARKED.fullmatch(word):
         yield marked[1]
-    if word[0] in "0123456789-" + _AMOUNT or word[-1] in _AMOUNT:
-        amount = number(word.strip(_AMOUNT).replace(",", ""))
-        if amount:
-            yield amount
+    if amount := number(word.strip(_AMOUNT).replace(",", "")):
+        yield amount
     plain = re.sub("[ ()-]", "", word) if _PHONE.fullmatch(word) else ungrouped(word)
     if plain != word:
         yield plain

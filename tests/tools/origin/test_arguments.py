@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 from pydantic import BaseModel
 from words import form, tool
 
 from quoth.tools.call.call import MODEL, ArgumentOrigin, Call, ValueOrigin
 from quoth.tools.call.canonical import checked
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments
+from quoth.tools.origin.arguments import LOOKED_UP, origins_of_arguments, origins_of_plan
 from quoth.tools.origin.leaves import leaves
 from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.table import ToolTable
 
 TASK, MAIL, OWN = ValueOrigin(in_task=True), ValueOrigin(text="read-file mail.txt"), "the model's own"
 CONTACT = ValueOrigin(fields=("search-contacts",))
@@ -123,3 +125,35 @@ def test_of_a_long_list_only_a_part_is_looked_up() -> None:
     ]
     (value, *_) = told(f'(send :to ["{"a" * 500}" "b"] :body "x")', {"b": TASK})
     assert len(value.values[0]) == 60
+
+
+def test_a_plan_tells_the_origins_of_what_is_known_of_its_calls() -> None:
+    seen = Seen({"x@evil.example": MAIL, "https://x.example/": TASK})
+    shape = {"tool": "send", "args": {"to": {"is": "x@evil.example"}, "body": {"any": True}}}
+    call = Call("c", form('(eval :form "(send)")'))
+    assert [*origins_of_plan(ToolTable([SEND]), call, [shape, {**shape, "args": {}}], seen)] == [
+        ArgumentOrigin("send to", "text", "in the text of read-file mail.txt")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ('(send :to ["a" "b" "c" "x"])', [(("a", "b", "c"), 0), (("x",), 0)]),
+        ('(send :to ["a" "b" "c" "d" "x"])', [(("a", "b", "c"), 1), (("x",), 0)]),
+        ('(send :pin ["a" "b" "c" "d" "x"])', [((), 0), ((), 0)]),
+        ('(send :path "")', []),
+        ('(send :path "./x")', [((), 0)]),
+        ('(send :to " https://x.example/a ")', [((), 0)]),  # the link is all there is
+    ],
+)
+def test_of_several_values_the_first_are_named_and_the_others_counted(
+    call: str, found: list[tuple[tuple[str, ...], int]], tmp_path: Path
+) -> None:
+    assert [(one.values, one.more) for one in told(call, {"x": TASK}, tmp_path)] == found
+
+
+def test_a_long_value_is_cut() -> None:
+    call = f'(send :to ["{"a" * 500}" "x"])'
+    (value, _) = told(call, {"x": TASK, "a" * 500: ValueOrigin(text="n" * 500)})
+    assert (len(value.values[0]), len(value.words)) == (60, 120)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quoth.tools.origin.index import OriginIndex
 from quoth.tools.origin.spelling import spelling
-from quoth.tools.origin.words import WordIndex
+from quoth.tools.origin.words import WordIndex, stands
 from quoth.tools.registry.param_types import WorkspacePath
 
 MAIL = {
@@ -177,3 +177,128 @@ def test_what_was_put_into_a_field_is_always_a_field(value: Any, data: st.DataOb
     index.result("look-up", data.draw(_shaped(value)), data.draw(st.sampled_from([None, (), ("body",)])))
     spelt = data.draw(_CASE)(value) if isinstance(value, str) else value
     assert index.find(spelt).fields == ("look-up",)
+
+
+# Bounds
+
+
+def test_what_just_fits_is_remembered() -> None:
+    index = OriginIndex(max_text=10, max_fields=2)
+    index.text("a note", "x" * 4)
+    index.text("a mail", "y" * 6)
+    index.result("t", ["one", "two"], True)
+    assert [index.find(value).kind for value in ("xxxx", "yyyyyy")] == ["model"] * 2  # the result came after
+    index.text("a note", "z" * 10)
+    assert index.find("z" * 10).kind == "text"
+    index.text("a note", f"{'v' * 10}w")
+    assert [index.find(value).kind for value in ("v" * 10, "w")] == ["text", "model"]
+
+
+@pytest.mark.parametrize(("given", "kind"), [(["one", "two"], "field"), (["one", "two", "three"], "text")])
+def test_as_much_as_may_be_put_somewhere_hides_no_field(
+    given: list[str], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.origin.index.MAX_BARRED", 2)
+    index = OriginIndex()
+    index.gave(given)
+    index.result("t", ["later"])
+    assert index.find("later").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("args", "found", "kind"),
+    [
+        ("xabcx", "abc", "text"),  # a piece of an argument
+        ("xabcx", "ab", "field"),  # too short for one
+        ("x1234x", "123", "field"),  # of a number only whole words are an echo
+        ("call 123", "123", "text"),
+        (["abcd", "efgh"], "abcd-efgh", "text"),  # joined
+        (["abc", "efgh"], "abc-efgh", "field"),
+        (["abcd", "efghi"], "abc", "text"),
+        (["abcd", "efgh"], "ab_cd", "field"),
+        ("a%20b c", "a b", "text"),
+        ("A  B", "a b", "text"),
+        ("(red)", "red", "text"),
+    ],
+)
+def test_what_counts_as_an_echo(index: OriginIndex, args: Any, found: str, kind: str) -> None:
+    index.result("t", {"found": found}, None, {"q": args})
+    assert index.find(found).kind == kind
+
+
+def test_of_words_the_newest_three_quarters_are_kept_and_the_last_text_always() -> None:
+    words = WordIndex(max_chars=20)
+    for number in range(4):
+        words.add(f"id-{number}0")
+    assert [words.hold(f"id-{number}0") for number in range(4)] == [True] * 4
+    words.add("id-40")
+    assert [words.hold(f"id-{number}0") for number in range(5)] == [False, False, True, True, True]
+    words.add(f"last {'x' * 15}y")
+    assert [words.hold(key) for key in ("id-40", "last", "x" * 15)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "held"),
+    [
+        ("clone git@x.example:a", "git@x.example", False),
+        ("user:word@x.example", "word@x.example", False),
+        ("see https://x.example/a.", "https://x.example/a", True),
+        ("see https://x.example/a.", "x.example", False),
+        ("url=https://x.example/a now", "https://x.example/a", True),
+        ("x+https://x.example/a now", "https://x.example/a", False),
+        ("mailto:ann@x.example now", "ann@x.example", True),
+        ("*https://x.example/a*", "https://x.example/a", True),
+        ("ann@x.example'x", "ann@x.example", False),
+        ("ann@x.example's car", "ann@x.example", True),
+        ("'ann@x.example'!?", "ann@x.example", True),
+        ("call +49 30 1234", "+49301234", True),
+        ("call +49 30 1234", "30", False),
+        ("it costs $1,234.50 or 12€", "1234.5", True),
+        ("it costs $1,234.50 or 12€", "12", True),
+        ("v-12 x12", "12", False),
+        ("write #general", "general", True),
+        ("write #gen#eral", "gen#eral", False),
+        ("Ann's car", "ann", True),
+        ("DE89 3704 0044 0532 0130 00", "de89370400440532013000", True),
+        ("one 'b' two", "b", True),
+        ("one b two", "b", False),
+        ("one two", "one two", True),
+        ("onex two", "one two", False),
+        ("one twox", "one two", False),
+        ("ones one two", "one two", True),
+        ("the one", "the", False),
+        ("the", "the", True),
+    ],
+)
+@pytest.mark.parametrize("more", ["", " filler" * 1_000])
+def test_a_value_is_held_as_whole_words(said: str, key: str, held: bool, more: str) -> None:
+    words = WordIndex()
+    words.add(said)
+    if more:
+        words.add(more)
+    assert words.hold(key) == held
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "strict", "found"),
+    [
+        ("a" * 2_000, "a" * 2_001, False, False),  # a part of a longer word
+        ("a" * 2_001, "a" * 2_002, False, True),  # too long to look around it
+        ("b", "a b c", False, False),
+        ("b", "a b c", True, True),
+        ("b", "abc", True, False),
+        ("one two", f"{'x' * 50} one two {'y' * 50}", False, True),
+        ("one", f"{'x' * 50}one", False, False),
+        ("one", f"one{'x' * 50}", False, False),
+        ("4111111111111111", "pay 4111-1111 11111111 now", False, True),
+        ("4111111111111111", "pay 94111-1111 11111111 now", False, False),
+        ("411111111111", "pay 4111 1111 1111 now", False, False),
+        ("bb", "xbb " * 199, True, False),
+        ("bb", "xbb " * 200, True, True),  # too often to look at each
+        ("bb", "xbb " * 200, False, False),
+        ("x.example", "see https://x.example/a", False, False),
+        ("...", "a ... b", False, False),
+    ],
+)
+def test_a_value_stands_in_a_text_as_whole_words(key: str, text: str, strict: bool, found: bool) -> None:
+    assert stands(key, text, strict=strict) == found

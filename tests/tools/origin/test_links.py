@@ -29,6 +29,10 @@ FOUND = [
     ("evil.page/x", ["host evil.page/x"]),
     ("ev。example", ["host ev。example"]),
     ("xn--evil-abc.xn--p1ai", ["host xn--evil-abc.xn--p1ai"]),
+    ("255.255.255.255", ["host 255.255.255.255"]),
+    ("self.bg/x self.x.bg ours.bg", ["host self.bg/x", "host self.x.bg", "host ours.bg"]),
+    ("evil.info evil.com(x)", ["host evil.info", "host evil.com"]),
+    ("[::1]4111111111111111", ["host [::1]", "account 4111111111111111"]),
     ("10.0.0.1:80 [::1]:80 localhost:8080", ["host 10.0.0.1:80", "host [::1]:80", "host localhost:8080"]),
     ("@foo.com", ["host foo.com"]),
     ("IBAN GB29NWBK60161331926819", ["account GB29NWBK60161331926819"]),
@@ -37,6 +41,7 @@ FOUND = [
      ["account SE3550000000054910000003", "account US122000000121212121212"]),
     ("DE89 3704 0044 0532 0130 00", ["account DE89 3704 0044 0532 0130 00"]),
     ("4111 1111 1111 1111", ["account 4111 1111 1111 1111"]),
+    ("/etc", ["path /etc"]),
     ("see /etc/passwd, ~/x and ../y.", ["path /etc/passwd", "path ~/x", "path ../y"]),
     ("C:\\a\\b \\\\srv\\share", ["path C:\\a\\b", "path \\\\srv\\share"]),
 ]  # fmt: skip
@@ -45,7 +50,7 @@ NONE = [
     "1234 Elm Street", "NY 10001", "meeting-agenda-2024-05-15.docx", "feedback.xlsx", "over lunch..",
     "os.path.join(a)", "main.py", "list.append", "user.email", "event.date", "node.js", "README.md", "v1.2.3",
     "e.g. i.e.", "and/or 1/2 km/h", "a@b", "key:value 10:30 x", "contact us.Thank you", "it's done.to be",
-    "999.1.1.1", "", "\u200b",
+    "999.1.1.1", "256.1.1.1", "self.bg", "log.info(x)", "evil.page/", "[a:b]", "com", "a..com", "",  "\u200b",
 ]  # fmt: skip
 
 
@@ -129,6 +134,21 @@ def test_a_link_that_is_found_is_named_once_and_as_it_stands() -> None:
     text = "https://a.example/x%20y?q=1&amp;r=2 and <b>https://a.example/x%20y</b>"
     assert [link.text for link in rendered("See https://ok.example/a%20b.")] == ["https://ok.example/a%20b"]
     assert hosts(text) == {"a.example"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("https://evil.example@x", {"x", "evil.example"}),  # some make a link of the part before the @ alone
+        ("https://ann@x.example", {"x.example"}),
+        ("evil.com@x.example", {"x.example"}),
+        ("https://a.example@b.example@c.example", {"a.example", "b.example", "c.example"}),
+        ("see .//evil.example and .//x", {"evil.example"}),
+        ("see /a/b and https://x.example.", {"x.example"}),
+    ],
+)
+def test_the_hosts_of_a_text_are_these_and_no_others(text: str, found: set[str]) -> None:
+    assert hosts(text) == found
 
 
 ENTITY = st.sampled_from(

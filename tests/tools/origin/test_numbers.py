@@ -13,7 +13,15 @@ PROMISED = {
     "index.MAX_FIELDS": 100_000,
     "index.MAX_BARRED": 100_000,
     "index.LONGEST_FIELD": 120,
+    "index._JOINED": 8,
+    "index._PIECE": 3,
+    "index._SEARCHED": 1_000_000_000,
+    "spelling._PLAIN_DIGITS": 40,
     "words.MAX_CHARS": 1_000_000,
+    "words._GROUPS": 40,
+    "words._NEAR": 2_000,
+    "words._SEARCHED": 5_000,
+    "words._TRIED": 200,
 }
 
 

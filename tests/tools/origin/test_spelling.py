@@ -22,6 +22,11 @@ SAME = [
     ("<x@y.example>", "x@y.example"),
     ('"x@y.example"', "x@y.example"),
     ("“x@y.example”.", "x@y.example"),
+    ('""""x""""', "x"),
+    ('"x.".', "x"),
+    ("100.", 100),
+    (-1.5, "-1.50"),
+    (Decimal("1E+3"), 1000),
     ("x.example.", "x.example"),
     ("DE89 3704 0044 0532 0130 00", "de89370400440532013000"),
     ("4111-1111-1111-1111", "4111111111111111"),
@@ -42,6 +47,10 @@ DIFFERENT = [
     ("a\u00a0b", "a b"),
     ("cafe\u0301", "caf\u00e9"),
     ("..", "."),
+    ('"""""x"""""', "x"),  # quotes in quotes, but not without end
+    ('""', "x"),
+    ("<>", "x"),
+    ('"x>', "x"),
     ("İ", "i"),
     ("straße", "strasse"),
     ("STRAẞE", "straße"),
@@ -65,6 +74,17 @@ def test_what_comes_from_nowhere_has_no_spelling() -> None:
 
 def test_numbers_of_any_size_are_spelt() -> None:
     assert spelling(10**5000).startswith("0x")
+    assert [spelling(value) for value in (10**40 - 1, 10**40, -(10**40))] == [
+        "9" * 40,
+        hex(10**40),
+        hex(-(10**40)),
+    ]
+    assert [spelling(value) for value in (1e39, 1e40, 1e-39, 1e-40)] == [
+        "1" + "0" * 39,
+        "1E+40",
+        f"0.{'0' * 38}1",
+        "1E-40",
+    ]
     spelt = [spelling(value) for value in (float("inf"), 1e300, 12345678901.25)]
     assert spelt == ["inf", "1E+300", "12345678901.25"]
 
