@@ -6,13 +6,14 @@ Knows a host and its session; it must not know who begins or resumes a run, comm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.run.budget import Budget, Purse
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import send_follow_ups
@@ -141,9 +142,10 @@ class Driver:
         place: int = 0,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus, or from its checkpoint at event
-        ``place``, behind which its ``past`` begins then; without ``live`` only to where the transcript ends;
-        ``ends`` then records its end. With ``stops`` it ends at its first reply with calls. People in a chat
-        are told of its calls if it is ``live`` or ``tells``. Returns the messages at its end too."""
+        ``place``, behind which its ``past`` begins then, where that can be used; without ``live`` only to
+        where the transcript ends; ``ends`` then records its end. With ``stops`` it ends at its first reply
+        with calls. People in a chat are told of its calls if it is ``live`` or ``tells``. Returns the
+        messages at its end too."""
         from quoth.agent.run.recorder import build_run  # here: a single call makes no run
 
         assert past.stimulus is not None, "a run begins with a stimulus"
@@ -151,6 +153,10 @@ class Driver:
         host = self.host
         spec, log = RunSpec.read(told), RunLog(host.record, name)
         speaker, talk = spec.speaker or host.user, host.record.talk_of(messages)
+        checkpoints = host.transcript.checkpoints(host.session, name)
+        kept = self._kept(checkpoints, place, speaker)
+        if place and not kept:
+            past = host.record.past(name).without_failures()
         offers = partial(self.offered_in, spec.dialect, told)
         table = offers(self.table_of(told)) if live else self.table_of(told)
         context = host.context(spec.task, user=speaker, knowledge=spec.data, services=NO_SERVICES)
@@ -176,7 +182,10 @@ class Driver:
         talk.known, talk.table = self._known(name, messages), talk.table or host.table
         run = build_run(spec, log, past, messages, parts)
         run.stops = run.stops or stops or ended.get("after-tags") == "stop"
-        goes_on = self._keep_checkpoints(run, place) if live else ()
+        goes_on: tuple[Any, ...] = ()
+        if live:
+            keeper = Keeper(run, checkpoints, place if kept else 0)
+            goes_on = keeper.go_on(kept) if kept else (), keeper.turn
         with host.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run, *goes_on)
             reply = await run.settled(reply)
@@ -200,15 +209,13 @@ class Driver:
         host = self.host
         return PlanMode(host.record, run, lambda: host.table, host.workspace, host.parts.call_log)
 
-    def _keep_checkpoints(self, run: Run, place: int) -> tuple[tuple[Any, ...], Callable[[Any], None]]:
-        """What comes next in a run that continues from its checkpoint at event ``place``, and what keeps the
-        next ones."""
-
-        keeper = Keeper(run, self.host.transcript.checkpoints(self.host.session, run.name), place)
-        first = keeper.go_on() if place else ()
-        if place and not first:  # then all of its past is repeated
-            run.past.begin_again(self.host.record.past(run.name).without_failures())
-        return first, keeper.turn
+    def _kept(self, checkpoints: Checkpoints, place: int, user: str) -> Sequence[Mapping[str, Any]]:
+        """What the checkpoints up to event ``place`` say; nothing where a run cannot continue from them."""
+        rows = checkpoints.read(place) if place else []
+        if not _is_whole(rows):
+            return ()
+        purse = Purse(Budget.of(self.host.limits), self.host.parts.funds, user)
+        return rows if rows[-1]["priced"] or not purse.priced else ()
 
     def _shows_block(self, label: str, user: str) -> bool:
         """Whether the rules let the block of that label be read without asking anybody."""
@@ -341,11 +348,8 @@ class Keeper:
         plain = None not in calls and not images and _is_written(said)
         return said if plain and not _holds(said, self._bygone) else None
 
-    def go_on(self) -> tuple[Any, ...]:
-        """Bring the run to its place; what comes next there, and nothing where it cannot be gone on from."""
-        rows = self.rows.read(self.place)
-        if not _is_whole(rows) or (self.run.purse.priced and not rows[-1]["priced"]):
-            return ()
+    def go_on(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+        """Bring the run to its place, as the checkpoints up to it say; what comes next there."""
         run, log, last = self.run, self._log, rows[-1]
         talk = log.session.talk_of(run.messages)
         first = max(place for place, row in enumerate(rows) if not row["from"][1])

@@ -6,7 +6,7 @@ Knows events; it must not know doors, models or terminals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quoth.neuro.backends.base import Completion, Usage
@@ -155,12 +155,6 @@ class Past:
                     past.sent = [one._replace(told=True) for one in past.sent]
         past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
         return past
-
-    def begin_again(self, whole: Past) -> None:
-        """Answer from all of ``whole`` instead, where a checkpoint cannot be used. Its owners keep this
-        past."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(whole, one.name))
 
     def without_failures(self) -> Past:
         """Remove the failures of model and memory at the end, to ask them again; returns itself."""

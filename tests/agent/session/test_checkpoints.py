@@ -176,6 +176,15 @@ def test_checkpoints_of_which_one_is_missing_or_broken_are_left_aside(
     assert found == anew
 
 
+def test_a_checkpoint_behind_a_broken_one_is_replaced(tmp_path: Path) -> None:
+    broken_off(tmp_path, *STEPS)
+    spoil_the_first(tmp_path)
+    with at(tmp_path, *["(put :at 1)"] * 4, limits=RunLimits(repeats=10)) as second:
+        assert second.resume()[0].status == "failed"
+    assert rows(tmp_path)
+    assert rows(tmp_path, "SELECT seq FROM checkpoints WHERE data = x'00'") == []
+
+
 def test_a_run_has_one_each_so_many_turns_and_none_when_it_is_done(tmp_path: Path) -> None:
     broken_off(tmp_path, *["(put :at 1)"] * 5, limits=RunLimits(repeats=10))
     assert len(rows(tmp_path)) == 2
