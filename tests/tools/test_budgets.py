@@ -83,7 +83,6 @@ MANY = {  # functions with more: constructors that a person or one factory fills
 COPIED = {  # each fills a new object, which nobody has yet
     "agent/settings": ["vars(self).update"],  # the options of a command line, as argparse fills them
     "tools/hy_loader": ["vars(asked).update"],  # a module in the place of inspect
-    "tools/registry/tool": ["vars(tool).update"],  # what a tool elsewhere says of itself
 }
 # Patterns of english.md's table, and how often each occurs in texts and docstrings today: never more.
 PATTERNS = {

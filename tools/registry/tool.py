@@ -55,9 +55,10 @@ class CognitiveTool:
     makes its one argument. ``source`` is the definition as written, ``form`` the
     same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
     (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
-    there (``guarded_there``), and its body here waits ``patience`` seconds longer than the ``timeout`` that
-    it has there. ``_changes`` only reads: it gives ``[path, old text, new text]`` of each file that a call
-    would change, so that a person sees it before deciding (tools/door/changes.py)."""
+    there, and its body here waits ``patience`` seconds longer than the ``timeout`` that it has there;
+    ``there`` is its entry, as it shows itself: its code is not here. ``_changes`` only reads: it gives
+    ``[path, old text, new text]`` of each file that a call would change, so that a person sees it before
+    deciding (tools/door/changes.py)."""
 
     name: str
     description: str
@@ -87,7 +88,7 @@ class CognitiveTool:
     replace: bool = False
     remote: str = ""
     patience: float = 0
-    guarded_there: bool = False
+    there: dict[str, Any] | None = field(default=None, repr=False)
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
     _changes: Callable[..., Any] | None = field(default=None, repr=False)
@@ -140,6 +141,11 @@ class CognitiveTool:
         return self._guard is not None or self.guarded_there
 
     @property
+    def guarded_there(self) -> bool:
+        """Whether its guard is on another machine."""
+        return self.there is not None and bool(self.there["guarded"])
+
+    @property
     def may_begin_again(self) -> bool:
         """Whether its body does nothing before its questions, so that it may begin again after one."""
         return self.asks_first or HARMLESS.issuperset(self.effects)
@@ -187,7 +193,7 @@ class CognitiveTool:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
-        return copy.deepcopy(self._schema())
+        return copy.deepcopy(self._schema()) if self.there is None else self.there["parameters"]
 
     def _schema(self) -> dict[str, Any]:
         schema = plain_schema(self.params) or json_schema(self.model)
@@ -250,6 +256,8 @@ class CognitiveTool:
     @cached_property
     def entry(self) -> dict[str, Any]:
         """All that the tool shows, as JSON data; ``tool_of`` (entry.py) makes a tool of it again."""
+        if self.there is not None:
+            return {**self.there, "shown": self.shown}
         return {**self._entry(self._orders(), self.schema), "version": self.version}
 
     def _entry(self, orders: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -277,6 +285,8 @@ class CognitiveTool:
     @cached_property
     def version(self) -> str:
         """SHA-256 of its description, schema, source text and code. Approvals are bound to it."""
+        if self.there is not None:
+            return str(self.there["version"])
         from quoth.tools.registry.code_version import own_code
 
         made = [self.describe(), self.source, self.code or own_code(self.module)]
@@ -288,6 +298,8 @@ class CognitiveTool:
         """16 hex digits that change with the definition; unlike ``version``, no input model is compiled. They
         stand in the openings of sessions: if others come of the same definition, a model that goes on with an
         older session is told that all tools have changed."""
+        if self.there is not None:
+            return self.version[:16]
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]
         orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # it is younger
         data = json.dumps([orders, params, self.source], sort_keys=True, ensure_ascii=False)
@@ -370,23 +382,18 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     if set(entry["parameters"].get("properties", "?")) != {one.shown for one in params if not one.hidden}:
         raise DefinitionError("parameters has other properties than its params.")
     returns = returns_of_data(entry["returns"]) if "returns" in entry else None
-    tool = CognitiveTool(
+    return CognitiveTool(
         params=params,
         effects=tuple(entry["effects"]),
         examples=tuple(example_of(name, params, text) for text in entry["examples"]),
         returns=returns,
         free_text=declared_free_text(name, entry.get("free_text"), returns),
-        guarded_there=entry["guarded"],
+        there={key: value for key, value in entry.items() if key != "users"},
         remote=remote,
         patience=patience,
         _body=body,
         **{key: entry[key] for key in _AS_THEY_ARE},
     )
-    # As it was shown there: made here again it would be the same, but its code is not here.
-    shown = {key: value for key, value in entry.items() if key != "users"}
-    version = entry["version"]
-    vars(tool).update(entry=shown, schema=entry["parameters"], version=version, outline=version[:16])
-    return tool
 
 
 _MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users", "returns", "free_text")

@@ -7,6 +7,7 @@ import copy
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from random import Random
@@ -464,6 +465,15 @@ def test_the_version_of_the_code_is_kept_and_is_no_part_of_the_hash() -> None:
     in_another_order = dict(reversed(other.entry.items()))
     there = ToolTable((elsewhere(other),))
     assert schema_hash([one.entry]) == schema_hash([in_another_order]) == there.schema_hash
+
+
+def test_a_tool_of_another_machine_is_the_same_version_where_it_is_shown() -> None:
+    """A sub-agent is shown tools that its caller is not."""
+    there = tool("get-weather", lambda city: city, params={"city": {"type": str}}, shown=False)
+    here = tool_of(there.entry, body=lambda city: city, remote="far")
+    shown = replace(here, shown=True)
+    assert (shown.version, shown.outline, shown.schema) == (here.version, here.outline, here.schema)
+    assert shown.entry == {**here.entry, "shown": True}
 
 
 def test_who_may_use_a_tool_is_part_of_its_entry_and_of_the_hash() -> None:
