@@ -4,6 +4,7 @@ Knows options and output; the work is in tools/history."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -133,6 +134,8 @@ def _line(row: dict[str, Any]) -> str:
         notes.append(f"consent: {row['consent']}")
     if row["repairs"]:
         notes.append(f"mended: {row['repairs']}")
+    if row["details"]:
+        notes.append(f"details: {json.dumps(row['details'], ensure_ascii=False)}")
     if row["message"]:
         notes.append(str(row["message"]))
     if row["side_effects"]:

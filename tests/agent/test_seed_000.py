@@ -40,6 +40,7 @@ def python_tools(table: ToolTable, folder: Path) -> None:
     async def research(query: str, ctx: ToolContext) -> list[str]:
         """Search X for recent posts on a topic. Results sent back to chat."""
         ctx.effect(f"searched:x:{query}")
+        ctx.audit["hits"] = 2
         ctx.say(f"Two posts on {query}.")
         return ["one", "two"]
 
@@ -94,6 +95,7 @@ HY_TOOLS = r"""
   :cooldown    0
   :daily-limit 3
   :body        (do (.effect ctx f"searched:x:{query}")
+                   (setv (get ctx.audit "hits") 2)
                    (.say ctx f"Two posts on {query}.")
                    ["one" "two"]))
 
@@ -249,6 +251,8 @@ async def test_follow_ups_limits_and_audit_follow_from_the_definitions(tmp_path:
         ("research", "limited", None),
     ]
     assert {(row["user"], row["route"]) for row in rows} == {("@ann", "chat")}
+    assert first.calls[1].result.audit["hits"] == 2
+    assert [row["details"] for row in rows if row["tool"] == "research"] == [{"hits": 2}] * 3 + [{}]
     done = [effect for row in rows for effect in row["side_effects"]]
     assert done[:2] == ["searched:x:solar cells", "created:inbox/queue/source.md"]
     assert all(row["ts"] and row["duration_ms"] >= 0 for row in rows)

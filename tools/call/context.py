@@ -6,7 +6,9 @@ The host sets all of it; a model can set none of it. It knows no table and no do
 from __future__ import annotations
 
 import contextvars
+import json
 import math
+from collections import UserDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from quoth.tools.call.call import ALLOW, Call, Record, ToolResult, Verdict, deny
 from quoth.tools.call.keeping import use_keeper
 from quoth.tools.call.redaction import SENT
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
+from quoth.tools.call.values import NoDataError, plain
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 
@@ -132,6 +135,40 @@ class Planning(Protocol):
         ...
 
 
+STAMPED = ("tool", "digest", "status", "stage", "duration_ms", "ts", "route", "room_at", "written")
+MOST_DETAILS = 4_000  # characters as JSON
+
+
+class AuditDetails(UserDict[str, Any]):
+    """What the guard, gate or body of a call adds to its audit: plain data under names that the door does not
+    set. Raises ToolError for anything else, and for more than MOST_DETAILS."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if not isinstance(name, str) or name in STAMPED:
+            raise ToolError(f"ctx.audit[{name!r}] is set by the door; choose another name.")
+        _details({**self.data, name: value})
+        super().__setitem__(name, value)
+
+    def recorded(self) -> dict[str, Any]:
+        """All of it, for the record; where a list in it has grown too long, a sentence that says so."""
+        try:
+            return _details(self.data)
+        except ToolError as error:
+            return {"lost": str(error)}
+
+
+def _details(data: Mapping[str, Any]) -> dict[str, Any]:
+    made = {}
+    for name, value in data.items():
+        try:
+            made[name] = SENT.data(plain(value))
+        except NoDataError as error:
+            raise ToolError(f"ctx.audit[{name!r}] is {error.sentence}") from None
+    if (length := len(json.dumps(made))) > MOST_DETAILS:
+        raise ToolError(f"ctx.audit takes {MOST_DETAILS:,} characters of JSON, not {length:,}.")
+    return made
+
+
 def _anything(path: str) -> bool:
     return True
 
@@ -148,7 +185,8 @@ class ToolContext(Record):
     may only read, and nobody is asked for approval. ``knowledge`` is what the host's knowledge base holds on
     the message, ``confidence`` (0 to 1) is the model's own estimate. ``services`` are the host's services;
     ``permission`` asks a person on behalf of this call. ``talk`` gives what was said in the conversation so
-    far: who said it, the model as ``assistant``, and its text. The functions in ``written`` run in the
+    far: who said it, the model as ``assistant``, and its text. ``audit`` takes what the call adds to its row
+    of the audit, ``ctx.audit["score"] = 0.7``. The functions in ``written`` run in the
     transaction that stores the result; each returns a sentence for the model, or nothing. A tool that walks
     through folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
     """
@@ -174,6 +212,7 @@ class ToolContext(Record):
     catalog: Catalog | None = None
     pages: Pages | None = None
     side_effects: list[str] = field(default_factory=list)
+    audit: AuditDetails = field(default_factory=AuditDetails)
     said: list[str] = field(default_factory=list)
     written: list[Callable[[], str]] = field(default_factory=list)
     clocks: tuple[PausableClock, ...] = ()  # of the calls around this one

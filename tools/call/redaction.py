@@ -189,6 +189,10 @@ class Redactor:
         text = self._bare(text)
         return self._kept(text) if self._by_looks else text
 
+    def data(self, value: Any) -> Any:
+        """Plain data about the call, redacted."""
+        return map_texts(self._value(value), self.text) if value else value
+
     def _bare(self, text: str) -> str:
         for value in self.found:
             text = text.replace(value, SECRET)

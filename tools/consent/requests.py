@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, deny
 from quoth.tools.call.redaction import redact
+from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
@@ -129,33 +129,18 @@ def request_digest(
 
 def decision_row(decision: Decision, consent: str, tool: str, digest: str, form: str) -> dict[str, Any]:
     """The audit row of a decision about a call, or about a step of a flight plan."""
-    return {
-        "id": secrets.token_hex(5),
-        "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "session": "",
+    marks = {
         "user": decision.by,
         "route": "decision",
         "parent": None,
-        "depth": 0,
-        "round": 0,
-        "place": 0,
         "tool": tool,
         "digest": digest,
         "status": "denied" if decision.kind == "deny" else "ok",
-        "stage": "consent",
-        "duration_ms": 0,
-        "side_effects": (),
-        "policy": "",
         "rule": redact(decision.rule)[:2000],
-        "guard": "",
-        "gate": "",
         "consent": consent,
-        "message": redact(decision.why)[:2000],
         "form": redact(form)[:2000],
-        "schema_hash": "",
-        "repairs": "",
-        "confidence": None,
     }
+    return row_of_host("consent", redact(decision.why)[:2000], **marks)
 
 
 def _decision(said: Any) -> Decision:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from quoth.tools.call.call import Call, ToolResult, new_call
-from quoth.tools.call.context import ToolContext
+from quoth.tools.call.context import AuditDetails, ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.asking import Permission
 from quoth.tools.door.execution import brief
@@ -162,13 +162,14 @@ class Door(Parts):
         self.audit.write(row_of_host(stage, message, **marks))
 
     def _unmade(self, call: Call, context: ToolContext) -> CallState:
-        return CallState(call, context.changed(side_effects=[]), self.dispatch)
+        return CallState(call, context.changed(side_effects=[], audit=AuditDetails()), self.dispatch)
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         """What the guard and the body of a call may use: ``given``, and this door for the calls they make."""
         inner = Inner(self, state, given, self.dispatch)
         return given.changed(
             side_effects=inner.effects,
+            audit=AuditDetails(),
             keep=inner.keep,
             said=state.said,
             written=[*given.written],

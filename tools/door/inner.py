@@ -7,14 +7,13 @@ nothing. An argument may be unknown; a verdict that depends on it is ask rather 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, _inner, ask, deny
 from quoth.tools.call.canonical import guessed_targets, path_arguments, paths_in, resolved
-from quoth.tools.call.context import ToolContext
+from quoth.tools.call.context import AuditDetails, ToolContext
 from quoth.tools.call.keeping import NO_FILE
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.values import UNKNOWN
@@ -41,7 +40,8 @@ async def preview_call(
 ) -> CallPreview:
     """Preview a call. ``unknown`` tells which values are unknown; without ``guards`` no guard runs."""
     names = door.table.tool_names
-    own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
+    fresh: dict[str, Any] = {"side_effects": [], "audit": AuditDetails(), "said": []}
+    own = context.changed(dry=False, tool_names=names, **fresh)
     state = CallState(call, own, _never)
     if (ended := await look_up(door, state)) is not None:
         return CallPreview(call.form, "unknown" if ended.status == "unknown" else "deny", ended.message)

@@ -80,11 +80,12 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             state.notes += [said for write in state.context.written if (said := write())]
             message = outcome.message or "\n".join((*state.said, *state.notes))
             told = "\n".join(state.said) if outcome.status == "ok" else message
-            told_of = row | ({"room_at": outcome.room_at} if outcome.room_at else {})
+            details = state.context.audit.recorded()
+            told_of = details | row | ({"room_at": outcome.room_at} if outcome.room_at else {})
             result = ToolResult(
                 call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
             )
-            evidence = _evidence(door, state, outcome.note or message, effects)
+            evidence = _evidence(door, state, outcome.note or message, effects, details)
             row_told = row | evidence | ({"form": redact(encodable(unread[:2000]))} if unread else {})
             record = "receipt"
             logged = door.log.ends(state.tool, call, result, consent, row_told)
@@ -146,7 +147,9 @@ def _row(state: CallState, stage: str, status: Status) -> dict[str, Any]:
     }
 
 
-def _evidence(door: Parts, state: CallState, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
+def _evidence(
+    door: Parts, state: CallState, message: str, effects: tuple[str, ...], details: Mapping[str, Any]
+) -> dict[str, Any]:
     """The rest of an audit row, without secrets: who made the call, the verdicts, and the outcome."""
     call, tool, table = state.call, state.tool, door.table
     if tool is None and call.tool in table:
@@ -170,4 +173,5 @@ def _evidence(door: Parts, state: CallState, message: str, effects: tuple[str, .
         "schema_hash": schema_hash,
         "repairs": hide.text("; ".join((*call.repairs, *call.written))),
         "confidence": call.confidence,
+        "details": hide.data(details),
     }

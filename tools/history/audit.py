@@ -13,6 +13,7 @@ elsewhere (``verify(head=…)``) reveals that, and nothing protects against the 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
@@ -53,8 +54,10 @@ COLUMNS = (
     "schema_hash",
     "repairs",
     "confidence",
+    "details",
 )
-NO_CALL = {"depth": 0, "round": 0, "place": 0, "duration_ms": 0, "side_effects": (), "confidence": None}
+NO_CALL: dict[str, Any] = {"side_effects": (), "confidence": None, "details": {}}
+NO_CALL |= dict.fromkeys(("depth", "round", "place", "duration_ms"), 0)
 ALL = ("seq", *COLUMNS, "prev", "hash")
 REFERENCE = {"event": None, "event_digest": "", "said": ""}  # what a row says that needs no event
 STORED = (*ALL, *REFERENCE)
@@ -127,6 +130,7 @@ class StoreAudit:
             name: row.get(name, none) for name, none in REFERENCE.items()
         }
         values["side_effects"] = json.dumps(list(row["side_effects"]))
+        values["details"] = json.dumps(row["details"]) if row["details"] else ""
         if row.get("told_there"):  # the store has the events, too
             values |= {"form": "", "message": ""}
         with self._store().transaction() as run:
@@ -169,8 +173,7 @@ class StoreAudit:
             row = dict(zip(ALL, stored, strict=True))
             if (texts := row_texts(result, call)) is not None:
                 row["form"], row["message"] = texts
-            row["side_effects"] = _list(row["side_effects"])
-            yield row
+            yield _with_data(row)
 
     def _pages(
         self, columns: Sequence[str], where: str = "", values: Sequence[Any] = (), start: int = 0
@@ -255,7 +258,7 @@ def _wrong_event(row: Mapping[str, Any], there: str | None, result: str | None, 
             return REMOVED.format(row["session"])
         if digest_of_texts(*(row_texts(result, call) or ("", ""))) != row["said"]:
             return "was changed after it was written"
-    if result and (others := differences({**row, "side_effects": _list(row["side_effects"])}, result, call)):
+    if result and (others := differences(_with_data({**row}), result, call)):
         return f"differs from event {row['session']}.{row['event']}: {', '.join(others)}"
     return ""
 
@@ -298,10 +301,11 @@ def _missing(first: int, last: int, where: str = "") -> AuditFault:
     return AuditFault(first, "", f"{rows} missing{where}")
 
 
-def _list(text: str) -> list[Any]:
-    """Side effects as they were written; a row that was tampered with is shown nevertheless."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = text
-    return found if isinstance(found, list) else [found]
+def _with_data(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its side effects and details as data; one that was tampered with is shown nevertheless."""
+    for name in ("side_effects", "details"):
+        with contextlib.suppress(ValueError):
+            row[name] = json.loads(row[name] or "{}")
+    if not isinstance(row["side_effects"], list):
+        row["side_effects"] = [row["side_effects"]]
+    return row

@@ -278,6 +278,7 @@ USUAL: Final[Mapping[str, Any]] = {
     "consent": "",
     "repairs": "",
     "confidence": None,
+    "details": {},
     "schema_hash": "",
     "form": "",  # or that of the call
     "message": "",  # or what was told
@@ -293,7 +294,19 @@ WORDS: Final = {name: OTHER.get(name, name) for name in USUAL}
 SAID: Final = ("route", "user")  # by the event of a call that no run has made
 # Columns that may hold something that is hidden in the events, or less of it than they.
 HIDES: Final = frozenset(
-    ("side_effects", "digest", "user", "tool", "policy", "rule", "guard", "gate", "consent", "repairs")
+    (
+        "side_effects",
+        "details",
+        "digest",
+        "user",
+        "tool",
+        "policy",
+        "rule",
+        "guard",
+        "gate",
+        "consent",
+        "repairs",
+    )
 )
 _MS: Final = timedelta(milliseconds=1)
 # What reading an event raises that somebody has changed: it may say anything.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, NoReturn
 
@@ -413,9 +413,11 @@ def ended_of(
     value: Any = None,
     told: list[str] | None = None,
     effects: list[str] | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> bytes:
     """A packed result; one that is too long or no plain data is an error."""
-    ended = Ended(said.grant, said.key, said.digest, status, value, message, told or [], effects or [])
+    more = dict(details or {})
+    ended = Ended(said.grant, said.key, said.digest, status, value, message, told or [], effects or [], more)
     try:
         return ended.pack(key)
     except WireError as error:

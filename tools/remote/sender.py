@@ -268,6 +268,7 @@ class _Sending:
                 self._sender.progressed(self._call, text)
         for effect in ended.side_effects:
             self._context.effect(effect)
+        self._context.audit.update(ended.details)
         if ended.status != "ok":
             known = ended.status in STATUSES and ended.status != "pending"  # for who waits asks
             status: Status = ended.status if known else "error"  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from quoth.tools.catalog.payload import Key
@@ -160,6 +160,7 @@ class Ended(SignedMessage):
     message: str
     said: list[str]
     side_effects: list[str]
+    details: dict[str, Any] = field(default_factory=dict)  # of its audit
 
 
 @dataclass(frozen=True)

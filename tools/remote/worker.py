@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from redis.exceptions import RedisError
 
 from quoth.tools.call.call import ToolResult, new_call
-from quoth.tools.call.context import ToolContext
+from quoth.tools.call.context import STAMPED, ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client, told
 from quoth.tools.catalog.payload import Key
@@ -369,6 +369,7 @@ class Worker:
                 result.value,
                 list(at_work.away.said),
                 list(result.side_effects),
+                {name: value for name, value in result.audit.items() if name not in STAMPED},
             )
         await self._settled(delivery, said, left, ended=reply if left == "ended" else b"", reply=reply)
 

@@ -403,4 +403,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE requests ADD COLUMN files TEXT NOT NULL DEFAULT '';
     """,
+    """
+    ALTER TABLE audit ADD COLUMN details TEXT NOT NULL DEFAULT '';
+    """,
 )

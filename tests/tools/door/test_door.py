@@ -145,6 +145,7 @@ def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
         "form": "(probe)",
         "repairs": "",
         "confidence": None,
+        "details": {},
         "schema_hash": here.door.table.schema_hash,
     }
     assert result.side_effects == ("wrote:a",)

@@ -70,7 +70,8 @@ def late() -> None:
 
 WORK: dict[str, Any] = {
     "ok": (tool(), {}),
-    "ok, with an effect": (tool(body=lambda ctx: ctx.record_side_effect("wrote:a.txt")), {}),
+    "ok, with an effect": (tool(body=lambda ctx: ctx.effect("wrote:a.txt")), {}),
+    "ok, with details": (tool(body=lambda ctx: ctx.audit.update(score=0.7, hits=["a", None])), {}),
     "error": (tool(body=Spy(ToolError("no pears are left"))), {}),
     "error, of a guard that asks": (tool(body=Spy(ToolError("no")), guard=lambda: ask("now?")), {}),
     "timeout": (tool(body=late, timeout=0.001), {}),
@@ -218,6 +219,7 @@ ROWS = st.fixed_dictionaries(
     {
         "duration_ms": st.integers(0, 10**9),
         "side_effects": st.lists(TEXTS, max_size=2),
+        "details": st.dictionaries(TEXTS, st.floats(0, 1) | TEXTS | st.lists(TEXTS), max_size=2),
         **dict.fromkeys(
             (*VOICES, "rule", "repairs", "message", "form", "user", "tool", "schema_hash"), TEXTS
         ),

@@ -36,6 +36,7 @@ async def machines(redis: str) -> AsyncIterator[Machines]:
 async def count(fruit: str, ctx: ToolContext) -> int:
     ctx.say(f"{fruit} are ripe")
     ctx.effect(f"counted:{fruit}")
+    ctx.audit["boxes"] = [1, 2]
     return 30
 
 
@@ -45,10 +46,11 @@ async def test_a_call_is_made_by_a_worker_and_recorded_on_both_sides(machines: M
     assert (result.status, result.value) == ("ok", 30)
     assert result.message == "pears are ripe"
     assert result.side_effects == ("counted:pears",)
+    assert result.audit["boxes"] == [1, 2]
     assert machines.progress == ["pears are ripe"]
     (here,), (there,) = machines.here.rows(), machines.there.rows()
     assert (there["route"], there["user"], there["session"]) == ("remote", "ann", "s1")
-    for same in ("id", "digest", "status", "form", "side_effects"):
+    for same in ("id", "digest", "status", "form", "side_effects", "details"):
         assert here[same] == there[same]
 
 
@@ -460,7 +462,7 @@ async def test_what_cannot_travel(machines: Machines) -> None:
     )
     said = [(await machines.call(f'(give :what "{what}")')).message for what in returns]
     assert said == [
-        "give was done, but its result cannot be sent. It has 10,000,179 bytes, and 4,194,304 are the most"
+        "give was done, but its result cannot be sent. It has 10,000,188 bytes, and 4,194,304 are the most"
         " that are sent.",
         "give was done, but its result cannot be sent. It cannot be sent: Integer value out of range.",
     ]
