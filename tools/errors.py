@@ -96,7 +96,11 @@ def raise_if_broken(error: Exception) -> None:
 
 
 class DefinitionError(QuothError, ValueError):
-    """A tool definition is wrong; the text names the tool and the option."""
+    """A tool definition is wrong; the text names the tool and the option. ``parameter`` is the name of the
+    parameter at fault, ``place`` its file, line and column in Python, where they are known."""
+
+    parameter = ""
+    place: tuple[str, int, int] | None = None
 
 
 class DuplicateToolError(DefinitionError):

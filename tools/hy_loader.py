@@ -321,12 +321,15 @@ def _no_macro(message: str) -> str:
 
 def run_error(path: Path, source: str, error: BaseException, first_column: int = 1) -> str:
     """An error raised while the file ran: its last line inside the file, and what was raised. Hy counts
-    columns from 1, Python from 0."""
+    columns from 1, Python from 0. The parameter at fault of a definition is nearer than the line that ran."""
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames and frames[-1].lineno else 1
     column = 1 + (frames[-1].colno or first_column) - first_column if frames else 1
+    file, *parameter = getattr(error, "place", None) or ("",)
+    if file == str(path):
+        line, column = parameter
     return located(path, source, line, column, _plain(f"{type(error).__name__}: {error}"))
 
 

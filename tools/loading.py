@@ -5,10 +5,11 @@ It knows how tools are loaded and nothing of what runs them, so that listing too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.hy_loader import load_hy_file
@@ -16,7 +17,7 @@ from quoth.tools.py_loader import load_py_file
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
-ToolSource = str | Path | CognitiveTool
+ToolSource = str | Path | CognitiveTool | Callable[..., Any]
 LOADERS = {".hy": load_hy_file, ".py": load_py_file}
 KNOWLEDGE_RULES = Path(__file__).parent / "knowledge" / "chat_rules.hy"  # a policy for the knowledge tools
 
@@ -28,9 +29,10 @@ def load_tools(
     *,
     knowledge: bool = False,
 ) -> ToolTable:
-    """``table``, or a new one of the tools that ship, with those of ``sources`` added; with ``knowledge``
-    also those of a knowledge base. Tools that the process has defined elsewhere are not in it. Tools named in
-    ``without`` are left out first, so that one of the sources may have the name. Raises UsageError."""
+    """``table``, or a new one of the tools that ship, with those of ``sources`` added: files, tools, and
+    functions, methods and partials. With ``knowledge`` also those of a knowledge base. Tools that the process
+    has defined elsewhere are not in it. Tools named in ``without`` are left out first, so that one of the
+    sources may have the name. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
         table = ToolTable(tool for tool in cognitive_tools if tool.ships)
@@ -39,11 +41,12 @@ def load_tools(
     if without:
         table = _left_out(table, without)
     for source in sources:
-        if isinstance(source, CognitiveTool):
-            table.register(source, replace=source.name in table and table.get(source.name) is source)
+        if callable(source):
+            tool = _function_tool(source)
+            table.register(tool, replace=tool.name in table and table.get(tool.name) is tool)
             continue
         if not isinstance(source, str | Path):
-            raise UsageError(_no_tool(source))
+            raise UsageError(f"{source!r} is not a tool; tools are .hy and .py files, functions and methods.")
         path = Path(source)
         load = LOADERS.get(path.suffix)
         if load is None:
@@ -53,11 +56,12 @@ def load_tools(
     return table
 
 
-def _no_tool(source: object) -> str:
-    """What is said of a source that is neither a file nor a tool."""
-    if callable(source) and (name := getattr(source, "__name__", "")):
-        return f"{name} is a function, and no tool yet; write @cognitive_tool in the line above it."
-    return f"{source!r} is no tool; tools are .hy and .py files, or tools made in Python."
+def _function_tool(source: Callable[..., Any]) -> CognitiveTool:
+    if isinstance(source, CognitiveTool):
+        return source
+    from quoth.tools.registry.function import tool_of  # here: most agents have files of tools
+
+    return tool_of(source)
 
 
 def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:

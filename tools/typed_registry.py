@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -22,9 +22,13 @@ from quoth.tools.door.door import Door
 from quoth.tools.errors import InvalidCallError, ToolError
 from quoth.tools.lisp.forms import from_json
 from quoth.tools.registry.define import current_table, registering_in
-from quoth.tools.registry.define import register as register_tool
+from quoth.tools.registry.function import ModelSettings
+from quoth.tools.registry.function import register as register_tool
 from quoth.tools.registry.strict_model import StrictModel
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 import_module("quoth.tools.builtin")
 
@@ -53,13 +57,13 @@ class Registry:
         return self._table
 
     def register(
-        self, name: str, input_schema: type[BaseModel], **options: Any
-    ) -> Callable[[Callable[..., Any]], CognitiveTool]:
-        """A decorator that adds a function of one ``input_schema`` as a tool. Raises a ValueError for a name
-        that is taken."""
+        self, name: str, input_schema: type[BaseModel], **options: Unpack[ModelSettings]
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """A decorator that adds a function of one ``input_schema`` as a tool; the function stays as it was.
+        Raises a ValueError for a name that is taken."""
         decorate = register_tool(name, input_schema, **options)
 
-        def define(function: Callable[..., Any]) -> CognitiveTool:
+        def define(function: Callable[P, R]) -> Callable[P, R]:
             with registering_in(self.table):
                 return decorate(function)
 

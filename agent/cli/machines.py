@@ -194,7 +194,7 @@ def show(options: CatalogShowOptions) -> int:
     """Print the catalogue that is published, or one tool of it."""
     from quoth.agent.cli.tools import listed
     from quoth.tools.registry.table import ToolTable
-    from quoth.tools.registry.tool import tool_of
+    from quoth.tools.registry.tool import entry_tool
 
     url, seal, prefix = place_of(options)
 
@@ -202,7 +202,7 @@ def show(options: CatalogShowOptions) -> int:
         async with connected(url) as client:
             found = await _published(client, url, seal, prefix)
             kept = await kept_versions(client, prefix=prefix)
-        table = ToolTable(tuple(tool_of(entry, never) for entry in found["tools"]))
+        table = ToolTable(tuple(entry_tool(entry, never) for entry in found["tools"]))
         if options.name:
             from quoth.agent.terminal.pages import tool_page
 

@@ -17,7 +17,8 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.options import ModelOptions
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.tools.errors import ToolError, UsageError
-from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.function import cognitive_tool
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 

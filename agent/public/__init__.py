@@ -73,9 +73,10 @@ if TYPE_CHECKING:
     from quoth.tools.memory.blocks import BlockMemory as BlockMemory
     from quoth.tools.memory.stored import Delta as Delta
     from quoth.tools.policy.spending import DailyBudget as DailyBudget
-    from quoth.tools.registry.define import cognitive_tool as cognitive_tool
     from quoth.tools.registry.define import define_tool as define_tool
     from quoth.tools.registry.define import registering_in as registering_in
+    from quoth.tools.registry.function import cognitive_tool as cognitive_tool
+    from quoth.tools.registry.function import tool_of as tool_of
     from quoth.tools.registry.strict_model import StrictModel as StrictModel
     from quoth.tools.registry.table import CognitiveTool as CognitiveTool
     from quoth.tools.registry.table import ToolTable as ToolTable
@@ -119,7 +120,8 @@ _HOMES = {
     "tools.memory.blocks": "BlockMemory",
     "tools.memory.stored": "Delta",
     "tools.policy.spending": "DailyBudget",
-    "tools.registry.define": "cognitive_tool define_tool registering_in",
+    "tools.registry.define": "define_tool registering_in",
+    "tools.registry.function": "cognitive_tool tool_of",
     "tools.registry.strict_model": "StrictModel",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
     "tools.typed_registry": "EchoToolInput EchoToolOutput Registry dispatch echo_tool register registry",

@@ -49,7 +49,7 @@ T = TypeVar("T")
 class ToolOptions:
     """The tools of an agent, and how its model is shown them: ``ToolOptions(["shop.hy"], belt="search")``.
 
-    ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
+    ``tools`` are ``.hy`` and ``.py`` files, and functions, methods and partials, beside those that ship,
     ``["shop.hy", double]``; or a ToolTable in place of them all. ``belt="search"`` shows the model one line a
     tool, for a table that is too large to show; the default, ``"full"``, shows it all. ``without`` names
     tools that ship and are left out, ``without=["block", "recall"]``.
@@ -59,7 +59,7 @@ class ToolOptions:
     is here too, the one here counts if ``local`` names it, ``local=["read-file"]``.
     """
 
-    tools: str | Path | Iterable[ToolSource] | ToolTable = ()
+    tools: ToolSource | Iterable[ToolSource] | ToolTable = ()
     belt: Literal["full", "search"] = "full"
     without: Iterable[str] = ()
     remote: str | RedisUrl | LiveCatalog | None = field(default=None, repr=False)  # it may hold a password
@@ -70,10 +70,11 @@ class ToolOptions:
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
             raise UsageError(f"belt is full or search, not {self.belt!r}.")
-        if not isinstance(self.tools, Iterable | Path):
-            raise UsageError(f"tools are files of tools, CognitiveTools or a ToolTable, not {self.tools!r}.")
+        one = isinstance(self.tools, str | Path) or callable(self.tools)
+        if not one and not isinstance(self.tools, Iterable):
+            raise UsageError(f"tools are files of tools, functions or a ToolTable, not {self.tools!r}.")
         if not isinstance(self.tools, ToolTable):
-            tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
+            tools: Any = [self.tools] if one else self.tools
             object.__setattr__(self, "tools", tuple(tools))
         for option in ("without", "local"):
             names = getattr(self, option)
@@ -380,7 +381,7 @@ def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOpti
     return files
 
 
-ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions
+ToolChoice = ToolSource | Iterable[ToolSource] | ToolTable | ToolOptions
 ModelChoice = str | PlainBackend | ModelOptions
 PolicyChoice = str | Path | PolicyOptions
 

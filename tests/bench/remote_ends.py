@@ -319,7 +319,7 @@ def bare_door(table: Any) -> Once:
 async def sent_from_a_bare_door(place: Place, prefix: str) -> AsyncIterator[Once]:
     """A door that writes nothing, whose tool is a worker's."""
     from quoth.tools.registry.table import ToolTable
-    from quoth.tools.registry.tool import tool_of
+    from quoth.tools.registry.tool import entry_tool
     from quoth.tools.remote.sender import Sender
 
     there, sender = bounce_table(), Sender(place.url, place.key, prefix)
@@ -327,7 +327,7 @@ async def sent_from_a_bare_door(place: Place, prefix: str) -> AsyncIterator[Once
     async def body(call: Any, ctx: Any) -> Any:
         return await sender(tool, call, ctx, there.schema_hash)
 
-    tool = tool_of(there.get("bounce").entry, body, patience=40)
+    tool = entry_tool(there.get("bounce").entry, body, patience=40)
     try:
         yield bare_door(ToolTable((tool,)))
     finally:

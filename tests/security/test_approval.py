@@ -335,7 +335,7 @@ IN_HY = """(require quoth [def-cognitive-tool])
 {}
 (def-cognitive-tool act "Act." :effects [:writes] :body {})
 """
-IN_PYTHON = """from quoth.tools.registry.define import cognitive_tool
+IN_PYTHON = """from quoth.tools.registry.function import cognitive_tool
 {}
 @cognitive_tool(effects=["writes"])
 def act() -> str:

@@ -16,11 +16,12 @@ from quoth.tools.call.call import ALLOW
 from quoth.tools.errors import DefinitionError
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.function import cognitive_tool, tool_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Outside
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 
 PATH = WorkspacePath
 ALL = RulesPolicy([parse_layer("given", b"(allow (any-tool))", "rules.hy")])
@@ -126,9 +127,9 @@ def test_python_says_so_by_an_annotation(home: Path) -> None:
             """Look anywhere."""
             return str(where)
 
-    where, other = probe.params
+    where, other = tool_of(probe).params
     assert (where.outside, where.doc, other.outside) == (True, "Any file", False)
-    here = gateway(probe, policy=ALL, workspace=home)
+    here = gateway(tool_of(probe), policy=ALL, workspace=home)
     assert here.pass_through('(probe "../out.txt" ".")').status == "pending"
 
 
@@ -146,7 +147,7 @@ def test_an_entry_tells_of_it_and_older_entries_are_as_they_were() -> None:
     probe = tool("probe", params={"a": {"type": PATH, "outside": True}, "b": {"type": PATH}})
     a, b = json.loads(json.dumps(probe.entry))["params"]
     assert (a["outside"], "outside" in b) == (True, False)
-    assert [param.outside for param in tool_of(probe.entry, lambda: None).params] == [True, False]
+    assert [param.outside for param in entry_tool(probe.entry, lambda: None).params] == [True, False]
 
 
 def test_what_a_dry_run_says_of_it(home: Path) -> None:
@@ -160,7 +161,7 @@ def test_what_a_dry_run_says_of_it(home: Path) -> None:
 def test_paths_of_a_remote_tool_are_checked_where_the_worker_is(redis: str, home: Path) -> None:
     """Outside of the caller's workspace, and inside of the worker's; then the other way round."""
     far = FarTools(redis, tool("probe", lambda where: "done", params={"where": {"type": PATH}}))
-    probe = tool_of(far.table.get("probe").entry, lambda: "done", remote="far")
+    probe = entry_tool(far.table.get("probe").entry, lambda: "done", remote="far")
     assert gateway(probe, policy=ALL, workspace=home).pass_through('(probe :where "/srv/x.txt")').ok
     said = gateway(far.table.get("probe"), policy=ALL, workspace=home).pass_through(
         '(probe :where "/srv/x.txt")'

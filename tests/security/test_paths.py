@@ -26,7 +26,8 @@ from quoth.tools.errors import ToolError
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.lint import check
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.function import cognitive_tool, tool_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
@@ -267,11 +268,12 @@ def test_a_tool_in_python_says_so_by_its_annotations(home: Path) -> None:
             with ctx.workspace.open_read(of) as file:
                 return len(file.read())
 
-    assert size.signature() == "(size :of path)"
-    assert size.schema["properties"] == {"of": {"type": "string"}}
-    assert ruled(home, more=(size,)).pass_through('(size "alias.py")').value == len(SECRET)
+    tool = tool_of(size)
+    assert tool.signature() == "(size :of path)"
+    assert tool.schema["properties"] == {"of": {"type": "string"}}
+    assert ruled(home, more=(tool,)).pass_through('(size "alias.py")').value == len(SECRET)
     rule = '(deny (any-tool :path "setup.py"))'
-    assert ruled(home, rule, more=(size,)).pass_through('(size "alias.py")').status == "denied"
+    assert ruled(home, rule, more=(tool,)).pass_through('(size "alias.py")').status == "denied"
 
 
 # Tools that walk

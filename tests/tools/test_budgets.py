@@ -50,7 +50,7 @@ LINES = {
     "tools/origin": 770,
     "tools/policy": 2910,
     "tools/program": 1600,
-    "tools/registry": 2620,
+    "tools/registry": 2850,
     "tools/remote": 2000,
     "tools/sandbox": 920,
     "tools/shared": 460,

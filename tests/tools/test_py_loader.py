@@ -91,7 +91,7 @@ MISTAKES = {
     "def f(:\n  pass\n": "1:7: invalid syntax\n  def f(:\n        ^",
     "x = 1\nx.no\n": "2:1: AttributeError: 'int' object has no attribute 'no'\n  x.no\n  ^",
     HEAD + "@cognitive_tool\ndef f(x):\n    'D.'\n": (
-        "3:2: f, parameter x: it needs a type annotation.\n  @cognitive_tool\n   ^"
+        "4:7: f, parameter x: it needs a type annotation.\n  def f(x):\n        ^"
     ),
     HEAD + "@cognitive_tool\ndef echo(x: int):\n    'D.'\n": (
         "3:2: There is already a tool named echo, which ships with quoth; write replace=True to put this one"
@@ -114,14 +114,6 @@ def test_a_file_beside_it_is_not_imported_and_that_is_told(tmp_path: Path) -> No
         assert "ModuleNotFoundError: No module named 'helper'" in said
         last = f"The folder of the file is not searched; to have that, say PYTHONPATH={tmp_path} quoth …"
         assert said.splitlines()[-1] == last
-
-
-def test_a_function_that_is_no_tool_yet_is_told_what_it_lacks(tmp_path: Path) -> None:
-    def double(number: int) -> int:
-        return 2 * number
-
-    said = complaint(UsageError, lambda: agent(tmp_path, tools=[double]))
-    assert said == "double is a function, and no tool yet; write @cognitive_tool in the line above it."
 
 
 def test_a_duplicate_says_where_the_other_is(tmp_path: Path) -> None:

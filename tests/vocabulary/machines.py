@@ -22,7 +22,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 from quoth.tools.remote import wire
 from quoth.tools.remote.line import Patience
 from quoth.tools.remote.sender import Sender
@@ -113,7 +113,7 @@ class Machines:
                 self.raised = error
                 raise
 
-        remote = tool_of(tool.entry, body, remote=self.prefix, patience=self.patience)
+        remote = entry_tool(tool.entry, body, remote=self.prefix, patience=self.patience)
         return remote
 
     async def call(self, text: str, **marks: Any) -> ToolResult:

@@ -27,7 +27,7 @@ from quoth.tools.errors import (
     no_such,
 )
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 
 PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
@@ -61,7 +61,8 @@ class RemoteToolTable(ToolTable):
 
         self.published: list[dict[str, Any]] = payload["tools"]
         made = (
-            tool_of(entry, body_of(entry["name"]), remote=name, patience=PATIENCE) for entry in self.published
+            entry_tool(entry, body_of(entry["name"]), remote=name, patience=PATIENCE)
+            for entry in self.published
         )
         with garbage_left():
             super().__init__(tuple(made))

@@ -28,7 +28,7 @@ from quoth.tools.catalog.payload import (
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 from quoth.tools.text import one_line
 
 PREFIX: Final = "sg"
@@ -252,7 +252,7 @@ def changes(before: Sequence[Entry], after: Sequence[Entry]) -> CatalogDiff:
 
 def signature(entry: Entry) -> str:
     """The signature of the tool of an entry."""
-    return tool_of(entry, never).signature()
+    return entry_tool(entry, never).signature()
 
 
 def never(*_: Any) -> None:

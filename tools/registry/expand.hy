@@ -4,6 +4,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 (import
   quoth.tools.errors [DefinitionError did-you-mean]
   quoth.tools.registry.define [OPTIONS]
+  quoth.tools.lisp.forms [kebab]
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.returns [HOW]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role name-hint]
@@ -54,8 +55,9 @@ They know how a definition is written and nothing of what a tool does; values ar
   (when (not (isinstance name hy.models.Symbol))
     (fail compiler name
           (if (is name None) "A tool needs a name." f"A tool's name is a symbol, not {(show name)}.")))
-  (when (not (NAME.match (str name)))
+  (when (not (NAME.match (kebab (str name))))
     (fail compiler name f"{name}: a tool's name is lower-case letters, digits and hyphens."))
+  (setv name (.replace (hy.models.Symbol (kebab (str name))) name))
   (must-describe compiler name description)
   (setv options (option-table compiler items TOOL-KEYS (str name)))
   (when (not-in "body" options)

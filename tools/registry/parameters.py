@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
+from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
 from quoth.tools.registry.param_types import (
     HINT,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WIRE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.-]{0,63}\Z")
 RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
 SPEC_KEYS = (
@@ -178,7 +180,7 @@ _DEFAULTS = {one.name: one.default for one in fields(Param)}
 def name_hint(name: object) -> str:
     """The name of a parameter that is meant by one with underscores or capitals, as a sentence; empty if it
     is none of these."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", str(name)).lower().replace("_", "-").strip("-")
+    parted = CAMEL.sub("-", str(name)).lower().replace("_", "-").strip("-")
     return f" Write {parted}." if NAME.match(parted) and parted != str(name) else ""
 
 
@@ -436,7 +438,7 @@ def tag_of(tool: str, written: Any, params: Sequence[Param]) -> Tag | None:
         raise DefinitionError(
             f'{tool}, :tag: :groups is a list of parameters, such as ["category" "content"].'
         )
-    tag = Tag(**given, groups=tuple(str(getattr(name, "name", name)) for name in groups))
+    tag = Tag(**given, groups=tuple(kebab(as_word(name)) for name in groups))
     if not PREFIX.match(tag.prefix):
         raise DefinitionError(
             f"{tool}, :tag: a prefix is upper-case letters, digits, hyphens and underscores after a first "

@@ -255,7 +255,7 @@ class CognitiveTool:
 
     @cached_property
     def entry(self) -> dict[str, Any]:
-        """All that the tool shows, as JSON data; ``tool_of`` (entry.py) makes a tool of it again."""
+        """All that the tool shows, as JSON data; ``entry_tool`` (entry.py) makes a tool of it again."""
         if self.there is not None:
             return {**self.there, "shown": self.shown}
         return {**self._entry(self._orders(), self.schema), "version": self.version}
@@ -360,20 +360,24 @@ def lines_hash(lines: Iterable[bytes]) -> str:
     return hashed.hexdigest()
 
 
-def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0) -> CognitiveTool:
+def entry_tool(
+    entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0
+) -> CognitiveTool:
     """The tool that an entry shows, with this body. ``users`` in the entry are for the table. Raises
     QuothError that names the tool and what is wrong with its entry."""
     name: Any = entry.get("name") if isinstance(entry, dict) else None
     if not _is_name(name):
         raise QuothError(f"An entry of a catalogue has a tool's name, and this has none: {in_short(entry)}.")
     try:
-        return _tool_of(entry, body, remote, patience)
+        return _entry_tool(entry, body, remote, patience)
     except QuothError as error:
         said = str(error).removeprefix(name).removeprefix(",").removeprefix(":").lstrip()
         raise QuothError(f"The entry of the tool {name}: {said}") from None
 
 
-def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
+def _entry_tool(
+    entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float
+) -> CognitiveTool:
     _check_data(entry)
     _check_fields(entry, FIELDS, _NEEDED)
     name = entry["name"]

@@ -19,12 +19,12 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.parameters import json_schema
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.registry.tool import schema_hash, tool_of
+from quoth.tools.registry.tool import entry_tool, schema_hash
 
 
 def elsewhere(tool: CognitiveTool) -> CognitiveTool:
     """The tool as another machine knows it."""
-    return tool_of(json.loads(json.dumps(tool.entry)), lambda call, ctx: None)
+    return entry_tool(json.loads(json.dumps(tool.entry)), lambda call, ctx: None)
 
 
 def assert_shown_alike(here: CognitiveTool, there: CognitiveTool) -> None:

@@ -21,7 +21,8 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import DefinitionError, ToolError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.function import cognitive_tool, tool_of
 from quoth.tools.registry.parameters import Secret
 from quoth.tools.registry.table import ToolTable
 
@@ -336,7 +337,7 @@ def test_a_secret_parameter_is_declared_in_hy_and_in_python(tmp_path: Path) -> N
         return code
 
     with registering_in(ToolTable()):
-        made = cognitive_tool(sign_in)
+        made = tool_of(cognitive_tool(sign_in))
     assert [(param.secret, param.doc) for param in made.params] == [(False, ""), (True, "The one-time code.")]
 
 

@@ -15,10 +15,10 @@ from sentences import (
 )
 from words import Gateway, complaint, form, gateway, tool
 
-from quoth import Call, ToolContext, cognitive_tool, cognitive_tools, deny, registering_in
+from quoth import Call, ToolContext, cognitive_tool, cognitive_tools, deny, registering_in, tool_of
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.table import ToolTable
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def test_a_decorated_function_is_a_tool_of_the_current_table(table: ToolTable) -
         return len([word for word in text.split() if len(word) >= least])
 
     made = table.get("count-words")
-    assert made is count_words
-    assert isinstance(made, CognitiveTool)
+    assert made is tool_of(count_words)
+    assert count_words("a bc", 2) == 1
     assert made.description == "Count the words.\n\nThose of one letter too."
     assert made.signature() == "(count-words :text str [:least int = 1])"
     assert made.source.startswith("@cognitive_tool\ndef count_words")
@@ -112,9 +112,10 @@ def test_the_tool_does_not_give_its_function_away(table: ToolTable) -> None:
         """Run."""
         ran.append(1)
 
-    assert complaint(TypeError, once).startswith("once is called through the door")
-    assert not hasattr(once, "__wrapped__")
-    assert "function" not in repr(once)
+    made = tool_of(once)
+    assert complaint(TypeError, made).startswith("once is called through the door")
+    assert not hasattr(made, "__wrapped__")
+    assert "function" not in repr(made)
     assert not ran
 
 
@@ -158,8 +159,12 @@ def reserved(deny: str) -> None:
     [
         (no_annotation, "no-annotation, parameter x: it needs a type annotation."),
         (stars, "stars: *xs cannot be a tool's parameter; each needs its own name."),
-        (double_stars, "double-stars: *xs cannot be a tool's parameter; each needs its own name."),
-        (only_positional, "only-positional: *x cannot be a tool's parameter; each needs its own name."),
+        (double_stars, "double-stars: **xs cannot be a tool's parameter; each needs its own name."),
+        (
+            only_positional,
+            "only-positional: x cannot be a tool's parameter; a tool's arguments are given by name; leave out"
+            " the /.",
+        ),
         (
             camel,
             "camel, parameter maxLines: a parameter's name is lower-case letters, digits and underscores. "
@@ -184,7 +189,7 @@ def test_a_function_that_is_no_tool_is_refused(table: ToolTable, function: Any, 
     [
         ({"efects": []}, "probe: unknown option :efects. Did you mean effects?"),
         ({"zzz": 1}, "probe: unknown option :zzz."),
-        ({"effects": "reads"}, "probe: :effects is a list, such as [:reads]."),
+        ({"effects": 3}, "probe: :effects is a list, such as [:reads]."),
         ({"cost": "dear"}, "probe: :cost is :free, :cheap or :expensive, not :dear."),
         ({"examples": ["(other)"]}, f"probe: an example calls other; {EXAMPLES_CALL_THE_TOOL_ITSELF}."),
         (
@@ -198,12 +203,15 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], sentence: str) -> No
     assert complaint(DefinitionError, lambda: tool(**options)) == sentence
 
 
+def once() -> None: ...
+
+
 def test_definitions_go_to_the_innermost_table_and_back() -> None:
     outer, inner = ToolTable(), ToolTable()
     with registering_in(outer):
         with registering_in(inner):
-            cognitive_tool(lambda: None, name="a", description="A.")
-        cognitive_tool(lambda: None, name="b", description="B.")
+            cognitive_tool(once, name="a", description="A.")
+        cognitive_tool(once, name="b", description="B.")
     assert (outer.names(), inner.names()) == (["b"], ["a"])
 
 

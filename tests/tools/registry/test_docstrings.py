@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from sentences import DID_YOU_MEAN, IT_IS_CALLED_AS
 from words import complaint, gateway
 
-from quoth import StrictModel, belt, cognitive_tool, registering_in
+from quoth import StrictModel, belt, cognitive_tool, registering_in, tool_of
 from quoth.tools.errors import DefinitionError
-from quoth.tools.registry.define import read_docstring
+from quoth.tools.registry.function import read_docstring
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 GOOGLE = """Enrol a person.
@@ -60,8 +60,7 @@ Note: this is a part of the words.
 
 def defined(function: Callable[..., Any], **options: Any) -> CognitiveTool:
     with registering_in(ToolTable()):
-        made: CognitiveTool = cognitive_tool(**options)(function)
-    return made
+        return tool_of(cognitive_tool(**options)(function))
 
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, FIELDS], ids=["Google", "NumPy", "fields"])

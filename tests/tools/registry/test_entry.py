@@ -42,7 +42,7 @@ from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.json_type import json_type, words
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.registry.tool import schema_hash, tool_of
+from quoth.tools.registry.tool import entry_tool, schema_hash
 
 
 class Item(BaseModel):
@@ -68,7 +68,7 @@ class Basket(BaseModel):
 
 
 def elsewhere(made: CognitiveTool) -> CognitiveTool:
-    return tool_of(json.loads(json.dumps(made.entry)), lambda: "there", remote="shop")
+    return entry_tool(json.loads(json.dumps(made.entry)), lambda: "there", remote="shop")
 
 
 # A parameter that is a class
@@ -364,7 +364,7 @@ def test_an_entry_with_anything_changed_is_a_tool_or_is_refused(chance: Random) 
             node = node[key]
         node[last] = chance.choice([*ODD, a_value(chance)])
         try:
-            made = tool_of(wrong, lambda: None)
+            made = entry_tool(wrong, lambda: None)
         except QuothError:
             continue
         for show in VIEWS.values():
@@ -436,15 +436,15 @@ HOSTILE: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("data", "sentence"), HOSTILE)
 def test_an_entry_that_is_wrong_is_refused_with_its_tool_and_field(data: Any, sentence: str) -> None:
-    said = complaint(QuothError, lambda: tool_of(data, lambda: None))
+    said = complaint(QuothError, lambda: entry_tool(data, lambda: None))
     assert said.startswith(
         sentence if sentence.startswith(NAMELESS) else f"The entry of the tool probe: {sentence}"
     )
 
 
 def test_the_entry_those_are_made_of_is_right() -> None:
-    assert tool_of(entry(), lambda: None).entry == entry()
-    assert tool_of(param(), lambda: None).signature() == "(probe :a int)"
+    assert entry_tool(entry(), lambda: None).entry == entry()
+    assert entry_tool(param(), lambda: None).signature() == "(probe :a int)"
 
 
 # What becomes of it
@@ -470,7 +470,7 @@ def test_the_version_of_the_code_is_kept_and_is_no_part_of_the_hash() -> None:
 def test_a_tool_of_another_machine_is_the_same_version_where_it_is_shown() -> None:
     """A sub-agent is shown tools that its caller is not."""
     there = tool("get-weather", lambda city: city, params={"city": {"type": str}}, shown=False)
-    here = tool_of(there.entry, body=lambda city: city, remote="far")
+    here = entry_tool(there.entry, body=lambda city: city, remote="far")
     shown = replace(here, shown=True)
     assert (shown.version, shown.outline, shown.schema) == (here.version, here.outline, here.schema)
     assert shown.entry == {**here.entry, "shown": True}
@@ -494,5 +494,5 @@ def test_who_may_use_a_tool_is_part_of_its_entry_and_of_the_hash() -> None:
 
 
 def test_a_caller_waits_a_little_longer_than_the_body_may_run() -> None:
-    there = tool_of(entry(timeout=0.01), lambda: threading.Event().wait(0.05) or "late", patience=5)
+    there = entry_tool(entry(timeout=0.01), lambda: threading.Event().wait(0.05) or "late", patience=5)
     assert gateway(there).pass_through("(probe :a 1)").value == "late"

@@ -12,9 +12,10 @@ from words import complaint, tool
 
 from quoth.tools.errors import DefinitionError, QuothError
 from quoth.tools.loading import load_tools
-from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.function import cognitive_tool, tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 
 
 class Part(BaseModel):
@@ -37,7 +38,7 @@ class Open(BaseModel):
 
 
 def elsewhere(made: CognitiveTool, **changed: Any) -> CognitiveTool:
-    return tool_of({**json.loads(json.dumps(made.entry)), **changed}, lambda: "there", remote="shop")
+    return entry_tool({**json.loads(json.dumps(made.entry)), **changed}, lambda: "there", remote="shop")
 
 
 DECLARED: list[tuple[Any, Any, str]] = [
@@ -145,6 +146,6 @@ def test_macros_and_the_decorator_declare_it_and_words_of_servers_and_programs_a
             """Read."""
             return []
 
-    assert letters.free_text == ("body",)
+    assert tool_of(letters).free_text == ("body",)
     assert table.get("read-file").free_text is True
     assert table.get("list-files").free_text is True

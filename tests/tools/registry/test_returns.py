@@ -13,10 +13,10 @@ from uuid import UUID
 import pytest
 from words import complaint, files, gateway, load, tool
 
-from quoth import StrictModel, belt, cognitive_tool, registering_in
+from quoth import StrictModel, belt, cognitive_tool, registering_in, tool_of
 from quoth.tools.errors import DefinitionError
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 
 
 class Person(StrictModel):
@@ -43,8 +43,7 @@ def returning(declared: Any, value: Any) -> CognitiveTool:
 
     probe.__annotations__["return"] = declared
     with registering_in(ToolTable()):
-        made: CognitiveTool = cognitive_tool(probe)
-    return made
+        return tool_of(cognitive_tool(probe))
 
 
 KEPT: list[tuple[Any, Any, Any]] = [
@@ -116,7 +115,7 @@ def test_a_type_that_cannot_be_shown_is_told_at_the_definition() -> None:
 def test_what_is_returned_stands_in_the_belt_and_travels_in_an_entry() -> None:
     made = returning(Person, None)
     assert '  Returns: {"name" str ["age" int = 3]}\n' in belt(ToolTable((made,)))
-    away = tool_of(made.entry, lambda: None, remote="redis")
+    away = entry_tool(made.entry, lambda: None, remote="redis")
     assert str(away.returns) == '{"name" str  ["age" int = 3]}'
     assert away.entry == made.entry
     assert "returns" not in tool("other").entry

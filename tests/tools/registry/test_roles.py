@@ -15,13 +15,14 @@ from pydantic import AnyUrl, BaseModel
 from words import tool
 
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.define import cognitive_tool, register, registering_in
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.function import cognitive_tool, register, tool_of
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Content, Destination, Secret
 from quoth.tools.registry.roles import CONTENTS as ROLES_CONTENTS
 from quoth.tools.registry.roles import always_asks, destinations, roles_data
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 
 
 class Person(BaseModel):
@@ -177,7 +178,7 @@ def test_what_is_declared_stands_before_what_is_inferred_here_and_elsewhere() ->
     found = destinations(made)
     assert [str(one) for one in found] == ["what (declared)", "file (declared)", "id (by its name)"]
     assert not any(one.outside for one in found)
-    there = tool_of(json.loads(json.dumps(made.entry)), lambda: "there", remote="shop")
+    there = entry_tool(json.loads(json.dumps(made.entry)), lambda: "there", remote="shop")
     assert destinations(there) == found
     assert roles_data(there)["destinations"][0] == {"name": "what", "why": "declared"}
 
@@ -229,6 +230,6 @@ def test_the_decorator_and_models_declare_roles_in_annotations() -> None:
             """Send."""
             return letter.whom
 
-    assert [param.doc for param in send.params] == ["Whom", "A text", "Where"]
-    for made in (send, post):
+    assert [param.doc for param in tool_of(send).params] == ["Whom", "A text", "Where"]
+    for made in map(tool_of, (send, post)):
         assert [str(one) for one in destinations(made)] == ["whom (declared)"]

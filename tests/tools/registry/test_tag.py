@@ -10,7 +10,7 @@ import pytest
 from sentences import IS_NO_REGULAR_EXPRESSION
 from words import complaint, load, tool
 
-from quoth import cognitive_tool
+from quoth import cognitive_tool, tool_of
 from quoth.tools.errors import DefinitionError, DuplicateToolError
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.parameters import Tag
@@ -46,10 +46,10 @@ def test_hy_and_python_make_the_same_tag_of_a_dictionary(tmp_path: Path) -> None
             """Record."""
             return content
 
-    assert table.get("learning").tag == learning.tag == LEARNING
+    assert table.get("learning").tag == tool_of(learning).tag == LEARNING
     assert table.get("spare").tag == Tag("SPARE")
-    assert replace(learning, tag="OTHER").tag == Tag("OTHER")
-    assert replace(learning, tag="").tag is None
+    assert replace(tool_of(learning), tag="OTHER").tag == Tag("OTHER")
+    assert replace(tool_of(learning), tag="").tag is None
 
 
 def two(**tag: Any) -> Any:

@@ -13,11 +13,11 @@ from words import complaint, files, form, gateway, load, native, story, tool
 from quoth.neuro.reading.json_calls import fitted
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.define import cognitive_tool, register
+from quoth.tools.registry.function import cognitive_tool, register, tool_of
 from quoth.tools.registry.parameters import Secret, Wire
 from quoth.tools.registry.strict_model import StrictModel
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.tool import tool_of
+from quoth.tools.registry.tool import entry_tool
 
 SEARCH = """
 "A search with names of another server."
@@ -97,7 +97,7 @@ def test_a_native_call_of_a_model_runs(tmp_path: Path) -> None:
 
 
 def test_an_entry_keeps_it(search: CognitiveTool) -> None:
-    there = tool_of(json.loads(json.dumps(search.entry)), lambda: "", remote="shop")
+    there = entry_tool(json.loads(json.dumps(search.entry)), lambda: "", remote="shop")
     assert list(there.schema["properties"]) == ["query", "maxResults"]
     assert there.checked(form('(seek "a" :maxResults 2)')) == search.checked(
         form('(seek "a" :max-results 2)')
@@ -110,8 +110,8 @@ def test_python_says_it_in_an_annotation(tmp_path: Path) -> None:
         """Find."""
         return f"{query} {limit}"
 
-    assert find.schema["properties"]["maxResults"]["description"] == "At most"
-    assert gateway(find).pass_through('(find "tea" :maxResults 1)').value == "tea 1"
+    assert tool_of(find).schema["properties"]["maxResults"]["description"] == "At most"
+    assert gateway(tool_of(find)).pass_through('(find "tea" :maxResults 1)').value == "tea 1"
 
 
 class Input(StrictModel):
@@ -123,8 +123,8 @@ def test_an_alias_of_a_model_is_the_wire_name() -> None:
     def since(args: Input) -> str:
         return args.since
 
-    assert list(since.schema["properties"]) == ["fromDate"]
-    assert gateway(since).pass_through('(since :fromDate "May")').value == "May"
+    assert list(tool_of(since).schema["properties"]) == ["fromDate"]
+    assert gateway(tool_of(since)).pass_through('(since :fromDate "May")').value == "May"
 
 
 def test_a_secret_stays_secret_by_its_wire_name() -> None:
@@ -133,7 +133,7 @@ def test_a_secret_stays_secret_by_its_wire_name() -> None:
         """Sign."""
         return "done"
 
-    here = gateway(sign)
+    here = gateway(tool_of(sign))
     assert here.pass_through('(sign :passWord "sesame-open")').status == "ok"
     assert "sesame" not in json.dumps(here.rows)
 
