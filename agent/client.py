@@ -182,7 +182,7 @@ class AsyncAgent:
     interrupt = _of(_host, SessionHost.interrupt)
     aclose = _of(_host, SessionHost.aclose)
 
-    def for_chat(self, chat: str, session: str = "") -> AsyncAgent:
+    def for_chat(self, chat: str | int, session: str = "") -> AsyncAgent:
         """An agent for one chat, which this one must outlive: in the session that is named after the chat, or
         in ``session``; with a conversation and memory of its own."""
         return object.__new__(AsyncAgent)._compose(self.host.for_chat(chat, session))

@@ -311,11 +311,12 @@ class SessionHost:
 
     # Other sessions of its agent
 
-    def for_chat(self, chat: str, session: str = "") -> SessionHost:
+    def for_chat(self, chat: str | int, session: str = "") -> SessionHost:
         """A host for one chat, which its agent must outlive: in the session that is named after the chat, or
         in ``session``; with a conversation and memory of its own."""
         self.require_open()
-        return SessionHost(self.parts, session or session_of_chat(chat), self.user, chat, like=self)
+        name = str(chat)
+        return SessionHost(self.parts, session or session_of_chat(name), self.user, name, like=self)
 
     @contextlib.contextmanager
     def free(self, overrides: Mapping[str, Any]) -> Iterator[SessionHost]:

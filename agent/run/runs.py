@@ -356,7 +356,7 @@ class Runs:
             self.host.record.let_go(messages)
         return reply
 
-    def for_chat(self, chat: str, session: str = "") -> Runs:
+    def for_chat(self, chat: str | int, session: str = "") -> Runs:
         """The runs of one chat, which this agent must outlive: in the session that is named after the chat,
         or in ``session``; with a conversation and memory of its own."""
         return Runs(self.host.for_chat(chat, session))

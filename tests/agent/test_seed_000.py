@@ -232,7 +232,7 @@ def told(reply: Reply) -> list[str]:
 async def test_follow_ups_limits_and_audit_follow_from_the_definitions(tmp_path: Path, language: str) -> None:
     again = "RESEARCH: wind\nRESEARCH: rain\nRESEARCH: snow"
     async with bot(tmp_path, language, REPLY, again) as agent:
-        chat = agent.for_chat("7")
+        chat = agent.for_chat(7)
         first = await chat.say("Look for cells!", speaker="@ann")
         assert first.text == "Good question.\n\nI shall look.\nLEARNING: gossip No category of ours."
         assert told(first) == ["Learned (factual).", "Two posts on solar cells."]
@@ -266,7 +266,7 @@ async def test_a_new_tool_is_one_definition(tmp_path: Path, language: str) -> No
     assert "Generate a summary of the current conversation." in "\n".join(new)
 
     class EvalGate:
-        async def check(self, tool: Any, call: Any, ctx: ToolContext) -> GateDecision:
+        async def check(self, tool: Any, ctx: ToolContext, call: Any) -> GateDecision:
             return GateDecision(call.form.args["topic"] == "the sun", f"{tool.cost} enough, but off topic")
 
     replies = ("Here.\nSUMMARIZE: the sun\nSUMMARIZE: gossip", "SUMMARIZE: the moon")

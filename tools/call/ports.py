@@ -90,7 +90,8 @@ class Limits(Protocol):
 
 class Gate(Protocol):
     """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person; a
-    plain function in place of the method runs in a thread."""
+    plain function in place of the method runs in a thread. ``check`` may take some of these alone, by name,
+    or the tool and the context."""
 
     async def check(
         self, tool: CognitiveTool, call: Call, context: ToolContext

@@ -6,7 +6,9 @@ It knows gates and verdicts; it must not know the stages.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,6 +33,21 @@ class GateError(ToolError):
         self.sentence = sentence
 
 
+def with_arguments(check: Callable[..., Any], tool: Any, call: Any, context: Any) -> partial[Any]:
+    """``check`` with the arguments that it takes: ``tool``, ``call`` and ``ctx`` by their names; under other
+    names all three in this order, or the tool and the context. Raises TypeError where neither fits."""
+    known = {"tool": tool, "call": call, "ctx": context, "context": context}
+    signature = inspect.signature(check)
+    if signature.parameters.keys() <= known.keys():
+        return partial(check, **{name: known[name] for name in signature.parameters})
+    try:
+        signature.bind(tool, call, context)
+        return partial(check, tool, call, context)
+    except TypeError:
+        signature.bind(tool, context)
+        return partial(check, tool, context)
+
+
 async def gate_verdict(
     gate: Gate | None,
     tool: CognitiveTool,
@@ -48,7 +65,8 @@ async def gate_verdict(
     own = dataclasses.replace(context, said=[])  # what a gate says by ``ctx.say`` is no answer of the tool
     began = time.monotonic()
     try:
-        said = await run_function(partial(gate.check, tool, call, own), {}, own, most, grace=GRACE_SECONDS)
+        check = with_arguments(gate.check, tool, call, own)
+        said = await run_function(check, {}, own, most, grace=GRACE_SECONDS)
         if time.monotonic() - began > most:  # it kept everything else waiting, too
             raise TimeoutError
         return _verdict(said)

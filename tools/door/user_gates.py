@@ -19,7 +19,7 @@ from quoth.tools.call.call import Call, GateDecision
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import SECRET, Redactor, redact, sounds_secret
 from quoth.tools.call.values import plain
-from quoth.tools.door.gate import GateError
+from quoth.tools.door.gate import GateError, with_arguments
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.hy_loader import load_hy_file
 from quoth.tools.lisp.forms import CallForm, kebab
@@ -163,7 +163,7 @@ class FileGate:
             hint = did_you_mean("check", own)
             raise UsageError(f"{path} defines no function check: {SHAPE}.{hint}")
         try:
-            inspect.signature(self.check).bind(None, None, None)
+            with_arguments(self.check, None, None, None)
         except TypeError:
             line = getattr(getattr(self.check, "__code__", None), "co_firstlineno", 1)
             names = " ".join(inspect.signature(self.check).parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import re
 import threading
 import time
@@ -186,6 +187,48 @@ async def test_what_a_late_gate_does_changes_nothing() -> None:
     assert (result.status, result.value, result.follow_up) == ("ok", True, None)
 
 
+def seed_000(tool: Any, ctx: ToolContext) -> GateDecision:
+    return GateDecision(tool.cost != "cheap", f"{tool.cost} for {ctx.user}")
+
+
+def other_names(definition: Any, seen: ToolContext) -> GateDecision:
+    return seed_000(definition, seen)
+
+
+def three_other_names(definition: Any, wanted: Any, seen: ToolContext) -> GateDecision:
+    assert str(wanted.form) == "(probe)"
+    return seed_000(definition, seen)
+
+
+def any_order(ctx: ToolContext, tool: Any) -> GateDecision:
+    return seed_000(tool, ctx)
+
+
+def some_more(tool: Any, *, context: ToolContext) -> GateDecision:
+    return seed_000(tool, context)
+
+
+TAKING: list[Callable[..., Any]] = [seed_000, other_names, three_other_names, any_order, some_more]
+
+
+@pytest.mark.parametrize("check", TAKING)
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_a_gate_is_called_with_the_arguments_it_takes(check: Callable[..., Any], asynchronous: bool) -> None:
+    @functools.wraps(check)
+    async def later(*args: Any, **named: Any) -> Any:
+        return check(*args, **named)
+
+    gate = Answers(later if asynchronous else check)
+    here = gateway(tool(gate=True, cost="cheap"), gate=gate, given={"user": "ann"})
+    assert here.pass_through("(probe)").message == "probe was denied: cheap for ann."
+
+
+def test_a_gate_that_takes_something_else_fails() -> None:
+    _, body, row = gated(Answers(lambda one: ALLOW))
+    assert not body.ran
+    assert row.startswith("deny: the gate failed (TypeError: ")
+
+
 def test_a_gate_is_asked_only_for_tools_that_want_it() -> None:
     def never(*_: Any) -> Verdict:
         raise AssertionError("asked")
@@ -241,9 +284,9 @@ SHAPE = "(defn :async check [tool call ctx] …)"
         ("(defn chekc [a b c])", "gate.hy", f"{{}} defines no function check: {SHAPE}. Did you mean chekc?"),
         ("(setv check 1)", "gate.hy", f"{{}} {DEFINES_NO_FUNCTION_CHECK}: {SHAPE}."),
         (
-            "\n(defn check [tool call])",
+            "\n(defn check [asked])",
             "gate.hy",
-            f"{{}}:2: check takes [tool call]; it is called so: {SHAPE}.",
+            f"{{}}:2: check takes [asked]; it is called so: {SHAPE}.",
         ),
         ("(defn check [tool", "gate.hy", "{}:1:"),
         ("(import nothing-such)", "gate.hy", "{}:1:1: ModuleNotFoundError: No module named 'nothing_such'"),
