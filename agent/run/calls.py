@@ -19,7 +19,6 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.limits import changes_nothing
 
@@ -85,7 +84,7 @@ class Calls:
         With ``dry_run`` the value is a plan of the calls it may make (tools/dryrun/call_plan.py), and only
         reading calls are made; with ``"pure"`` none."""
         more = {"dry-run": dry_run} if dry_run else {}
-        return await self.call(CallForm("eval", {"form": Code(program), **more}), route=route)
+        return await self.call(CallForm("eval", {"form": program, **more}), route=route)
 
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
         """Create a request to approve a whole ``plan``, made by a dry run of ``program`` in this session; the
@@ -93,7 +92,7 @@ class Calls:
         from quoth.tools.origin.arguments import origins_of_plan  # here: few programs have a plan
 
         self.host.require_open()
-        form, _ = self.host.table.get("eval").checked(CallForm("eval", {"form": Code(program)}))
+        form, _ = self.host.table.get("eval").checked(CallForm("eval", {"form": program}))
         call = new_call(form, route="eval", user=self.host.user, session=self.host.session)
         origins = partial(origins_of_plan, self.host.table, call, plan["shapes"], self.host.parts.origins)
         return self.host.broker.ask_for_plan(replace(call, origins=origins), plan)

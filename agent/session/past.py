@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
-from quoth.tools.history.event import GOING_ON, Event, tool_of
+from quoth.tools.history.event import GOING_ON, Event, tool_of, value_in
 from quoth.tools.registry.table import ToolTable
 
 
@@ -98,7 +98,7 @@ class PastCall:
         audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
         said, effects = data.get("message", ""), tuple(data.get("effects", ()))
         told = data.get("follow-up") if data["status"] == "ok" else said or None
-        return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit, told)
+        return ToolResult(data["id"], tool, data["status"], value_in(data), said, effects, audit, told)
 
 
 @dataclass(eq=False, repr=False)

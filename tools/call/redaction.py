@@ -27,7 +27,7 @@ from urllib.parse import quote, quote_plus
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import PERMISSION
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
-from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_string
+from quoth.tools.lisp.printer import MAX_DEPTH, Code, FormData, print_string
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.registry.parameters import Param
 from quoth.tools.text import short
@@ -273,6 +273,8 @@ def map_texts(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
     """Plain data with ``hide`` applied to every text, and to numbers that it would replace as texts."""
     if isinstance(value, Code):
         return Code(hide(value))
+    if isinstance(value, FormData) and hide(str(value)) == str(value):
+        return value
     if isinstance(value, str):
         return hide(value)
     if depth > MAX_DEPTH:

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from quoth.tools.errors import ToolError
-from quoth.tools.lisp.printer import Value
+from quoth.tools.lisp.printer import FormData, Value
 from quoth.tools.text import a_kind
 
 
@@ -40,6 +40,8 @@ def plain(value: Value, depth: int = 0) -> Any:
         return encodable(str(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
+    if isinstance(value, FormData):
+        return value
     if isinstance(value, Mapping):
         return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -48,6 +50,8 @@ def plain(value: Value, depth: int = 0) -> Any:
         return [plain(item, depth + 1) for item in sorted(value, key=repr)]
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
+    if hasattr(value, "form_data"):
+        return value.form_data()
     if hasattr(value, "model_dump"):
         return plain(value.model_dump(), depth + 1)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -141,7 +141,7 @@ class _DryRun:
         except NotFollowedError as error:
             start.add("cut", str(error))
             return []
-        python = with_guards(instrumented, functions, begun=values is not None)
+        python = with_guards(instrumented, functions, begun=values is not None, forms=program.forms)
         lookup = placeholders((*map(host_name, (*functions, *OWN)), VALUES))
 
         async def begin(session: Any) -> Any:

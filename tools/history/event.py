@@ -6,6 +6,7 @@ It knows forms; it must not know stores or runs.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from quoth.tools.call.redaction import SECRET, kept_text
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code, print_value, to_value
+from quoth.tools.lisp.printer import Code, contains_form, form_data, print_value, to_value
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_one
 from quoth.tools.storage.database import Statement
 
@@ -212,6 +213,27 @@ def _spelt(value: Any) -> Any:
 def content_of(text: str) -> Mapping[str, Any]:
     """What an event says, its marks included. Raises TranscriptError."""
     return _read(text).args
+
+
+def value_in(content: Mapping[str, Any]) -> Any:
+    """The value of a call, from the content of its receipt."""
+    return form_data(content.get("value"))
+
+
+def result_text(said: Mapping[str, Any]) -> str:
+    """The value, message and follow-up of a receipt as JSON, which ``read_result`` reads; a value with a
+    form in it is written in Lisp."""
+    value = said.get("value")
+    told = {"lisp": print_value(value)} if contains_form(value) else {"value": value}
+    more = {"follow-up": said["follow-up"]} if said.get("follow-up") else {}
+    return json.dumps({**told, "message": said.get("message", ""), **more})
+
+
+def read_result(text: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(text)
+    if "lisp" in said:
+        said["value"] = form_data(to_value(read_one(said.pop("lisp"), LIMITS)))
+    return said
 
 
 def one_field(text: str, name: str) -> Any:

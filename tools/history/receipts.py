@@ -26,7 +26,7 @@ from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Logged, Receipt
 from quoth.tools.call.values import encodable
 from quoth.tools.history.call_log import key_in
-from quoth.tools.history.event import content_of, read_form
+from quoth.tools.history.event import content_of, read_form, read_result, result_text, value_in
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import HARMLESS, CognitiveTool
 from quoth.tools.storage.database import Store
@@ -84,7 +84,7 @@ class StoreReceipts:
         if not found:
             return None
         ((made, status, result, event),) = found
-        data = json.loads(result) if result else self._in_event(call.session, event, made)
+        data = read_result(result) if result else self._in_event(call.session, event, made)
         if data is None:  # the event was never written
             return None
         return Receipt(made, status, data.get("value"), data.get("message", ""), data.get("follow-up"))
@@ -93,8 +93,9 @@ class StoreReceipts:
         """The result of the call ``made``, as JSON would hold it, from its event."""
         sql = "SELECT form FROM events WHERE session = ? AND seq = ? AND kind = 'receipt'"
         for (text,) in self._store().execute(sql, (session, seq)):
-            said: dict[str, Any] = json.loads(json.dumps(content_of(text)))
-            return said if said["id"] == made else None
+            content = content_of(text)
+            said = json.loads(json.dumps({**content, "value": None}))
+            return said | {"value": value_in(content)} if said["id"] == made else None
         return None
 
     def begins(self, tool: CognitiveTool, call: Call, *, logged: bool = False) -> None:
@@ -209,8 +210,8 @@ def _holds(result: ToolResult) -> bool:
 
 
 def _told(result: ToolResult) -> str:
-    said = {"value": result.value, "message": result.message}
-    return json.dumps(said | ({"follow-up": result.follow_up} if result.follow_up else {}))
+    said = {"value": result.value, "message": result.message, "follow-up": result.follow_up}
+    return result_text(said)
 
 
 def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:

@@ -41,6 +41,7 @@ from quoth.tools.history.event import (
     event_form,
     keep_texts,
     read_event,
+    result_text,
     with_marks,
     written_data,
     written_form,
@@ -264,7 +265,7 @@ class Transcript:
         """Remove the secrets from a receipt's result, where it is not that of the event. If its call only
         reads, the receipt no longer answers repetitions, so that the call runs again."""
         said = event.said
-        result = json.dumps({"value": said.get("value"), "message": said.get("message", "")})
+        result = result_text({"value": said.get("value"), "message": said.get("message", "")})
         execute(
             "UPDATE receipts SET result = CASE result WHEN '' THEN '' ELSE ? END,"
             " repeats = repeats AND changed WHERE session = ? AND key IN (?, ?) AND (result != '' OR event)",

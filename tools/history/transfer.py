@@ -7,7 +7,6 @@ one session: so they are created again here, from the events.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
@@ -23,7 +22,7 @@ from typing_extensions import TypedDict
 from quoth.tools.call.call import VOICES
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.history.event import Event, Kind, TranscriptError, read_event, read_form
+from quoth.tools.history.event import Event, Kind, TranscriptError, read_event, read_form, result_text
 from quoth.tools.history.receipts import BEGUN, bound_to
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, from_model
@@ -95,7 +94,7 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
         told = end.data if end is not None else {}
         stage = told.get("stage", "body")
         if key in over and (stage in ("body", "receipt") or (stage, told["status"]) == ("consent", "denied")):
-            result = json.dumps({"value": told.get("value"), "message": told.get("message", "")})
+            result = result_text({"value": told.get("value"), "message": told.get("message", "")})
             yield key, bound, version, told["id"], told["status"], bool(told.get("effects")), result
         elif "does" in said and (end is None or (stage, end.status) == ("body", "cancelled")):
             yield key, bound, version, said["id"], BEGUN, False, ""

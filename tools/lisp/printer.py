@@ -31,6 +31,34 @@ class Code(str):
     data: list[Any] | None = None
 
 
+class FormData(dict[str, str]):
+    """A form as the value of a call: ``{"$form": "(f x)"}`` in JSON, which nothing reads back as a form, and
+    ``'(f x)`` in Lisp, which ``form_data`` does."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__({"$form": text})
+
+    def __str__(self) -> str:
+        return self["$form"]
+
+
+def form_data(value: Value) -> Value:
+    """The value of a call as it was before it was printed: a quoted form is FormData."""
+    if isinstance(value, Code):
+        return FormData(value[1:]) if value.startswith("'") else value
+    if isinstance(value, Mapping):
+        return {key: form_data(item) for key, item in value.items()}
+    return [form_data(item) for item in value] if isinstance(value, list) else value
+
+
+def contains_form(value: Value) -> bool:
+    """Whether a value is or contains FormData, or the Code that it reads back as."""
+    if isinstance(value, (Code, FormData)):
+        return True
+    items = [*value.values()] if isinstance(value, Mapping) else value
+    return isinstance(items, (list, tuple)) and any(map(contains_form, items))
+
+
 def code_in(value: Value) -> Code | None:
     """The first Code inside a value, at any depth of lists and dictionaries, or None."""
     if isinstance(value, Code):
@@ -115,6 +143,8 @@ def print_value(value: Value, depth: int = 0) -> str:
         return _ODD.get(text, text)
     if isinstance(value, bytes):
         return _print_bytes(value)
+    if isinstance(value, FormData):
+        return f"'{value}"
     if isinstance(value, Mapping):
         return print_value(dict(value), depth)
     if isinstance(value, Sequence):

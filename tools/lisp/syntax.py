@@ -155,6 +155,12 @@ class Builder:
             if name not in self.taken:
                 return m.Symbol(name).replace(node)
 
+    def count(self, parts: int, node: Any) -> None:
+        """Count ``parts`` that are added at ``node``. Raises ProgramTooLarge."""
+        self.parts += parts
+        if self.parts > MAX_PARTS:
+            raise ProgramTooLarge(node)
+
     def form(self, node: Any, *items: Any) -> Any:
         """An expression of ``items`` at ``node``'s position; each str becomes a symbol. Raises
         ProgramTooLarge."""
@@ -162,9 +168,7 @@ class Builder:
 
     def of(self, kind: Any, node: Any, items: Iterable[Any]) -> Any:
         parts = [m.Symbol(i).replace(node) if type(i) is str else i for i in items]
-        self.parts += len(parts)
-        if self.parts > MAX_PARTS:
-            raise ProgramTooLarge(node)
+        self.count(len(parts), node)
         return kind(parts).replace(node, recursive=False)
 
     def function(self, node: Any, seen: Any) -> tuple[list[Any], Callable[..., Any]]:

@@ -32,6 +32,7 @@ from quoth.tools.lisp.syntax import ProgramTooLarge, mangle
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
+from quoth.tools.program.macros import Definitions, GeneratedSymbol, MacroError, function_of, split
 from quoth.tools.program.quoting import SHIMS, Unquoted, definitions, is_quoted
 from quoth.tools.program.rewriter import rewrite
 
@@ -73,6 +74,7 @@ def pmap(function, *sequences):
         {FAILED}(__type(error).__name__, __str(error))
 """,
 }
+MACROEXPANDS = frozenset({"macroexpand", "macroexpand_1"})
 SHORT = 2_000  # characters of a program, many of which are remembered
 PROGRAM_LIMITS = ReaderLimits(
     max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True
@@ -87,45 +89,70 @@ class ProgramError(ToolError):
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program: its text, the Python for the sandbox, and its global names, whose values the
-    session keeps."""
+    """A compiled program: its text, the Python for the sandbox, its global names, whose values the session
+    keeps, and whether it uses ``forms`` as values."""
 
     text: str
     python: str
     globals: tuple[str, ...] = ()
+    forms: bool = False
 
 
-def compile_program(text: str, names: Iterable[str] = ()) -> Program:
-    """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError with a caret."""
+def compile_program(text: str, names: Iterable[str] = (), given: Definitions | None = None) -> Program:
+    """Read, rewrite, check and compile. ``names`` are the tools', and the macros are ``given``. Raises
+    ProgramError with a caret."""
+    if given is not None:
+        return _compile(text, tuple(names), given)
     return (_compiled if len(text) <= SHORT else _compiled_long)(text, tuple(names))
 
 
+def _compile(text: str, names: tuple[str, ...], given: Definitions | None = None) -> Program:
+    return _program(checked_forms(text, names, given), text, given)
+
+
 # The same program again: carried on, dry and then in earnest, in a loop, or checked with a plan and then run.
-@lru_cache(maxsize=1024)
-def _compiled(text: str, names: tuple[str, ...]) -> Program:
-    forms = checked_forms(text, names)
+_compiled = lru_cache(maxsize=1024)(_compile)
+_compiled_long = lru_cache(maxsize=64)(_compile)
+
+
+def compile_macro(name: str, definition: Any, text: str, given: Definitions) -> str:
+    """The Python that adds the function of a macro to the sandbox's ``__macros``; it may use no tool. Raises
+    ProgramError."""
+    return _program(_checked([function_of(definition)], text, (), given), text, given, macro=name).python
+
+
+def _program(forms: Sequence[Any], text: str, given: Definitions | None, *, macro: str = "") -> Program:
     body, value = _trees(text, forms)
     used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     try:
         quotes = definitions(forms)
+        functions = given.functions if given is not None and MACROEXPANDS & used else ""
+        with_forms = bool(quotes or functions or "eval" in used or (given is not None and given.forms))
         fitted = [_Fitted().visit(tree) for tree in (body, value)]
-        if quotes:
+        if with_forms:
             fitted = [Unquoted().visit(tree) for tree in fitted]
-        given = tuple(dict.fromkeys(_globals(body.body)))
-        statements, answer = map(ast.unparse, fitted)
+        before = "".join(source for name, source in PRELUDES.items() if name in used)
+        if with_forms:
+            before += SHIMS + functions + quotes
+        if macro:
+            python = ast.unparse(_macro(macro, before, *fitted))
+        else:
+            statements, answer = map(ast.unparse, fitted)
+            python = f"{before}{statements}\n{ANSWER}({answer})"
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     except ValueError:
         raise _unwritable(fitted, text) from None
     if "hy" in used:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
-    preludes = "".join(source for name, source in PRELUDES.items() if name in used)
-    if quotes:
-        preludes += SHIMS + quotes
-    return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+    return Program(text, python, tuple(dict.fromkeys(_globals(body.body))), with_forms)
 
 
-_compiled_long = lru_cache(maxsize=64)(_compiled.__wrapped__)
+def _macro(name: str, before: str, statements: Any, value: Any) -> ast.Module:
+    """The function of a macro, made in a scope of its own: its quoted forms are those of no other."""
+    made = ast.parse(f"def __macro():\n    pass\n__macros[{name!r}] = __macro()\n")
+    made.body[0].body = [*ast.parse(before).body, *statements.body, ast.Return(value.body)]  # type: ignore[attr-defined]
+    return ast.fix_missing_locations(made)
 
 
 def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
@@ -139,9 +166,24 @@ def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
     return ProgramError(TOO_DEEP)
 
 
+def checked_forms(text: str, names: tuple[str, ...], given: Definitions | None = None) -> Sequence[Any]:
+    """The forms of a program, read, rewritten, expanded and checked: Hy may see them."""
+    if given is None:
+        return _checked_forms(text, names)
+    try:
+        _, forms = split(read_forms(text), names)
+    except MacroError as error:
+        raise _refusal(error.node, text, str(error)) from None
+    return _checked(forms, text, names, given)
+
+
 @lru_cache(maxsize=2)  # a block of a plan is compiled, and then asked for its names
-def checked_forms(text: str, names: tuple[str, ...]) -> Sequence[Any]:
-    """The forms of a program, read, rewritten and checked: Hy may see them."""
+def _checked_forms(text: str, names: tuple[str, ...]) -> Sequence[Any]:
+    return _checked(read_forms(text), text, names)
+
+
+def read_forms(text: str) -> list[Any]:
+    """The forms of a program as they are written. Raises ProgramError with a caret."""
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
@@ -151,11 +193,19 @@ def checked_forms(text: str, names: tuple[str, ...]) -> Sequence[Any]:
         raise ProgramError(f"{error}\n{error.caret()}") from None
     if not forms:
         raise ProgramError("The program is empty.")
+    return forms
+
+
+def _checked(
+    forms: Sequence[Any], text: str, names: tuple[str, ...], given: Definitions | None = None
+) -> Sequence[Any]:
     try:
-        forms = rewrite(forms, names)
+        forms = rewrite(forms, names, given)
         lesson = spot(forms, text, names)
     except ProgramTooLarge as error:
         raise _refusal(error.node, text, "the program is too long; make two of it") from None
+    except MacroError as error:
+        raise _refusal(error.node, text, str(error)) from None
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     if lesson is not None:
@@ -349,6 +399,8 @@ def _check_numbers(forms: list[Any], text: str) -> None:
 
 def _check_symbol(node: Any, text: str) -> None:
     """No name leads to Hy's own module or to Python's internals, however it is spelt."""
+    if isinstance(node, GeneratedSymbol):
+        return
     for part in str(node).split("."):
         try:
             name = mangle(part) if part else ""

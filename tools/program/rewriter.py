@@ -11,6 +11,7 @@ from typing import Any
 
 import hy.models as m
 
+from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.syntax import (
     CONSTANTS,
     Builder,
@@ -24,14 +25,27 @@ from quoth.tools.lisp.syntax import (
     symbols_in,
 )
 from quoth.tools.program.idioms import ELSE, RULES
+from quoth.tools.program.macros import Definitions, MacroError, size_of
 
 
-def rewrite(forms: Sequence[Any], names: Iterable[str] = ()) -> list[Any]:
-    """``forms`` with every idiom rewritten to Hy. ``names`` are the tools'. Raises ProgramTooLarge.
+def rewrite(forms: Sequence[Any], names: Iterable[str] = (), given: Definitions | None = None) -> list[Any]:
+    """``forms`` with every idiom rewritten to Hy, and every call of a macro that is ``given`` expanded.
+    ``names`` are the tools'. Raises ProgramTooLarge, and MacroError for a call whose expansion is not known.
 
     The result is longer by at most a constant factor: only names are duplicated."""
-    rewriter = _Rewriter(forms, names)
-    return rewriter.body(rewriter.with_tail(forms), rewriter.bound)
+    made, unknown = rewritten(forms, names, given)
+    for node in unknown.values():
+        raise MacroError(node, f"{head_of(node)} is a macro, and macros are not expanded here")
+    return made
+
+
+def rewritten(
+    forms: Sequence[Any], names: Iterable[str], given: Definitions | None
+) -> tuple[list[Any], dict[str, Any]]:
+    """The rewritten ``forms``, and the outermost calls of macros whose expansion is not known, by their text:
+    these are left as they are."""
+    rewriter = _Rewriter(forms, names, given)
+    return rewriter.body(rewriter.with_tail(forms), rewriter.bound), rewriter.unknown
 
 
 def rewrite_typed(form: Any, names: Iterable[str], expand: Callable[[Any], Any]) -> Any:
@@ -49,6 +63,12 @@ def rewrite_typed(form: Any, names: Iterable[str], expand: Callable[[Any], Any])
 
 
 class _Rewriter(Builder):
+    def __init__(self, forms: Sequence[Any], names: Iterable[str], given: Definitions | None = None) -> None:
+        super().__init__([*forms, *given.expansions.values()] if given else forms, names)
+        self.given = given
+        self.macros = frozenset(map(mangled, given.macros)) if given else frozenset[str]()
+        self.unknown: dict[str, Any] = {}
+
     # ---- walking: each method takes a form in one kind of place
 
     def value(self, node: Any, env: Names) -> Any:
@@ -90,6 +110,14 @@ class _Rewriter(Builder):
                 return node
             head = node[0]
             name = ":" if isinstance(head, m.Keyword) else head_of(node)
+            if self.given is not None and mangled(name) in self.macros:
+                expansion = self.given.expansion(node)
+                if expansion is None:
+                    self.unknown[show(node)] = node
+                    return node
+                self.count(size_of([expansion]), node)
+                node = expansion
+                continue
             rule = self.rule(name, node)
             if rule is None or (mangled(name) in env and not is_core(name)):
                 break

@@ -362,14 +362,31 @@ def _left_out(param: Param | None) -> bool:
 
 
 def plain_argument(value: Any, param: Param | None) -> Any:
-    """An argument as its parameter wants it: a program as text, anything else as the data it spells."""
+    """An argument as its parameter wants it: a program as text, anything else as the data it spells. A
+    quoted form is the program that it quotes, as in ``(eval '(+ 1 2))``."""
     if param is not None and param.type is Code:
+        if isinstance(value, Code) and value.startswith("'"):
+            return str(value[1:])
         return str(value) if isinstance(value, str) else print_value(value)
     if isinstance(value, Code):
         return value if value.data is None else plain_argument(value.data, param)
     if isinstance(value, Mapping):
         return {key: plain_argument(item, param) for key, item in value.items()}
     return [plain_argument(item, param) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def program_argument(program: str) -> Code:
+    """A program as an argument that ``plain_argument`` reads back: one that is itself quoted is quoted."""
+    if "'" not in program and "(quote" not in program:
+        return Code(program)
+    from quoth.tools.lisp.reader import ReadError, read_all  # here: few programs quote
+    from quoth.tools.lisp.syntax import begins
+
+    try:
+        forms = read_all(program)
+    except ReadError:
+        return Code(program)
+    return Code(f"'{program}" if len(forms) == 1 and begins(forms[0], "quote") else program)
 
 
 def _expression(code: str, param: Param) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.arguments import (
     Check,
     bind,
@@ -24,6 +25,7 @@ from quoth.tools.registry.arguments import (
     example_of,
     plain_argument,
     plain_schema,
+    program_argument,
     validate,
 )
 from quoth.tools.registry.json_type import core_of, in_short
@@ -219,10 +221,13 @@ class CognitiveTool:
         if self.input_model is not None:
             built(self.name, self.input_model, args)
         own = {param.name: param for param in self.params if has_json(param.type)}
-        given = {
-            name: plain_argument(value, own[name]) if name in own else args[name]
-            for name, value in bound.items()
-        }
+
+        def canonical_argument(name: str, value: Any) -> Any:
+            if name in own:
+                return plain_argument(value, own[name])
+            return program_argument(args[name]) if isinstance(args[name], Code) else args[name]
+
+        given = {name: canonical_argument(name, value) for name, value in bound.items()}
         return CallForm(self.name, given), args
 
     def describe(self) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from quoth.tools.sandbox.wall import (
     _text,
     argument,
     bounded,
+    entering,
     host_function,
     host_name,
     packed,
@@ -75,6 +76,7 @@ class _RunState:
     failures: list[ToolFailure] = field(default_factory=list)
     answer: Any = None
     dumped: int = 0  # bytes of the paths that stand still
+    forms: bool = False  # whether a form that a call returns is one inside
     finish: Callable[[Any], Awaitable[None]] | None = None
 
     def count(self, calls: int = 1) -> None:
@@ -148,9 +150,8 @@ class Sandbox(WorkerPool):
         Raises ProgramError, the ToolFailure of an inner call that the program did not catch, or Pending while
         a call waits; its ``state`` is empty where it is too large to keep."""
         tools = _by_alias(tuple(names))
-        run = _RunState(
-            {host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing)
-        )
+        outside = {host_name(name): tool for name, tool in tools.items()}
+        run = _RunState(outside, call, self.limits, list(listing), forms=program.forms)
         if keep is not None and program.globals:
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
             run.finish = lambda session: _keep(session, known, keep)
@@ -166,7 +167,7 @@ class Sandbox(WorkerPool):
                     await self._open(session, values)
                     used = [name for name in tools if name in program.python]
                     return await session.feed_start(
-                        with_guards(program.python, used, begun=True),
+                        with_guards(program.python, used, begun=True, forms=program.forms),
                         inputs={name: host_function(name) for name in map(host_name, used)},
                         external_lookup=_lookup(run),
                         print_callback=printed,
@@ -391,7 +392,7 @@ def _values(form: CallForm) -> tuple[Any, ...]:
 
 async def _answered(run: _RunState, form: CallForm, name: str) -> _Answer | _Suspended:
     try:
-        return {"return_value": await run.call(form, name)}
+        return {"return_value": entering(await run.call(form, name), run.forms)}
     except Pending as pending:
         data = [value.data if isinstance(value, Code) else None for value in _values(form)]
         more = {"data": data} if any(one is not None for one in data) else {}  # which the text does not say

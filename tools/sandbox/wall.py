@@ -6,6 +6,7 @@ Knows plain data, and the host's functions by name only.
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import re
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
+from textwrap import indent
 from typing import Any
 
 import hy
@@ -21,11 +23,12 @@ import hy.models as m
 from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.lisp.printer import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS, Code, show
+from quoth.tools.lisp.printer import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS, Code, FormData, show
 from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.lisp.syntax import CONSTANTS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, ProgramError
-from quoth.tools.program.quoting import FORM, KEYWORD, MODELS, SYMBOL
+from quoth.tools.program.quoting import FORM, KEYWORD, KINDS, MODELS, SYMBOL
 from quoth.tools.text import short
 
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
@@ -41,8 +44,59 @@ MAX_NAME = 200  # characters of the name of an argument
 _TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
 _NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
 
+_TOO_DEEP = f"The value is nested deeper than {MAX_DEPTH}."
+MAX_FORM_DEPTH = 90  # of forms in forms; Monty cuts what is deeper than its recursion limit, 200 levels
+
+# It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
+_WALL = f"""
+import datetime as __datetime, pathlib as __pathlib
+__dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
+__list, __str, __zip, __BaseException, __TypeError = list, str, zip, BaseException, TypeError
+__int, __EASY, __HASHED = int, (str, bytes, bool, type(None)), (set, frozenset, type({{}}.keys()))
+__PLAIN = (str, int, float, bool, type(None), bytes)
+__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+__OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
+__Form = __Sym = __Key = None
+def __fits(*level):
+    left, hard, deep = {MAX_VALUE // 8}, {10 * MAX_HARD_KEYS**2}, {2 * MAX_FORM_DEPTH}
+    while level:
+        deep -= 1  # a form and its items are two levels
+        if deep < 0:
+            raise __error("{_TOO_DEEP}")
+        level = [value for value in level if __type(value) not in __PLAIN]
+        many = [value for value in level if __type(value) in __MANY]
+        left -= __sum([__len(items) for items in many])
+        if left < 0:
+            raise __error("{_TOO_LARGE}")
+        for keys in [items for items in many if __type(items) in __HASHED]:
+            keys = [key for key in keys if __type(key) not in __EASY]
+            easy = [key for key in keys if __type(key) == __int and -{MAX_EASY_KEY} < key < {MAX_EASY_KEY}]
+            number = __len(keys) - __len(easy)
+            hard -= number**2 if number <= {MAX_HARD_KEYS} else hard + 1
+        if hard < 0:
+            raise __error("{HARD_KEYS}")
+        odd = [] if __len(many) == __len(level) else [value for value in level if __type(value) not in __MANY]
+        level = [item for items in many for item in items]
+        for value in odd:
+            if __isinstance(value, __dict):
+                level += [value.keys(), value.values()]
+            elif __type(value) == __Form:
+                level += [value.kind, value.items]
+            elif __type(value) == __Sym or __type(value) == __Key:
+                level.append(value.name)
+            elif not __isinstance(value, __OTHER):
+                raise __error(f"A {{__type(value).__name__}} {_NO_DATA}")
+def __guarded(call):
+    def tool(*args, **kwargs):
+        __fits(args, kwargs)
+        return call(*args, **kwargs)
+    return tool
+{ANSWER}, {BRANCH}, {JOIN}, {FAILED} = [
+    __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
+]
+"""
 # Forms as values. What walks one keeps its own stack, for Monty has few levels of such methods.
-_FORMS = """
+_CLASSES = """
 class __Sym:
     def __init__(self, name):
         self.name = name
@@ -159,56 +213,12 @@ def __taken(value):
         return named(*items) if named else __Form(value[1], items)
     return __tuple([__taken(item) for item in value])
 def __taking(call):
-    return lambda number: __taken(call(number))
+    return lambda *args, **kwargs: __taken(call(*args, **kwargs))
 """
-# It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
-_WALL = f"""
-import datetime as __datetime, pathlib as __pathlib
-__dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
-__list, __str, __zip, __BaseException, __TypeError = list, str, zip, BaseException, TypeError
-__int, __EASY, __HASHED = int, (str, bytes, bool, type(None)), (set, frozenset, type({{}}.keys()))
-__PLAIN = (str, int, float, bool, type(None), bytes)
-__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
-__OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
-{_FORMS}
-def __fits(*level):
-    left, hard = {MAX_VALUE // 8}, {10 * MAX_HARD_KEYS**2}
-    while level:
-        level = [value for value in level if __type(value) not in __PLAIN]
-        many = [value for value in level if __type(value) in __MANY]
-        left -= __sum([__len(items) for items in many])
-        if left < 0:
-            raise __error("{_TOO_LARGE}")
-        for keys in [items for items in many if __type(items) in __HASHED]:
-            keys = [key for key in keys if __type(key) not in __EASY]
-            easy = [key for key in keys if __type(key) == __int and -{MAX_EASY_KEY} < key < {MAX_EASY_KEY}]
-            number = __len(keys) - __len(easy)
-            hard -= number**2 if number <= {MAX_HARD_KEYS} else hard + 1
-        if hard < 0:
-            raise __error("{HARD_KEYS}")
-        odd = [] if __len(many) == __len(level) else [value for value in level if __type(value) not in __MANY]
-        level = [item for items in many for item in items]
-        for value in odd:
-            if __isinstance(value, __dict):
-                level += [value.keys(), value.values()]
-            elif __type(value) == __Form:
-                level += [value.kind, value.items]
-            elif __type(value) == __Sym or __type(value) == __Key:
-                level.append(value.name)
-            elif not __isinstance(value, __OTHER):
-                raise __error(f"A {{__type(value).__name__}} {_NO_DATA}")
-def __guarded(call):
-    def tool(*args, **kwargs):
-        __fits(args, kwargs)
-        return call(*args, **kwargs)
-    return tool
-{ANSWER}, {BRANCH}, {JOIN}, {FAILED} = [
-    __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
-]
-{BRANCH} = __taking({BRANCH})
-"""
+# A program that does not quote has none of it: the forms of a session would cost each of its programs.
+_FORMS = "if __Form is None:\n" + indent(_CLASSES, "    ") + f"    {BRANCH} = __taking({BRANCH})\n"
 # What a session keeps has its wall in it; another wall is another version of what is kept.
-WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
+WALL_VERSION = hashlib.sha256(f"{_WALL}{_FORMS}".encode()).hexdigest()[:16]
 
 
 def host_name(name: str) -> str:
@@ -216,11 +226,12 @@ def host_name(name: str) -> str:
     return f"__wall_{name}"
 
 
-def with_guards(python: str, functions: Iterable[str], *, begun: bool) -> str:
-    """The program with a guard in front of each of these ``functions`` that it mentions, and with the wall
-    itself unless the session has it already (``begun``)."""
-    guards = [f"{name} = __guarded({host_name(name)})\n" for name in functions if name in python]
-    return "".join(("" if begun else _WALL, *guards, python))
+def with_guards(python: str, functions: Iterable[str], *, begun: bool, forms: bool = False) -> str:
+    """The program with a guard in front of each of these ``functions`` that it mentions, with the wall itself
+    unless the session has it already (``begun``), and with ``forms`` as values if it uses them."""
+    guarded = "__taking(__guarded(%s))" if forms else "__guarded(%s)"
+    guards = [f"{name} = {guarded % host_name(name)}\n" for name in functions if name in python]
+    return "".join(("" if begun else _WALL, _FORMS if forms else "", *guards, python))
 
 
 async def raise_wall(session: Any) -> None:
@@ -274,7 +285,7 @@ def bounded(value: Any) -> Any:
         if left < 0:
             raise ProgramError(_TOO_LARGE)
         if depth > MAX_DEPTH:
-            raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
+            raise ProgramError(_TOO_DEEP)
         if isinstance(item, dict):
             return {hashable(copy(key, depth + 1)): copy(inner, depth + 1) for key, inner in item.items()}
         if isinstance(item, (list, tuple)):
@@ -338,9 +349,9 @@ class FormValue:
     def __str__(self) -> str:
         return show(self.model())
 
-    def model_dump(self) -> dict[str, str]:
-        """How JSON shows it; nothing reads that back as a form."""
-        return {"$form": str(self.readable())}
+    def form_data(self) -> FormData:
+        """The form as the value of a call."""
+        return FormData(str(self.readable()))
 
     def data(self) -> Any:
         """As plain data: a name is its text, a form a list."""
@@ -356,8 +367,9 @@ class FormValue:
 
 def argument(value: Any) -> Any:
     """A bounded value as an argument of a call: a form is a program, and data for a tool that takes that."""
-    if isinstance(value, FormValue) and value.kind not in ("'", ":"):
-        code = Code(str(value))
+    if isinstance(value, FormValue):
+        text = str(value)
+        code = Code(f"'{text}" if text.startswith("'") else text)  # in a call, '(f) is the program (f)
         code.data = plain(value.data())
         return code
     return plain(_without_forms(value))
@@ -410,6 +422,27 @@ def unpacked(data: Any) -> Any:
     return {hashable(unpacked(key)): unpacked(item) for key, item in inner}
 
 
+def entering(value: Any, forms: bool) -> Any:
+    """The value of a call for a program: forms as the wall's ``__taken`` reads them, or as in JSON."""
+    if isinstance(value, FormData):
+        return unpacked(packed(form_value(read_one(str(value))))) if forms else dict(value)
+    if isinstance(value, dict):
+        return {key: entering(item, forms) for key, item in value.items()}
+    return [entering(item, forms) for item in value] if isinstance(value, list) else value
+
+
+def form_value(model: Any) -> Any:
+    """A model of Hy as it is in a program: a FormValue, or plain data."""
+    if isinstance(model, m.Symbol):
+        name = CONSTANTS.get(str(model))
+        return ast.literal_eval(name) if name else FormValue("'", (str(model),))
+    if isinstance(model, m.Keyword):
+        return FormValue(":", (str(model.name),))
+    if type(model) in KINDS:
+        return FormValue(KINDS[type(model)], tuple(map(form_value, model)))
+    return next(kind(model) for kind in (str, int, float, bytes) if isinstance(model, kind))
+
+
 def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str], text: str) -> Exception:
     """The ToolFailure that the program did not catch, or a ProgramError that explains ``error``."""
     display = getattr(error, "display", None)
@@ -430,7 +463,7 @@ def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str],
         return ProgramError("The program was stopped: it ran longer than it may.")
     if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
         return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
-    if kind == "ValueError" and message.endswith((_TOO_LARGE, HARD_KEYS, _NO_DATA)):
+    if kind == "ValueError" and message.endswith((_TOO_LARGE, _TOO_DEEP, HARD_KEYS, _NO_DATA)):
         return ProgramError(message)
     if "suspension limit" in message:
         return ProgramError("The program was stopped: it made more calls than it may.")

@@ -430,7 +430,7 @@ def test_nothing_is_smuggled_in_by_an_idiom(monkeypatch: pytest.MonkeyPatch, tex
 
 def test_the_check_sees_what_the_rewriting_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [m.Expression([m.Symbol("do-mac"), m.Integer(1)])]
-    monkeypatch.setattr(program, "rewrite", lambda forms, names: made)
+    monkeypatch.setattr(program, "rewrite", lambda forms, *_: made)
     said = complaint(ProgramError, lambda: compile_program("(inc 1)"))
     assert f"do-mac {CANNOT_BE_USED_IN_A}" in said
 

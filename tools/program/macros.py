@@ -1,0 +1,103 @@
+"""Macros of a program: their definitions, taken out of it, and what is known of their expansions.
+
+A macro runs in the sandbox alone (tools/sandbox/macros.py); here are its definition as a form, and the calls
+that still wait for their expansion. It must not know the sandbox, tools (only their names), or doors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.lisp.printer import show
+from quoth.tools.lisp.syntax import begins, fixed_arity, is_core, mangle
+
+DEFMACRO = "defmacro"
+GENERATED = re.compile(r"_hy_gensym_\w+\Z")  # names that no program can write
+
+
+class GeneratedSymbol(m.Symbol):  # type: ignore[misc]
+    """A symbol that ``gensym`` made: only an expansion has one."""
+
+
+class MacroError(Exception):
+    """A macro is defined or used wrongly; ``node`` is the form that is at fault."""
+
+    def __init__(self, node: Any, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """What a program is compiled with: the ``macros`` by name, as the text of their definitions, those of the
+    session and its own (``defined``); the ``expansions`` of their calls by the call's text; the Python of the
+    macros that ``macroexpand`` may call, and whether the session keeps ``forms`` as values."""
+
+    macros: Mapping[str, str] = field(default_factory=dict)
+    defined: tuple[str, ...] = ()
+    expansions: Mapping[str, Any] = field(default_factory=dict)
+    functions: str = ""
+    forms: bool = False
+
+    def expansion(self, node: Any) -> Any:
+        """The form in place of a call of a macro, at the call's position; None while it is not known."""
+        found = self.expansions.get(show(node))
+        return None if found is None else _placed(found, node)
+
+
+def _placed(form: Any, node: Any) -> Any:
+    """A copy of a form whose parts are all at the position of ``node``."""
+    if isinstance(form, m.Symbol) and GENERATED.match(form):
+        return GeneratedSymbol(form, from_parser=True).replace(node)
+    if isinstance(form, m.Sequence):
+        more = {name: getattr(form, name) for name in form._extra_kwargs}
+        return type(form)([_placed(item, node) for item in form], **more).replace(node, recursive=False)
+    copied = (
+        type(form)(form, from_parser=True) if isinstance(form, m.Symbol | m.Keyword) else type(form)(form)
+    )
+    return copied.replace(node)
+
+
+def split(forms: Sequence[Any], tools: Collection[str] = ()) -> tuple[dict[str, Any], list[Any]]:
+    """The definitions of macros at the top of a program, by name, and the other forms. Raises MacroError."""
+    macros: dict[str, Any] = {}
+    for form in forms:
+        if begins(form, DEFMACRO):
+            macros[_name(form, tools)] = form
+    rest = [form for form in forms if not begins(form, DEFMACRO)]
+    return macros, rest or [m.Symbol("None").replace(forms[-1])]
+
+
+def _name(form: Any, tools: Collection[str]) -> str:
+    if len(form) < 4 or not isinstance(form[1], m.Symbol) or not isinstance(form[2], m.List):
+        raise MacroError(form, "a macro is written (defmacro name [parameters] body …)")
+    name = str(form[1])
+    if is_core(name) or "." in name or mangle(name) == "eval":
+        raise MacroError(form[1], f"{name} is a form of Hy; give the macro another name")
+    if mangle(name) in map(mangle, tools):
+        raise MacroError(form[1], f"{name} is a tool; give the macro another name")
+    if not fixed_arity(form[2]) and any(begins(item, "unpack-mapping") for item in form[2]):
+        raise MacroError(form[2], "a macro is given forms, none of them by name; write #* forms")
+    return name
+
+
+def function_of(definition: Any) -> Any:
+    """The function of forms that a definition describes."""
+    return m.Expression([m.Symbol("fn").replace(definition), *definition[2:]]).replace(
+        definition, recursive=False
+    )
+
+
+def size_of(forms: Iterable[Any]) -> int:
+    """The number of nodes in forms."""
+    nodes, pending = 0, list(forms)
+    while pending:
+        nodes += 1
+        if isinstance(node := pending.pop(), m.Sequence):
+            pending.extend(node)
+    return nodes
