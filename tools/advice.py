@@ -65,7 +65,7 @@ _ROWS = {
         "quote quasiquote": 'it takes one form, without f"…" in it',
         "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
         "with": "call read-file instead of opening files",
-        "defmacro": "write a function, (defn double [x] (* x 2))",
+        "defmacro": "macros are defined at the top of the program",
         "await": 'calls wait by themselves; write (read-file "a.txt")',
         "yield": "a function returns a list",
         "require": "only functions can be used here",

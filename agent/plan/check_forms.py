@@ -30,12 +30,15 @@ from quoth.tools.program.compiler import (
     checked_forms,
     compile_program,
     free_names,
+    read_forms,
 )
 from quoth.tools.program.from_python import BUILTINS
+from quoth.tools.program.macros import DEFMACRO, Definitions, MacroError, unseen
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
+_QUOTES = re.compile(r"['`]|\((?:quote|quasiquote)\b")
 _SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")
 PROGRAMS = "eval"
 _GIVEN = frozenset({*BUILTINS, *PRELUDES} - LACKING)  # what every program has
@@ -65,8 +68,8 @@ def form_faults(
     names = list(names)
     whole, above = _whole(text, names)
     try:
-        compile_program(whole, table.tool_names)
-        free = free_names(whole, table.tool_names)
+        compile_program(whole, table.tool_names, _given(whole, table))
+        free = free_names(whole, table.tool_names, _given(whole, table))
     except ProgramError as error:
         return [_placed(str(error), above)]
     forms = _read(whole, table)
@@ -107,7 +110,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
     """Return the undefined names of a program; none if it does not compile."""
     whole, _ = _whole(text, list(names))
     try:
-        free = free_names(whole, table.tool_names)
+        free = free_names(whole, table.tool_names, _given(whole, table))
     except ProgramError:
         return []
     known = {*_tools(table), *_GIVEN}
@@ -119,7 +122,10 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
     whole, above = _whole(text, list(names))
     heads = _heads(_read(whole, table))
     tools = _tools(table)
-    for use in free_names(whole, table.tool_names):
+    if DEFMACRO in text or (PROGRAMS in text and _QUOTES.search(text)):  # what runs is known later
+        yield from _named_tools(whole, table, above)
+        return
+    for use in free_names(whole, table.tool_names, _given(whole, table)):
         if use.name not in tools:
             continue
         tool, node, line = table.get(tools[use.name]), heads.get((use.line, use.column)), use.line - above
@@ -129,6 +135,28 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
                 yield from (ToolUse(it.tool, line, use.column) for it in tool_uses(str(inner), table))
             except (ProgramError, ReadError, RecursionError):
                 continue
+
+
+def _given(text: str, table: ToolTable) -> Definitions | None:
+    """What to check a program with that defines macros: what they expand to is known when it runs."""
+    if DEFMACRO not in text:
+        return None
+    try:
+        return unseen(text, read_forms(text), table.tool_names)
+    except MacroError:
+        return Definitions()  # the compiler says what is wrong
+
+
+def _named_tools(text: str, table: ToolTable, above: int) -> Iterator[ToolUse]:
+    """The tools that are named anywhere in a program, its quoted forms and macros included."""
+    tools = _tools(table)
+    pending: list[Any] = [m.List(read_forms(text))]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, m.Symbol) and (name := tools.get(mangled(str(node)))):
+            yield ToolUse(table.get(name), node.start_line - above, node.start_column)
+        elif isinstance(node, m.Sequence):
+            pending.extend(reversed(node))
 
 
 def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
@@ -174,12 +202,14 @@ def _placed(said: str, above: int) -> FormFault:
 def reading_of(text: str, table: ToolTable) -> str:
     """The Hy that a block of another Lisp is read as; empty where it stands there already. The block has no
     faults."""
+    if DEFMACRO in text:
+        return ""
     read = [show(form) for form in _read(text, table)]
     return "" if read == [show(form) for form in read_all(text, PROGRAM_LIMITS)] else " ".join(read)
 
 
 def _read(text: str, table: ToolTable) -> Sequence[Any]:
-    return checked_forms(text, table.tool_names)
+    return checked_forms(text, table.tool_names, _given(text, table))
 
 
 def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:

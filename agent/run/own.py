@@ -113,8 +113,8 @@ class OwnSandbox:
     async def run(self, *args: Any, **named: Any) -> tuple[Any, str]:
         return await self._opened().run(*args, **named)
 
-    def worker(self) -> AbstractAsyncContextManager[Any]:
-        return self._opened().worker()
+    def worker(self, seconds: float | None = None) -> AbstractAsyncContextManager[Any]:
+        return self._opened().worker(seconds)
 
     async def aclose(self) -> None:
         if self._sandbox is not None:

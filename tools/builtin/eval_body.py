@@ -5,16 +5,28 @@ It knows the context of a call, programs and the sandbox; it must not know the d
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from quoth.tools.call.call import Call, owner
 from quoth.tools.call.context import SavedValues, Snapshots, ToolContext
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.program.compiler import ProgramError, compile_program, program_digest
+from quoth.tools.program.compiler import ProgramError, program_digest
+from quoth.tools.sandbox.macros import compile_expanded
 from quoth.tools.sandbox.snapshots import SnapshotError
 from quoth.tools.sandbox.wall import MAX_MESSAGE
 from quoth.tools.text import short
+
+# What the outermost program of a session began with: a program that it evaluates may use that, and change
+# nothing in it.
+_OUTER: ContextVar[SavedValues | None] = ContextVar("values of the outer program", default=None)
+
+
+_CHANGED = (
+    "The program waited, and the macros of the session that it uses may have changed since. "
+    "Send it again with their definitions, (defmacro …), in it."
+)
 
 
 async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
@@ -28,10 +40,6 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     sandbox, dispatch, snapshots = ctx.sandbox, ctx.dispatch, ctx.snapshots
     if sandbox is None or dispatch is None:
         raise ToolError("There is no sandbox here to run programs in.")
-    try:
-        program = compile_program(text, ctx.tool_names)
-    except ProgramError as error:
-        raise ToolFailure("invalid", str(error)) from None
 
     async def inner(form: CallForm, name: str) -> Any:
         result = await dispatch(form, name)
@@ -50,13 +58,26 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
         state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None
     except SnapshotError as error:
         raise ToolFailure("error", str(error)) from None
+    if call.route == "program":
+        kept = _OUTER.get()
+    try:
+        program = await compile_expanded(text, ctx.tool_names, sandbox, kept)
+    except ProgramError as error:
+        raise ToolFailure("invalid", str(error)) from None
+    macros = kept.macros if kept is not None else {}
+    expanded = program_digest(program.python) if program.uses else ""
+    unsure = not program.uses.isdisjoint(macros) if state is None else state.pop("expanded", "") != expanded
+    if call.resumed and unsure:
+        raise ToolFailure("error", _CHANGED)
     base = state.pop("base") if state is not None else kept.generation if kept else ""
 
     def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
             # With the result: a program that is run again must not begin with what it had left itself.
-            ctx.written.append(snapshots.keep_values(*whose, SavedValues(values, listing, base)))
+            left = SavedValues(values, listing, base, {**macros, **program.macros})
+            ctx.written.append(snapshots.keep_values(*whose, left))
 
+    outer = _OUTER.set(kept)
     try:
         value, printed = await sandbox.run(
             program,
@@ -70,11 +91,14 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
         )
     except Pending as waits:
         if snapshots is not None and waits.state:
-            snapshots.keep(call.key or call.id, call.session, digest, {**waits.state, "base": base})
+            bound = {"base": base, "expanded": expanded}
+            snapshots.keep(call.key or call.id, call.session, digest, {**waits.state, **bound})
         raise
     except (ToolFailure, ProgramError):
         _ended(snapshots, call)
         raise
+    finally:
+        _OUTER.reset(outer)
     _ended(snapshots, call)
     if value is None and printed:
         return printed.rstrip("\n")

@@ -100,7 +100,7 @@ class ProgramRunner(Protocol):
         of its own says the ``unnamed`` ones of the names."""
         ...
 
-    def worker(self) -> AbstractAsyncContextManager[Any]:
+    def worker(self, seconds: float | None = None) -> AbstractAsyncContextManager[Any]:
         """A context manager that waits for a free worker process and reserves it."""
         ...
 
@@ -295,12 +295,13 @@ class ToolContext(Record):
 
 
 class SavedValues(NamedTuple):
-    """The saved values of a session: the sandbox's state, and name, type and length of each value.
+    """The saved values of a session: the sandbox's state, name, type and length of each value, and macros.
     ``generation`` identifies the stored version, or the version that the new values are based on."""
 
     state: bytes
     listing: list[dict[str, Any]]
     generation: str = ""
+    macros: Mapping[str, str] = {}  # the definitions of macros, by name
 
 
 class Snapshots(Protocol):

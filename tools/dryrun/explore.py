@@ -35,9 +35,9 @@ from quoth.tools.program.compiler import (
     Program,
     ProgramError,
     alias,
-    compile_program,
     program_digest,
 )
+from quoth.tools.sandbox.macros import compile_expanded
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, not_called
 from quoth.tools.sandbox.wall import (
     MAX_MESSAGE,
@@ -97,12 +97,12 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
     reading tools nor guards. Raises ToolFailure for a program that does not compile."""
     if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:
         raise ToolError("There is no sandbox here to run programs in.")
-    try:
-        program = compile_program(text, ctx.tool_names)
-    except ProgramError as error:
-        raise ToolFailure("invalid", str(error)) from None
     whose = owner(call) if ctx.snapshots is not None else None
     kept = ctx.snapshots.values(*whose) if ctx.snapshots is not None and whose else None
+    try:
+        program = await compile_expanded(text, ctx.tool_names, ctx.sandbox, kept)
+    except ProgramError as error:
+        raise ToolFailure("invalid", str(error)) from None
     look = _DryRun(ctx, pure)
     if kept is not None:
         look.values = kept.state
@@ -312,7 +312,8 @@ class _DryRun:
         if self.programs >= MAX_PROGRAMS:
             raise _Cut(f"there are more than {MAX_PROGRAMS} programs inside of each other")
         try:
-            program = compile_program(str(look.form.args.get("form", "")), self.ctx.tool_names)
+            text = str(look.form.args.get("form", ""))
+            program = await compile_expanded(text, self.ctx.tool_names, self.sandbox)
         except ProgramError as error:
             return self._raise("TypeError", str(error))
         self.programs += 1

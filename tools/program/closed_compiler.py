@@ -19,6 +19,7 @@ import hy.macros
 import hy.models as m
 from hy.compiler import HyASTCompiler, Result, _model_compilers
 
+from quoth.tools.program.macros import GeneratedSymbol
 from quoth.tools.program.quoting import Quoted
 
 
@@ -70,7 +71,7 @@ def _like(form: Any, kind: type, items: Any) -> Any:
 
 _KINDS = (m.Expression, m.List, m.Dict, m.Set, m.Tuple, m.FString, m.FComponent)
 _SEALED = {kind: type(kind.__name__, (kind,), {"replace": m.Object.replace}) for kind in _KINDS}
-_OPENED = {sealed: kind for kind, sealed in _SEALED.items()} | {Quoted: m.Symbol}
+_OPENED = {sealed: kind for kind, sealed in _SEALED.items()} | {Quoted: m.Symbol, GeneratedSymbol: m.Symbol}
 
 
 def sealed(form: Any) -> Any:

@@ -14,8 +14,8 @@ import hashlib
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from keyword import iskeyword
 from typing import Any
@@ -28,11 +28,11 @@ from quoth.tools.advice import instead
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
-from quoth.tools.lisp.syntax import ProgramTooLarge, mangle
+from quoth.tools.lisp.syntax import ProgramTooLarge, begins, mangle
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
-from quoth.tools.program.macros import Definitions, GeneratedSymbol, MacroError, function_of, split
+from quoth.tools.program.macros import DEFMACRO, Definitions, GeneratedSymbol, MacroError, function_of, split
 from quoth.tools.program.quoting import SHIMS, Unquoted, definitions, is_quoted
 from quoth.tools.program.rewriter import rewrite
 
@@ -90,12 +90,14 @@ class ProgramError(ToolError):
 @dataclass(frozen=True)
 class Program:
     """A compiled program: its text, the Python for the sandbox, its global names, whose values the session
-    keeps, and whether it uses ``forms`` as values."""
+    keeps, whether it uses ``forms`` as values, and the macros that it defines and ``uses``."""
 
     text: str
     python: str
     globals: tuple[str, ...] = ()
     forms: bool = False
+    macros: Mapping[str, str] = field(default_factory=dict)  # the definitions by name
+    uses: frozenset[str] = frozenset()  # also the session's
 
 
 def compile_program(text: str, names: Iterable[str] = (), given: Definitions | None = None) -> Program:
@@ -118,7 +120,13 @@ _compiled_long = lru_cache(maxsize=64)(_compile)
 def compile_macro(name: str, definition: Any, text: str, given: Definitions) -> str:
     """The Python that adds the function of a macro to the sandbox's ``__macros``; it may use no tool. Raises
     ProgramError."""
-    return _program(_checked([function_of(definition)], text, (), given), text, given, macro=name).python
+    forms = _checked([function_of(definition)], text, (), given)
+    pending = [*forms]
+    while pending:
+        if begins(node := pending.pop(), "import"):
+            raise refusal(node, text, "a macro imports nothing: the same call always has the same expansion")
+        pending.extend(node if isinstance(node, m.Sequence) else ())
+    return _program(forms, text, given, macro=name).python
 
 
 def _program(forms: Sequence[Any], text: str, given: Definitions | None, *, macro: str = "") -> Program:
@@ -135,7 +143,7 @@ def _program(forms: Sequence[Any], text: str, given: Definitions | None, *, macr
         if with_forms:
             before += SHIMS + functions + quotes
         if macro:
-            python = ast.unparse(_macro(macro, before, *fitted))
+            python = f"{ast.unparse(_macro(macro, before, *fitted))}\n"
         else:
             statements, answer = map(ast.unparse, fitted)
             python = f"{before}{statements}\n{ANSWER}({answer})"
@@ -145,7 +153,9 @@ def _program(forms: Sequence[Any], text: str, given: Definitions | None, *, macr
         raise _unwritable(fitted, text) from None
     if "hy" in used:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
-    return Program(text, python, tuple(dict.fromkeys(_globals(body.body))), with_forms)
+    given = given or Definitions()
+    names = tuple(dict.fromkeys(_globals(body.body)))
+    return Program(text, python, names, with_forms, given.defined, given.used)
 
 
 def _macro(name: str, before: str, statements: Any, value: Any) -> ast.Module:
@@ -173,7 +183,7 @@ def checked_forms(text: str, names: tuple[str, ...], given: Definitions | None =
     try:
         _, forms = split(read_forms(text), names)
     except MacroError as error:
-        raise _refusal(error.node, text, str(error)) from None
+        raise refusal(error.node, text, str(error)) from None
     return _checked(forms, text, names, given)
 
 
@@ -203,9 +213,9 @@ def _checked(
         forms = rewrite(forms, names, given)
         lesson = spot(forms, text, names)
     except ProgramTooLarge as error:
-        raise _refusal(error.node, text, "the program is too long; make two of it") from None
+        raise refusal(error.node, text, "the program is too long; make two of it") from None
     except MacroError as error:
-        raise _refusal(error.node, text, str(error)) from None
+        raise refusal(error.node, text, str(error)) from None
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     if lesson is not None:
@@ -243,10 +253,10 @@ class FreeName:
     column: int
 
 
-def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
+def free_names(text: str, names: Iterable[str] = (), given: Definitions | None = None) -> list[FreeName]:
     """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
     compiler resolves them. Raises ProgramError."""
-    body, value = _trees(text, checked_forms(text, tuple(names)))
+    body, value = _trees(text, checked_forms(text, tuple(names), given))
     try:
         tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
     except RecursionError:
@@ -264,19 +274,19 @@ def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     uses: list[FreeName] = []
-    given: set[str] = set()
+    own_names: set[str] = set()
     for code in codes:
         codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
         steps = list(dis.get_instructions(code))
         own = {step.argval for step in steps if step.opname == "STORE_NAME"}
-        given |= {step.argval for step in steps if step.opname == "STORE_GLOBAL"}
-        given |= own if code is codes[0] else set()  # else those of a class, known in it alone
+        own_names |= {step.argval for step in steps if step.opname == "STORE_GLOBAL"}
+        own_names |= own if code is codes[0] else set()  # else those of a class, known in it alone
         for step in steps:
             place = step.positions
             if step.opname in _LOADS and step.argval not in own and place and place.lineno:
                 uses.append(FreeName(step.argval, place.lineno, place.col_offset or 1))
     return sorted(
-        {use for use in uses if use.name not in given and not use.name.startswith("__")},
+        {use for use in uses if use.name not in own_names and not use.name.startswith("__")},
         key=lambda use: (use.line, use.column, use.name),
     )
 
@@ -371,7 +381,7 @@ def check(form: Any, text: str) -> None:
         node, depth = pending.pop()
         work += depth
         if work > MAX_WORK:
-            raise _refusal(
+            raise refusal(
                 form, text, "the program has too many forms inside forms; make parts of it functions"
             )
         if isinstance(node, m.Symbol):
@@ -392,7 +402,7 @@ def _check_numbers(forms: list[Any], text: str) -> None:
         node = pending.pop()
         huge += isinstance(node, m.Integer) and abs(node) > sys.hash_info.modulus
         if huge > MAX_HARD_KEYS:
-            raise _refusal(node, text, f"a program has at most {MAX_HARD_KEYS} numbers as large as this one")
+            raise refusal(node, text, f"a program has at most {MAX_HARD_KEYS} numbers as large as this one")
         if isinstance(node, m.Sequence):
             pending.extend(reversed(node))
 
@@ -405,13 +415,13 @@ def _check_symbol(node: Any, text: str) -> None:
         try:
             name = mangle(part) if part else ""
         except Exception:
-            raise _refusal(node, text, f"{part} is no name") from None
+            raise refusal(node, text, f"{part} is no name") from None
         if name == "hy":
-            raise _refusal(node, text, "the module hy cannot be reached from a program")
+            raise refusal(node, text, "the module hy cannot be reached from a program")
         if name.startswith(("__", "_hy")):
-            raise _refusal(node, text, f"{part} is internal and cannot be used in a program")
+            raise refusal(node, text, f"{part} is internal and cannot be used in a program")
     if mangle(str(node).partition(".")[0] or "_") in _PAST_THE_CHECK:
-        raise _refusal(node, text, f"{node} cannot be used in a program", "write the forms themselves")
+        raise refusal(node, text, f"{node} cannot be used in a program", "write the forms themselves")
 
 
 def _check_head(node: Any, text: str) -> None:
@@ -423,9 +433,10 @@ def _check_head(node: Any, text: str) -> None:
         return  # a part of it is no name, and is refused for that
     if name in _core_macros() and name not in PURE_MACROS:
         said = head if isinstance(head, m.Symbol) else head[1]
-        raise _refusal(head, text, f"{said} cannot be used in a program", instead("refused").get(name))
+        where = "inside another form" if name == DEFMACRO else "in a program"
+        raise refusal(head, text, f"{said} cannot be used {where}", instead("refused").get(name))
     if name is not None and isinstance(head, m.Expression) and len(head) < 3:
-        raise _refusal(head, text, f"{show(head)} is no attribute of a value", "a call is (f x)")
+        raise refusal(head, text, f"{show(head)} is no attribute of a value", "a call is (f x)")
 
 
 def _expanded_name(head: Any) -> str | None:
@@ -448,7 +459,7 @@ def _compiler(text: str) -> ClosedCompiler:
     return ClosedCompiler({name: core[name] for name in PURE_MACROS & core.keys()}, text)
 
 
-def _refusal(node: Any, text: str, why: str, hint: str | None = None) -> ProgramError:
+def refusal(node: Any, text: str, why: str, hint: str | None = None) -> ProgramError:
     line, column = getattr(node, "start_line", 1) or 1, getattr(node, "start_column", 1) or 1
     return _at(text, line, column, why + (f"; {hint}" if hint else ""))
 

@@ -23,6 +23,8 @@ GENERATED = re.compile(r"_hy_gensym_\w+\Z")  # names that no program can write
 class GeneratedSymbol(m.Symbol):  # type: ignore[misc]
     """A symbol that ``gensym`` made: only an expansion has one."""
 
+    _extra_kwargs: tuple[str, ...] = ()  # as of the models that the compiler opens
+
 
 class MacroError(Exception):
     """A macro is defined or used wrongly; ``node`` is the form that is at fault."""
@@ -35,17 +37,22 @@ class MacroError(Exception):
 @dataclass(frozen=True)
 class Definitions:
     """What a program is compiled with: the ``macros`` by name, as the text of their definitions, those of the
-    session and its own (``defined``); the ``expansions`` of their calls by the call's text; the Python of the
-    macros that ``macroexpand`` may call, and whether the session keeps ``forms`` as values."""
+    session and its own (``defined``), and those it ``used``; the ``expansions`` of their calls by the call's
+    text; the Python of the macros that ``macroexpand`` may call, and whether the session keeps ``forms`` as
+    values."""
 
     macros: Mapping[str, str] = field(default_factory=dict)
-    defined: tuple[str, ...] = ()
+    defined: Mapping[str, str] = field(default_factory=dict)
+    used: frozenset[str] = frozenset()
     expansions: Mapping[str, Any] = field(default_factory=dict)
     functions: str = ""
     forms: bool = False
+    unseen: bool = False
 
     def expansion(self, node: Any) -> Any:
         """The form in place of a call of a macro, at the call's position; None while it is not known."""
+        if self.unseen:
+            return m.Symbol("None").replace(node)
         found = self.expansions.get(show(node))
         return None if found is None else _placed(found, node)
 
@@ -57,18 +64,20 @@ def _placed(form: Any, node: Any) -> Any:
     if isinstance(form, m.Sequence):
         more = {name: getattr(form, name) for name in form._extra_kwargs}
         return type(form)([_placed(item, node) for item in form], **more).replace(node, recursive=False)
-    copied = (
-        type(form)(form, from_parser=True) if isinstance(form, m.Symbol | m.Keyword) else type(form)(form)
-    )
-    return copied.replace(node)
+    if isinstance(form, m.Symbol | m.Keyword):
+        return type(form)(getattr(form, "name", form), from_parser=True).replace(node)
+    return type(form)(form).replace(node)
 
 
 def split(forms: Sequence[Any], tools: Collection[str] = ()) -> tuple[dict[str, Any], list[Any]]:
-    """The definitions of macros at the top of a program, by name, and the other forms. Raises MacroError."""
-    macros: dict[str, Any] = {}
-    for form in forms:
-        if begins(form, DEFMACRO):
-            macros[_name(form, tools)] = form
+    """The definitions of macros at the top of a program, or in the do or let that is the whole program, by
+    name, and the program without them. Raises MacroError."""
+    if len(forms) == 1 and begins(forms[0], "do", "let"):
+        (whole,) = forms
+        body = 2 if begins(whole, "let") else 1
+        macros, rest = split(whole[body:], tools) if whole[body:] else ({}, [])
+        return macros, [type(whole)([*whole[:body], *rest]).replace(whole, recursive=False)]
+    macros = {_name(form, tools): form for form in forms if begins(form, DEFMACRO)}
     rest = [form for form in forms if not begins(form, DEFMACRO)]
     return macros, rest or [m.Symbol("None").replace(forms[-1])]
 
@@ -84,6 +93,13 @@ def _name(form: Any, tools: Collection[str]) -> str:
     if not fixed_arity(form[2]) and any(begins(item, "unpack-mapping") for item in form[2]):
         raise MacroError(form[2], "a macro is given forms, none of them by name; write #* forms")
     return name
+
+
+def unseen(text: str, forms: Sequence[Any], tools: Collection[str] = ()) -> Definitions | None:
+    """What to check a program with whose macros are not expanded; None if it defines none. Raises
+    MacroError."""
+    macros = split(forms, tools)[0] if DEFMACRO in text else {}
+    return Definitions({name: show(form) for name, form in macros.items()}, unseen=True) if macros else None
 
 
 def function_of(definition: Any) -> Any:

@@ -12,11 +12,13 @@ from typing import Any
 
 import hy.models as m
 
+from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, begins
 
 FORM, SYMBOL, KEYWORD = "__Form", "__Sym", "__Key"  # classes of the sandbox's wall
 KINDS = {m.Expression: "(", m.List: "[", m.Dict: "{", m.Set: "#{", m.Tuple: "#("}
 MODELS = {kind: model for model, kind in KINDS.items()}
+FSTRING = 'f"'  # an f-string is one item, its text: nothing in it is taken apart
 _PREFIX = "__quoted_"  # no program can write a name that begins so
 SHIMS = "len, reversed = __form_len, __form_reversed\n"
 
@@ -48,7 +50,7 @@ def _quoted(w: Builder, node: Any, level: int) -> Any:
     parts: list[Any] = []
     try:
         python = _python(node[1], level, parts) if len(node) == 2 else None
-    except _UnquotableError:
+    except UnquotableError:
         python = None
     if python is None:
         return None
@@ -58,8 +60,13 @@ def _quoted(w: Builder, node: Any, level: int) -> Any:
     return w.form(node, head, *parts)
 
 
-class _UnquotableError(Exception):
+class UnquotableError(Exception):
     """A part of a quoted form cannot be data."""
+
+
+def constant(node: Any) -> ast.expr:
+    """A quoted form as Python's syntax. Raises UnquotableError."""
+    return _python(node, 0, [])
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:
@@ -68,7 +75,7 @@ def _call(name: str, *args: ast.expr) -> ast.expr:
 
 def _hole(part: Any, parts: list[Any], function: str) -> ast.expr:
     if begins(part, "unpack-iterable", "unpack-mapping"):
-        raise _UnquotableError
+        raise UnquotableError
     parts.append(m.String(part.name).replace(part) if isinstance(part, m.Keyword) else part)
     return _call(function, ast.Name(f"_{len(parts) - 1}", ast.Load()))
 
@@ -84,12 +91,14 @@ def _python(node: Any, level: int, parts: list[Any]) -> ast.expr:
     for kind, plain in ((m.String, str), (m.Integer, int), (m.Float, float), (m.Bytes, bytes)):
         if isinstance(node, kind):
             return ast.Constant(plain(node))
+    if isinstance(node, m.FString):
+        return _call(FORM, ast.Constant(FSTRING), ast.Tuple([ast.Constant(show(node))], ast.Load()))
     if type(node) not in KINDS:
-        raise _UnquotableError
+        raise UnquotableError
     inner = level
     if level and begins(node, "unquote", "unquote-splice"):
         if level == 1 and (len(node) != 2 or not begins(node, "unquote")):
-            raise _UnquotableError  # a splice needs another form around it
+            raise UnquotableError  # a splice needs another form around it
         if level == 1:
             return _hole(node[1], parts, "__part")
         inner = level - 1

@@ -40,8 +40,9 @@ class WorkerPool:
         self._told: set[asyncio.Future[None]] = set()  # who is told when one does
 
     @contextlib.asynccontextmanager
-    async def worker(self) -> AsyncIterator[Any]:
-        """A Monty session in a worker of its own; waits until one is free."""
+    async def worker(self, seconds: float | None = None) -> AsyncIterator[Any]:
+        """A Monty session in a worker of its own; waits until one is free. ``seconds`` that each of its feeds
+        may take, those of the limits by default."""
         pool = await self._started()
         if self._free.locked():
             self._waiting += 1
@@ -55,7 +56,7 @@ class WorkerPool:
         else:
             await self._free.acquire()
         try:
-            async with pool.checkout(limits=self._resource_limits()) as session:
+            async with pool.checkout(limits=self._resource_limits(seconds)) as session:
                 yield session
         finally:
             self._free.release()
@@ -85,9 +86,9 @@ class WorkerPool:
                 atexit.register(_let_threads_leave)
         return self._pool
 
-    def _resource_limits(self) -> Any:
+    def _resource_limits(self, seconds: float | None) -> Any:
         return {
-            "max_feed_duration_secs": self.limits.seconds,
+            "max_feed_duration_secs": self.limits.seconds if seconds is None else seconds,
             "max_memory": self.limits.memory,
             "max_recursion_depth": self.limits.recursion,
             "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too

@@ -152,7 +152,7 @@ class Sandbox(WorkerPool):
         tools = _by_alias(tuple(names))
         outside = {host_name(name): tool for name, tool in tools.items()}
         run = _RunState(outside, call, self.limits, list(listing), forms=program.forms)
-        if keep is not None and program.globals:
+        if keep is not None and (program.globals or program.macros):
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
             run.finish = lambda session: _keep(session, known, keep)
         import pydantic_monty as monty

@@ -66,11 +66,11 @@ class StoreSnapshots:
         found = self._get(_place(session, user), "of the values of this session", "; use another session")
         if found is None:
             return None
-        return SavedValues(found["state"], found["listing"], found["generation"])
+        return SavedValues(found["state"], found["listing"], found["generation"], found.get("macros", {}))
 
     def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
         place, generation = _place(session, user), secrets.token_hex(8)
-        state = {"listing": kept.listing, "generation": generation}
+        state = {"listing": kept.listing, "generation": generation, "macros": dict(kept.macros)}
         sealed = _sealed(self._key, place, state, kept.state)
 
         def write() -> str:

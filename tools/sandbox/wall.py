@@ -28,7 +28,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.lisp.syntax import CONSTANTS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, ProgramError
-from quoth.tools.program.quoting import FORM, KEYWORD, KINDS, MODELS, SYMBOL
+from quoth.tools.program.quoting import FORM, FSTRING, KEYWORD, KINDS, MODELS, SYMBOL
 from quoth.tools.text import short
 
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
@@ -149,6 +149,8 @@ class __Form:
             item = pending.pop()
             if __type(item) == __tuple:
                 written.append(item[0])
+            elif __type(item) == __Form and item.kind == 'f"':
+                written.append(item.items[0])
             elif __type(item) == __Form:
                 items, before, after = item.items, item.kind, __CLOSING[item.kind]
                 sugar = ""
@@ -294,7 +296,7 @@ def bounded(value: Any) -> Any:
             return {hashable(copy(inner, depth + 1)) for inner in item}
         if item is None or isinstance(item, (str, bytes, bool, int, float)):
             return item
-        if type(item).__name__ == "MontyClassProxy" and item.name in _FORM_CLASSES:
+        if type(item).__name__ == "MontyClassProxy" and item.name in FORM_TYPES:
             return form_of(item, depth)
         if hasattr(item, "isoformat"):
             return item.isoformat()
@@ -305,7 +307,7 @@ def bounded(value: Any) -> Any:
     def form_of(item: Any, depth: int) -> FormValue:
         given = item.attributes
         items = given.get("items") if item.name == FORM else (given.get("name"),)
-        kind = given.get("kind") if item.name == FORM else _FORM_CLASSES[item.name]
+        kind = given.get("kind") if item.name == FORM else FORM_TYPES[item.name]
         named = item.name == FORM or isinstance(given.get("name"), str)
         if not named or not isinstance(items, tuple) or not isinstance(kind, str):
             raise ProgramError(f"A {item.name} {_NO_DATA}")
@@ -315,7 +317,7 @@ def bounded(value: Any) -> Any:
     return copy(value, 0)
 
 
-_FORM_CLASSES = {FORM: "", SYMBOL: "'", KEYWORD: ":"}
+FORM_TYPES = {FORM: "", SYMBOL: "'", KEYWORD: ":"}
 
 
 @dataclass(frozen=True)
@@ -331,6 +333,8 @@ class FormValue:
         try:
             if self.kind in ("'", ":"):
                 return (m.Symbol if self.kind == "'" else m.Keyword)(*self.items)
+            if self.kind == FSTRING:
+                return read_one(*self.items)
             return MODELS[self.kind](
                 item.model() if isinstance(item, FormValue) else hy.as_model(item) for item in self.items
             )
@@ -431,6 +435,9 @@ def entering(value: Any, forms: bool) -> Any:
     return [entering(item, forms) for item in value] if isinstance(value, list) else value
 
 
+_PLAIN_KINDS: tuple[Any, ...] = (str, int, float, bytes)
+
+
 def form_value(model: Any) -> Any:
     """A model of Hy as it is in a program: a FormValue, or plain data."""
     if isinstance(model, m.Symbol):
@@ -440,7 +447,9 @@ def form_value(model: Any) -> Any:
         return FormValue(":", (str(model.name),))
     if type(model) in KINDS:
         return FormValue(KINDS[type(model)], tuple(map(form_value, model)))
-    return next(kind(model) for kind in (str, int, float, bytes) if isinstance(model, kind))
+    if isinstance(model, m.FString):
+        return FormValue(FSTRING, (show(model),))
+    return next(kind(model) for kind in _PLAIN_KINDS if isinstance(model, kind))
 
 
 def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str], text: str) -> Exception:

@@ -1,0 +1,229 @@
+"""Expands the macros of a program: each runs in a session of the sandbox without tools, clock or randomness.
+
+The calls of a round are expanded by one feed, outermost first, until none is left; the same text always
+expands to the same forms. The result is compiled like any other program (tools/program/compiler.py), which
+checks it. It must not know doors, or who keeps the definitions.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import hy
+
+from quoth.tools.call.context import ProgramRunner, SavedValues
+from quoth.tools.lisp.printer import show
+from quoth.tools.lisp.syntax import ProgramTooLarge, head_of, mangled, symbols_in
+from quoth.tools.program.compiler import (
+    ANSWER,
+    MACROEXPANDS,
+    TOO_DEEP,
+    Program,
+    ProgramError,
+    compile_macro,
+    compile_program,
+    read_forms,
+    refusal,
+)
+from quoth.tools.program.macros import DEFMACRO, Definitions, MacroError, function_of, size_of, split
+from quoth.tools.program.quoting import SHIMS, UnquotableError, constant
+from quoth.tools.program.rewriter import rewritten
+from quoth.tools.sandbox.wall import (
+    FORM_TYPES,
+    FormValue,
+    bounded,
+    host_name,
+    raise_wall,
+    runtime_error,
+    with_guards,
+)
+
+MAX_ROUNDS = 50
+MAX_NODES = 10_000  # of all expansions of a program
+MAX_SECONDS = 0.5  # of one round
+MAX_ALL_SECONDS = 2.0  # of all rounds of a program, with the time until a worker answers
+
+# The names of ``gensym`` are those of no other program: a function of the session may use one.
+_PRELUDE = """\
+__macros, __generated = {{}}, []
+def gensym(name="g"):
+    __generated.append(0)
+    return __Sym(f"_hy_gensym_{{name}}_{{__len(__generated)}}_{digest}")
+def macroexpand_1(form):
+    if __type(form) == __Form and form.kind == "(" and form.items and __type(form.items[0]) == __Sym:
+        if form.items[0].name in __macros:
+            return __part(__macros[form.items[0].name](*form.items[1:]))
+    return form
+def macroexpand(form):
+    while True:
+        expanded = macroexpand_1(form)
+        if expanded == form:
+            return form
+        form = expanded
+"""
+
+
+async def compile_expanded(
+    text: str, names: Iterable[str], sandbox: ProgramRunner, kept: SavedValues | None = None
+) -> Program:
+    """The program ``text`` with its macros, and those that its session has ``kept``, expanded. ``names`` are
+    the tools'. Raises ProgramError."""
+    macros = kept.macros if kept is not None else {}
+    forms = kept is not None and any(value["type"] in FORM_TYPES for value in kept.listing)
+    return compile_program(text, names, await expand(text, names, sandbox, macros, forms=forms))
+
+
+async def expand(
+    text: str,
+    names: Iterable[str],
+    sandbox: ProgramRunner,
+    kept: Mapping[str, str] | None = None,
+    *,
+    forms: bool = False,
+) -> Definitions | None:
+    """What to compile the program ``text`` with; None if it has no macros, and its session no ``forms``.
+    ``names`` are the tools', ``kept`` the definitions of the session's macros by name. Raises
+    ProgramError."""
+    kept = kept or {}
+    if DEFMACRO not in text and not any(name in text for name in (*kept, "macroexpand")):
+        return Definitions(forms=True) if forms else None
+    tools = tuple(names)
+    try:
+        defined, rest = split(written := read_forms(text), tools)
+    except MacroError as error:
+        raise refusal(error.node, text, str(error)) from None
+    used = {mangled(name) for name in kept} | MACROEXPANDS
+    if not defined and used.isdisjoint(symbols_in(hy.models.List(written))):
+        return Definitions(forms=True) if forms else None
+    expander = _Expander(text, {**kept, **{name: show(form) for name, form in defined.items()}}, forms)
+    async with sandbox.worker(MAX_SECONDS) as session:
+        await expander.begin(session)
+        for (
+            name,
+            form,
+        ) in defined.items():  # each is compiled, used or not: its errors are those of the program
+            await expander.function(name, form, text)
+        if not MACROEXPANDS.isdisjoint(symbols_in(hy.models.List(written))):
+            for name in expander.given.macros:
+                await expander.function(name)
+        await expander.settle(rest, tools, text)
+    own = {name: expander.given.macros[name] for name in defined}
+    return replace(expander.given, defined=own, used=frozenset(expander.compiled), functions=expander.python)
+
+
+class _Expander:
+    """The expansion of one program, in one session of the sandbox."""
+
+    def __init__(self, text: str, macros: Mapping[str, str], forms: bool) -> None:
+        self.given = Definitions(macros, forms=forms)
+        self.python = _PRELUDE.format(digest=hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8])
+        self.compiled: dict[str, bool] = {}  # the macros met so far; False while their bodies are compiled
+        self.names = {mangled(name): name for name in macros}
+        self.nodes = 0
+        self.seconds = MAX_ALL_SECONDS
+        self.session: Any = None
+
+    async def begin(self, session: Any) -> None:
+        self.session = session
+        await raise_wall(session)
+        await self.feed(with_guards(SHIMS + self.python, (), begun=True, forms=True))
+
+    async def settle(self, forms: list[Any], names: tuple[str, ...], text: str) -> None:
+        """Expand every call of a macro in ``forms``."""
+        for _ in range(MAX_ROUNDS + 1):
+            try:
+                _, unknown = rewritten(forms, names, self.given)
+            except ProgramTooLarge as error:
+                raise refusal(
+                    error.node, text, "the program is too long once its macros are expanded"
+                ) from None
+            except RecursionError:
+                raise ProgramError(TOO_DEEP) from None
+            if not unknown:
+                return
+            await self.round(unknown, text)
+        node = next(iter(unknown.values()))
+        raise refusal(node, text, f"{head_of(node)} still expands after {MAX_ROUNDS} rounds")
+
+    async def round(self, calls: Mapping[str, Any], text: str) -> None:
+        """Learn the expansions of ``calls``, given by their text."""
+        lines = ["__made = []"]
+        for call in calls.values():
+            name = self.names[mangled(head_of(call))]
+            await self.function(name, at=call, text=text)
+            try:
+                given = [ast.unparse(constant(item)) for item in call[1:]]
+            except UnquotableError:
+                raise refusal(call, text, f"{name} cannot be given a form that is not data") from None
+            except RecursionError:
+                raise ProgramError(TOO_DEEP) from None
+            lines.append(f"__made.append(__part(__macros[{name!r}]({', '.join(given)})))")
+        done: list[Any] = []
+        try:
+            done = await self.feed("\n".join([*lines, f"{ANSWER}(__made)"]))
+        except _FailedMacroError as error:
+            first = next(iter(calls.values()))
+            name = head_of(first) if len(calls) == 1 else "a macro"
+            said = str(error).removeprefix("The program failed: ").replace("<lambda>()", name)
+            raise refusal(first, text, f"{name} failed while it was expanded: {said}") from None
+        made = dict(zip(calls, map(_model, done), strict=True))
+        self.nodes += size_of(made.values())
+        if self.nodes > MAX_NODES:
+            node = next(iter(calls.values()))
+            raise refusal(node, text, f"the expansions have more than {MAX_NODES} parts")
+        self.given = replace(self.given, expansions={**self.given.expansions, **made})
+
+    async def function(self, name: str, form: Any = None, text: str = "", at: Any = None) -> None:
+        """Have the function of a macro in the session; macros that its body calls are expanded before."""
+        if name in self.compiled:
+            if not self.compiled[name]:
+                why = f"the macro {name} is used in its own body; write a function inside of it"
+                raise refusal(form if at is None else at, text, why)
+            return
+        self.compiled[name] = False
+        if form is None:
+            text = self.given.macros[name]
+            form = read_forms(text)[0]
+        await self.settle([function_of(form)], (), text)
+        python = compile_macro(name, form, text, self.given)
+        await self.feed(python)
+        self.python += python
+        self.compiled[name] = True
+
+    async def feed(self, python: str) -> list[Any]:
+        """Run Python in the session; the values that it answers. Raises _FailedMacroError, ProgramError."""
+        import pydantic_monty as monty
+
+        answer: list[Any] = []
+        began = monotonic()
+        try:
+            step = await self.session.feed_start(python)
+            while not isinstance(step, monty.MontyComplete):
+                if getattr(step, "function_name", "") == host_name(ANSWER):
+                    answer = bounded(step.args[0])
+                    step = await step.resume({"return_value": None})
+                elif isinstance(step, monty.AsyncFunctionSnapshot):
+                    said = "a macro has no tools, clock or randomness"
+                    step = await step.resume({"exc_type": "PermissionError", "message": said})
+                else:
+                    step = await step.resume_auto()
+        except monty.MontyError as error:
+            raise _FailedMacroError(str(runtime_error(error, [], (), "")).rstrip(".")) from None
+        self.seconds -= monotonic() - began
+        if self.seconds < 0:
+            raise ProgramError(f"The macros of the program take longer than {MAX_ALL_SECONDS:g} s.")
+        return answer
+
+
+class _FailedMacroError(Exception):
+    """The function of a macro raised, or was stopped."""
+
+
+def _model(value: Any) -> Any:
+    """An expansion as a form. Raises ProgramError."""
+    return value.readable().model() if isinstance(value, FormValue) else hy.as_model(value)
