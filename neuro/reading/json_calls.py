@@ -260,7 +260,7 @@ def _readings(tool: CognitiveTool, param: Param, value: Any) -> list[Any]:
         return []
     if param.choices:
         return found if (type(found[0]), found[0]) in [(type(one), one) for one in param.choices] else []
-    if isinstance(found[0], int | float) and not isinstance(found[0], bool):
+    if isinstance(found[0], int | float):
         low, high = param.min, param.max
         return found if (low is None or found[0] >= low) and (high is None or found[0] <= high) else []
     return found

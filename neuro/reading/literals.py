@@ -133,9 +133,8 @@ def _escaped(found: re.Match[str]) -> str:
     try:
         if escape[0] in "01234567":
             return chr(int(escape, 8))
-        if len(escape) > 1:
-            return chr(int(escape[1:], 16))
-    except (ValueError, OverflowError):  # beyond the last character
+        return chr(int(escape[1:], 16))
+    except (ValueError, OverflowError):  # unknown, or beyond the last character
         pass
     return found[0]
 

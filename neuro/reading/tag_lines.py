@@ -156,8 +156,7 @@ def _named(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
 
 def _value(param: Param, word: str) -> Any:
     """The value a word spells: a text stands for itself, anything else is JSON where it can be."""
-    quoted = word.startswith('"') and word.endswith('"') and len(word) > 1
-    if param.type in TEXTS and not quoted:
+    if param.type in TEXTS and not word.startswith('"'):
         return word
     try:
         return json.loads(word)

@@ -211,9 +211,9 @@ def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:
             text, out = GitIgnoreSpecPattern.pattern_to_regex(
                 _SETS.sub(_spelt_out, line) if "[:" in line else line
             )
-            if text is not None and out is not None:
+            if text is not None:
                 re.compile(whole := _whole(text))
-                yield _Pattern(whole, out)
+                yield _Pattern(whole, bool(out))
 
 
 def _spelt_out(found: re.Match[str]) -> str:

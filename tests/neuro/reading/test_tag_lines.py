@@ -46,6 +46,7 @@ def tagged(pattern: str = "", groups: list[str] | None = None, **params: dict[st
         ({"kind": CHOICE, "query": TEXT}, "LOOK: [new|old] [query]", False),
         ({"name": TEXT, "query": TEXT}, 'LOOK: {"name": [name], "query": [query]}', False),
         ({}, "LOOK: ", False),
+        ({"name": TEXT | {"default": None}, "query": TEXT | {"default": None}}, "LOOK: [name]", False),
     ],
 )
 def test_a_line_shows_what_a_model_fills_in(params: Any, line: str, words_do: bool) -> None:
@@ -82,6 +83,8 @@ def test_a_call_is_spelt_as_a_line_that_is_read_as_the_call(call: str, line: str
         ('"3" "red boat" a  boat', {"limit": "3", "name": "red boat", "query": "a  boat"}),
         ('3 " a', {"limit": 3, "name": '"', "query": "a"}),
         ("many red", {"limit": "many", "name": "red"}),
+        ("3 12 13", {"limit": 3, "name": "12", "query": "13"}),
+        ('3 "" "a', {"limit": 3, "name": "", "query": '"a'}),
         ("3", {"limit": 3}),
         ("", {}),
         ('{"limit": 3}', {"limit": 3}),

@@ -121,6 +121,8 @@ def test_choices_and_bounds_are_part_of_the_type() -> None:
     assert fit("3", int, choices=[1, 2]) == "3"
     assert fit("3", int, min=1, max=3) == 3
     assert fit("4", int, min=1, max=3) == "4"
+    assert [fit(given, int, min=1) for given in ("0", "1")] == ["0", 1]
+    assert [fit(given, int | None, min=2) for given in ("null", "1", "2")] == [None, "1", 2]
 
 
 def test_a_secret_is_never_changed() -> None:

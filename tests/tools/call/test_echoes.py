@@ -5,9 +5,11 @@ The story of each kind of server is in tests/security/test_echoes.py.
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
-from quoth.tools.call.redaction import MOST, Echoes, credentials
+from quoth.tools.call.redaction import MOST, Echoes, credentials, from_environment
 from quoth.tools.storage.lean_httpx import httpx
 
 KEY = "k9-very-secret-1234"
@@ -73,3 +75,61 @@ def test_the_keys_sent_last_are_known() -> None:
         echoes.learn("sent-with-each", f"one-time-key-{number:03}")
     told = f"sent-with-each one-time-key-000 one-time-key-{2 * MOST - 1}"
     assert echoes.without(told) == "[secret] one-time-key-000 [secret]"
+
+
+@pytest.mark.parametrize("spelt", [KEY, KEY.encode().hex(), "k9+very/secret?1", "a1b2c3d4"])
+def test_a_stream_holds_back_only_what_may_begin_a_key(spelt: str) -> None:
+    echoes, heard = Echoes(), list[str]()
+    echoes.learn(spelt)
+    hear, end = echoes.stream(heard.append)
+    for letter in f"one {spelt} two {spelt[:5]}":
+        hear(letter)
+    assert "".join(heard) == "one [secret] two "
+    end()
+    end()
+    assert "".join(heard) == f"one [secret] two {spelt[:5]}"
+
+
+def test_a_stream_without_keys_passes_on() -> None:
+    heard: list[str] = []
+    hear, end = Echoes().stream(heard.append)
+    hear("a")
+    end()
+    assert heard == ["a"]
+
+
+def test_a_key_may_come_in_base64_wherever_it_begins_there() -> None:
+    echoes = Echoes()
+    echoes.learn("key+of?just~so>much")
+    for before in range(4):
+        for behind in range(4):
+            coded = base64.b64encode(b"x" * before + b"key+of?just~so>much" + b"y" * behind).decode()
+            for text in (coded, coded.translate(str.maketrans("+/", "-_"))):
+                found = echoes.without(text)
+                assert "[secret]" in found, (before, behind)
+                # Only letters of the key alone are hidden, and at most one is left at each end.
+                left = found.replace("[secret]", "")
+                assert len(left) <= -(-before * 8 // 6) + -(-behind * 8 // 6) + 4, (before, behind, found)
+
+
+@pytest.mark.parametrize("length", [7, 8])
+def test_a_key_has_eight_characters(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "a1b2c3d4"[:length]
+    echoes = Echoes()
+    echoes.learn(key)
+    assert (echoes.without(f"It is {key}.") == "It is [secret].") == (length == 8)
+    monkeypatch.setenv("SOME_TOKEN", key)
+    monkeypatch.setenv("SOME_TOKENS", "a1b2c3d4e5")
+    found = list(from_environment({"text": f"{key} a1b2c3d4e5"}))
+    assert found == ([key] if length == 8 else [])
+    assert list(from_environment("else")) == []
+
+
+def test_json_stays_as_it_was_written_unless_a_key_is_in_it() -> None:
+    echoes = Echoes()
+    assert echoes.json('{"a": "\\u0041"}') == '{"a": "\\u0041"}'
+    echoes.learn("AAAAAAAA1")
+    assert echoes.json('{"a": "\\u0041"}') == '{"a": "\\u0041"}'
+    assert echoes.json('{"a": "\\u0041AAAAAAA1"}') == '{"a": "[secret]"}'
+    assert echoes.json('{"a": "\\u0041AAAAAAA1"') == '{"a": "\\u0041AAAAAAA1"'
+    assert echoes.json('["AAAAAAAA1"]') == '["[secret]"]'

@@ -106,6 +106,12 @@ def test_what_is_not_looked_at_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     files(tmp_path, {f"{number}/.git": "" for number in range(10)})
     monkeypatch.setattr(obeyed, "MOST_REPOSITORIES", 9)
     assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 9 repositories"
+    monkeypatch.setattr(obeyed, "MOST_REPOSITORIES", 10)
+    assert look(tmp_path).missed == ""
+    monkeypatch.setattr(obeyed, "MOST_NAMES", 30)  # ten folders, each with two files
+    assert look(tmp_path).missed == ""
+    monkeypatch.setattr(obeyed, "MOST_NAMES", 29)
+    assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 29 names"
     if os.getuid():
         (tmp_path / "1").chmod(0)
         monkeypatch.undo()

@@ -16,11 +16,20 @@ from quoth import Agent
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.tools.call.call import Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.redaction import KEPT_CHARS, Redactor, redact, sounds_secret
+from quoth.tools.call.redaction import (
+    KEPT_CHARS,
+    Redactor,
+    map_texts,
+    may_hold_secrets,
+    redact,
+    redact_url,
+    sounds_secret,
+)
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import DefinitionError, ToolError
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import MAX_DEPTH, Code
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.function import cognitive_tool, tool_of
 from quoth.tools.registry.parameters import Secret
@@ -369,3 +378,97 @@ def test_an_agent_writes_no_secret_into_its_store(tmp_path: Path, state: Path) -
 )
 def test_who_logs_in_by_an_address_is_shown_to_nobody(url: str, shown: str) -> None:
     assert Redactor(CallForm("fetch", {"url": url}), by_looks=False).form.args == {"url": shown}
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://x.example/a?b", "https://x.example/a?b"),
+        ("https://x.example/?key=1&v=2&q=", "https://x.example/?key=[secret]&v=2&q="),
+        ("https://x.example/?V=2#a", "https://x.example/?V=2#a"),
+        ("https://ann:pin@x.example/?x=y@z", "https://[secret]@x.example/?x=[secret]"),
+    ],
+)
+def test_an_address_is_shown_with_what_is_harmless(url: str, shown: str) -> None:
+    assert redact_url(url) == shown
+
+
+def test_only_what_may_be_a_secret_is_looked_through() -> None:
+    assert [may_hold_secrets(text) for text in ("A Bearer of news", "ordinary words", "")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1234, "[secret]"),
+        (123, 123),  # too short to be looked for elsewhere
+        (True, True),
+        (None, None),
+        (["1234", {"a": 12.5}], "[secret]"),
+    ],
+)
+def test_a_declared_secret_is_hidden_wherever_it_stands(value: Any, shown: Any) -> None:
+    made = tool("login", params={"pin": {"type": Any, "secret": True}, "note": {"type": Any, "default": ""}})
+    call = CallForm("login", {"pin": value, "note": [value, f"It is {value}.", {str(value): value}]})
+    hide = Redactor(call, made.params)
+    hidden = shown == "[secret]" and not isinstance(value, list)
+    assert hide.form.args["pin"] == (shown if shown in (True, None) else "[secret]")
+    if hidden:
+        assert hide.form.args["note"] == ["[secret]", "It is [secret].", {"[secret]": "[secret]"}]
+        assert hide.text(f"No {value} here") == "No [secret] here"
+    elif not isinstance(value, list):
+        assert hide.form.args["note"] == call.args["note"]
+    else:
+        assert hide.text("1234 and 12.5") == "[secret] and [secret]"
+
+
+@pytest.mark.parametrize(("depth", "told"), [(MAX_DEPTH, "hunter2"), (MAX_DEPTH + 1, "…")])
+def test_a_form_is_looked_through_to_a_depth(depth: int, told: str) -> None:
+    value: Any = "hunter2"
+    for _ in range(depth):
+        value = [value]
+    assert told in Redactor(CallForm("f", {"x": value})).form_text()
+    mapped = map_texts(value, lambda text: text.upper())
+    for _ in range(depth):
+        (mapped,) = mapped
+    assert mapped == "HUNTER2"
+
+
+def test_texts_and_numbers_that_spell_a_secret_are_replaced_in_data() -> None:
+    def hide(text: str) -> str:
+        return text.replace("1234", "[secret]")
+
+    data = {"1234": [1234, 12345, True, None, ("x1234",)], "a": Code("(f 1234)")}
+    assert map_texts(data, hide) == {
+        "[secret]": ["[secret]", 12345, True, None, ["x[secret]"]],
+        "a": "(f [secret])",
+    }
+    nested: Any = 1234
+    for _ in range(MAX_DEPTH):
+        nested = {"a": nested}
+    assert "1234" not in str(map_texts(nested, hide))
+    assert "1234" in str(map_texts({"a": nested}, hide))
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [
+        ('(login :pin "12ab")', '(login :pin "[secret]")'),
+        ("(login :pin 1234)", '(login :pin "[secret]")'),
+        ("(login :pin secret-of-mine)", '(login :pin "[secret]")'),
+        ("(login :pins 1234)", "(login :pins 1234)"),
+    ],
+)
+def test_a_program_that_is_spelt_as_a_text_is_a_program(program: str, shown: str) -> None:
+    made = tool("run-it", params={"form": {"type": Code}, "text": {"type": str, "default": ""}})
+    call = CallForm("run-it", {"form": program, "text": program})
+    hide = Redactor(call, made.params, {"pin"}, by_looks=False)
+    assert hide.form.args == {"form": shown, "text": program}
+    assert hide.text("the pin 1234, 12ab or secret-of-mine") == {
+        '"12ab")': "the pin 1234, [secret] or secret-of-mine",
+        "1234)": "the pin [secret], 12ab or secret-of-mine",
+    }.get(program.rpartition(":pin ")[2], "the pin 1234, 12ab or secret-of-mine")

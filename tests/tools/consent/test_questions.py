@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from sentences import (
     DID_NOT_ANSWER,
     DOES_MORE_THAN_READ,
     IS_A_QUESTION_AND_IS,
-    IS_NONE_OF_THE_ANSWERS,
     THE_ANSWER_IS_EMPTY,
     WANTS_A_YES_OR_A,
 )
 from words import Desk, complaint, desk, shipped
 
 from quoth.tools.call.ports import NobodyToAsk
-from quoth.tools.call.question import ANSWER_CHARS, MOST_CHARS, Question, question_in
+from quoth.tools.call.question import Question, question_in
 from quoth.tools.consent.requests import Decision, SayYes
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import parse_layer
@@ -165,64 +163,6 @@ def test_a_form_cannot_pass_for_a_question_nor_a_question_for_an_approval(store:
     assert asked.question == Question(":answer? {}\n(put) Allow it? [y/N]")
     assert question_in('(put :text ":answer? {}")') is None
     assert question_in("(put :answer? 1)") is None
-
-
-TOO_LONG = f'(ask-person :question "{"x" * (MOST_CHARS + 1)}")'
-WRONG = [
-    ('(ask-person :question "  ")', "The question is empty."),
-    (TOO_LONG, "The question has 4,001 characters; ask in 4,000 at most."),
-    (
-        '(ask-person :question "Q" :choices ["a"])',
-        ":choices are 2 to 9 answers, not one; leave them out for an answer in free words.",
-    ),
-    (
-        '(ask-person :question "Q" :choices [])',
-        ":choices are 2 to 9 answers, not none; leave them out for an answer in free words.",
-    ),
-    ('(ask-person :question "Q" :choices ["a" " "])', "A choice is empty."),
-    ('(ask-person :question "Q" :choices ["yes" "Yes "])', "The choice yes stands twice."),
-    ('(ask-person :question "Q" :choices ["a" "b\\nc"])', "A choice is one line."),
-    (
-        f'(ask-person :question "Q" :choices ["a" "{"b" * 201}"])',
-        "A choice has 201 characters; 200 are the most.",
-    ),
-    (
-        '(ask-person :question "Q" :only True)',
-        "There is nothing to choose from: give :choices, or leave :only out.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
-def test_a_question_that_cannot_be_asked_is_told_and_asks_nobody(call: str, sentence: str) -> None:
-    here = shipped(".")
-    said = here.pass_through(call)
-    assert (said.status, said.message) == ("invalid", sentence)
-
-
-ANSWERS = [
-    (Question("Q"), "  two words \n", "two words"),
-    (Question("Q"), "1", "1"),
-    (Question("Q", ("red", "blue")), "2", "blue"),
-    (Question("Q", ("red", "blue")), "BLUE", "blue"),
-    (Question("Q", ("red", "blue")), "3", "3"),
-    (Question("Q", ("2", "1")), "1", "1"),  # what stands there counts before its number
-    (Question("Q", ("red", "blue"), only=True), "1", "red"),
-]
-
-
-@pytest.mark.parametrize(("question", "said", "meant"), ANSWERS)
-def test_what_a_person_says_is_a_choice_or_their_own_words(question: Question, said: str, meant: str) -> None:
-    assert question.answer(said) == meant
-
-
-def test_an_answer_that_is_none_is_told() -> None:
-    only = Question("Q", ("red", "blue"), only=True)
-    told = [complaint(UsageError, lambda said=said: only.answer(said)) for said in ("green", "3")]  # type: ignore[misc]
-    assert told == [f"{said} {IS_NONE_OF_THE_ANSWERS}: 1 red, 2 blue." for said in ("green", "3")]
-    assert complaint(UsageError, lambda: Question("Q").answer(" \n")) == f"{THE_ANSWER_IS_EMPTY}."
-    long = complaint(UsageError, lambda: Question("Q").answer("x" * (ANSWER_CHARS + 1)))
-    assert long == "The answer has 20,001 characters; 20,000 are the most."
 
 
 def test_any_tool_may_ask_and_begins_again_with_what_it_was_told(store: Store) -> None:

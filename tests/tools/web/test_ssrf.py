@@ -5,17 +5,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
-from ipaddress import ip_address
 
 import httpx
 import pytest
 from fetching import fetched, fetcher, refusal
-from hypothesis import given
-from hypothesis import strategies as st
 from loopback import Server, status
 
-from quoth.tools.call.web_url import PORTS, not_public, read_url
-from quoth.tools.errors import ToolError
+from quoth.tools.call.web_url import read_url
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.web import request
 from quoth.tools.web.request import ask
@@ -249,58 +245,3 @@ def test_a_password_in_an_address_is_never_said() -> None:
         "ftp://ann:s3cr3tw0rd@[/",
     ):
         assert "s3cr3tw0rd" not in refusal(url)
-
-
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
-        ("93.184.216.34", True),
-        ("100.63.255.255", True),
-        ("172.32.0.1", True),
-        ("2606:2800:220:1::1", True),
-        ("64:ff9b::5db8:d822", True),
-        ("::ffff:93.184.216.34", True),
-        ("4000::1", False),
-        ("100::1", False),
-    ],
-)
-def test_which_addresses_are_public(address: str, public: bool) -> None:
-    assert (not not_public(ip_address(address))) is public
-
-
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("HTTP://Example.ORG.:80/a/../b", "http://example.org/b"),
-        ("https://example.org:443", "https://example.org/"),
-        (
-            "https://example.org/%7ea/%2e%2e/./b%2fc?q=ü d".replace(" ", "+"),
-            "https://example.org/b%2Fc?q=%C3%BC+d",
-        ),
-        ("https://xn--mnchen-3ya.example/ü", "https://xn--mnchen-3ya.example/%C3%BC"),
-        ("https://example.org/100%", "https://example.org/100%25"),
-        ("https://[2606:2800:220:0001::1]:8443/..", "https://[2606:2800:220:1::1]:8443/"),
-        ("https://example.org/a#part", "https://example.org/a"),
-        ("https://example.org?x", "https://example.org/?x"),
-    ],
-)
-def test_an_address_has_one_spelling(text: str, read: str) -> None:
-    assert str(read_url(text)) == read
-    assert str(read_url(read)) == read
-
-
-BITS = "http https :// : / @ ? # % %2f %2E .. . [ ] ::1 a example.org 127.0.0.1 localhost 0x7f 1 80 ü 。 １ ;"
-bits = st.sampled_from([*BITS.split(), " ", "\\", "\t", "\0", "\ud800"])
-
-
-@given(st.sampled_from(["", "http://", "https://a.example"]), st.lists(bits, max_size=8))
-def test_whatever_is_given_one_spelling_is_read_or_nothing(begin: str, parts: list[str]) -> None:
-    """And a client reads the same host, port and path in it."""
-    try:
-        url = read_url(begin + "".join(parts))
-    except ToolError:
-        return
-    assert read_url(str(url)) == url
-    other = httpx.URL(str(url))
-    assert (other.host, other.port or PORTS[url.scheme]) == (url.host, url.port)
-    assert other.raw_path.decode() == url.path + url.query
