@@ -2,7 +2,6 @@
 any other exception of ours is caught in its own room.
 
     QuothError
-      CallFailed
       DefinitionError
         DuplicateToolError
       EditError
@@ -27,6 +26,7 @@ any other exception of ours is caught in its own room.
           CatalogError
             ForeignCatalog
       ToolError
+        CallFailed
         GateError
         NoDataError
         ProgramError

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from quoth.tools.call.context import ToolContext as ToolContext
     from quoth.tools.call.context import current_context as current_context
     from quoth.tools.call.context import inside_workspace as inside_workspace
+    from quoth.tools.call.nested import CallFailed as CallFailed
+    from quoth.tools.call.nested import NestedCall as NestedCall
     from quoth.tools.call.service_types import Block as Block
     from quoth.tools.call.service_types import Filed as Filed
     from quoth.tools.call.service_types import Known as Known
@@ -106,6 +108,7 @@ _HOMES = {
     "neuro.think": "ask_neuro begin_conversation think",
     "tools.call.call": "Call GateDecision ToolResult Verdict allow ask deny new_call",
     "tools.call.context": "ToolContext current_context inside_workspace",
+    "tools.call.nested": "CallFailed NestedCall",
     "tools.call.service_types": "Block Filed Known Origin SearchHit SearchOptions Source WebHit",
     "tools.call.services": "Services",
     "tools.call.workspace": "Workspace",

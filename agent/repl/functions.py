@@ -19,23 +19,14 @@ from typing import Any
 from quoth.agent.terminal.output import shown
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.context import running_context
+from quoth.tools.call.nested import CallFailed
 from quoth.tools.call.values import plain
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code, show, to_value
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 Make = Callable[[CallForm], Coroutine[Any, Any, ToolResult]]
-
-
-class CallFailed(QuothError):
-    """A call that a form has made and that did not end well. ``result`` is what came of it."""
-
-    def __init__(self, result: ToolResult) -> None:
-        from quoth.agent.terminal.forms import failure_text
-
-        super().__init__(failure_text(result))
-        self.result = result
 
 
 class FormCaller:
@@ -85,7 +76,9 @@ async def _result_of(work: Any) -> ToolResult:
 
 def _value(result: ToolResult) -> Any:
     if not result.ok:
-        raise CallFailed(result)
+        from quoth.agent.terminal.forms import failure_text
+
+        raise CallFailed(result, failure_text(result))
     return result.value
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.call import ValueOrigin
     from quoth.tools.call.deadline import PausableClock
     from quoth.tools.call.keeping import Keeper
+    from quoth.tools.call.nested import NestedCall
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
@@ -283,6 +284,22 @@ class ToolContext(Record):
 
         check_scope(scope)
         return await self.services.search.search(query, scope, options or SearchOptions())
+
+    def call(self, tool: str | CallForm | Callable[..., Any], /, *args: Any, **named: Any) -> NestedCall:
+        """A call of another tool, through the whole door; its value is the call's, as plain data::
+
+            text = await ctx.call("read-file", path="a.txt")        # in an async body
+            text = ctx.call("read-file", path="a.txt").wait()       # in any other
+
+        ``tool`` is a name, a function of ``tools=[…]``, or a whole form, ``"(read-file :path \"a.txt\")"``.
+        Raises CallFailed, a ToolError whose ``result`` is the ToolResult, where the call is not ok. While a
+        person is asked about it, this body waits. Where no person is there, it ends as pending, and runs again
+        from its beginning when it is resumed; the calls that it has made then keep their values."""
+        from quoth.tools.call.nested import NestedCall, nested_form  # here: few bodies call a tool
+
+        if self.dispatch is None:
+            raise ToolError("This context has no door, through which another tool could be called.")
+        return NestedCall(nested_form(tool, args, named), self.dispatch)
 
     def effect(self, what: str) -> None:
         """Record a side effect, such as ``wrote:src/x.py``, for the result and the audit."""

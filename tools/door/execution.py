@@ -1,5 +1,5 @@
 """Runs a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task; it gets
-the arguments that it has parameters for.
+the arguments that it has parameters for. The pieces of a generator are passed on as they come.
 
 It knows functions and clocks; it must not know calls, tables or verdicts. It stops everything it starts.
 """
@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from quoth.tools.call.context import ToolContext, enter_context
 from quoth.tools.call.deadline import PausableClock, within
+from quoth.tools.call.nested import use_loop
 from quoth.tools.door import threads
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
@@ -47,15 +48,20 @@ async def run_function(
     seconds: float,
     clock: PausableClock | None = None,
     grace: float | None = None,
+    take: Callable[[Any], None] | None = None,
 ) -> Any:
     """Run a guard, gate or body and return its value. A synchronous one runs in its own thread. The
     deadline, ``seconds``, does not count pauses of ``clock``; past it, what runs has ``grace`` to put things
-    away. Raises TimeoutError."""
+    away. Where it is a generator, each piece is given to ``take``, and its value is what it returns; if that
+    is nothing, the list of its pieces. Raises TimeoutError."""
     inside = enter_context(context)
+    inside.run(use_loop, asyncio.get_running_loop())
     if inspect.iscoroutinefunction(function):
         value: Any = function(**bindings)
     else:
-        value = await _in_thread(function, bindings, inside, seconds, clock)
+        value = await _in_thread(function, bindings, inside, seconds, clock, take)
+        if take is not None and inspect.isasyncgen(value):
+            value = _pieces(value, take)
         if not inspect.isawaitable(value):
             return value
     awaited = _Abandonable(value) if inspect.iscoroutine(value) else value
@@ -110,6 +116,16 @@ class _Abandonable:
                 thrown = error
 
 
+async def _pieces(made: AsyncGenerator[Any, Any], take: Callable[[Any], None]) -> list[Any]:
+    """The pieces of an asynchronous generator, each of which is given to ``take`` as it comes."""
+    pieces = []
+    async with contextlib.aclosing(made):
+        async for piece in made:
+            pieces.append(piece)
+            take(piece)
+    return pieces
+
+
 async def _shielded(value: Any) -> Any:
     """Await the body's awaitable; an exception that would stop the host ends only the body."""
     try:
@@ -133,6 +149,7 @@ async def _in_thread(
     inside: contextvars.Context,
     seconds: float,
     clock: PausableClock | None,
+    take: Callable[[Any], None] | None,
 ) -> Any:
     """Run in a thread, which is told to stop past the deadline."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
@@ -143,11 +160,23 @@ async def _in_thread(
             ended.append((value, error))
             future.set_result(None)
 
+    def made() -> Any:
+        value = function(**bindings)
+        if take is None or not inspect.isgenerator(value):
+            return value
+        pieces: list[Any] = []
+        while True:
+            try:
+                pieces.append(next(value))
+            except StopIteration as end:
+                return pieces if end.value is None else end.value
+            loop.call_soon_threadsafe(take, pieces[-1])
+
     def work() -> Callable[[], None]:
         value: Any = None
         failed: Exception | None = None
         try:
-            value = inside.run(lambda: function(**bindings))
+            value = inside.run(made)
         except StopIteration as error:  # cannot be set on a future
             failed = RuntimeError(f"StopIteration: {error}").with_traceback(error.__traceback__)
         except Exception as error:

@@ -32,6 +32,7 @@ from quoth.tools.door.asking import ask_consent, require_verdict, telling_origin
 from quoth.tools.door.changes import changes_of
 from quoth.tools.door.execution import brief, kind_of, offered_to, run_function
 from quoth.tools.door.gate import gate_verdict
+from quoth.tools.door.pieces import Pieces
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import (
@@ -307,7 +308,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             state.bound = dict(bound(state.call))
         await record_begin(door, state)
         try:
-            made = await value_of_body(state)
+            made = await value_of_body(door, state)
         except Exception:
             if state.ended is None:
                 raise
@@ -360,13 +361,20 @@ def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dic
     return offered_to(function, {"call": state.call, "ctx": state.context, **more}, state.args)
 
 
-async def value_of_body(state: CallState) -> Any:
-    """Run the body of a call, and return its value. Raises what it raises, and TimeoutError."""
+async def value_of_body(door: Parts, state: CallState) -> Any:
+    """Run the body of a call, and return its value; the pieces of a generator are shown to the person as they
+    come. Raises what it raises, and TimeoutError."""
     tool = state.known_tool
     body, left = tool._body, max(0.0, state.context.seconds_left())
     assert body is not None, "define_tool gives every tool a body"
-    seconds = tool.timeout + tool.patience
-    return await run_function(body, bindings(body, state), state.context, min(seconds, left), state.clock)
+    seconds = min(tool.timeout + tool.patience, left)
+    pieces = Pieces(state, door.table.secrets)
+    try:
+        return await run_function(
+            body, bindings(body, state), state.context, seconds, state.clock, take=pieces.show
+        )
+    finally:
+        pieces.end()
 
 
 def _failed(state: CallState, status: Status, message: str) -> Outcome:

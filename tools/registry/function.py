@@ -15,7 +15,16 @@ import re
 import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
@@ -363,16 +372,20 @@ def _local_names() -> Mapping[str, Any]:
     return {} if frame is None else frame.f_locals
 
 
+GENERATORS = (Iterator, Generator, AsyncIterator, AsyncGenerator)
+
+
 def _returned(function: Callable[..., Any], hints: Mapping[str, Any]) -> Any:
-    """The type of a function's value. That of a generator is what it returns; if that is nothing, its pieces,
-    which are one text where each is a text."""
+    """The type of a function's value. That of a generator is what it returns; if that is nothing, the list of
+    its pieces."""
     hint = hints.get("return", Any)
-    if not (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
+    generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if not generates and typing.get_origin(hint) not in GENERATORS:
         return hint
     piece, *more = typing.get_args(hint) or (Any,)
     if len(more) == 2 and more[1] not in (None, type(None)):
         return more[1]
-    return str if piece is str else Any if piece is Any else list[piece]  # type: ignore[valid-type]
+    return list[piece]  # type: ignore[valid-type]
 
 
 def _parameters(

@@ -1,0 +1,197 @@
+"""A body calls another tool, through the door: ``await ctx.call(…)``, or ``ctx.call(…).wait()``."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import agent, complaint, files, gateway, tool
+
+from quoth import (
+    CallFailed,
+    Decision,
+    ToolContext,
+    ToolError,
+    Workspace,
+    cognitive_tool,
+    deny,
+    registering_in,
+    tool_of,
+)
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import ToolTable
+
+
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+def sync_sum(first: int, second: int, ctx: ToolContext) -> int:
+    """Add doubles."""
+    return int(ctx.call("double", number=first).wait() + ctx.call(double, second).wait())
+
+
+async def async_sum(first: int, second: int, ctx: ToolContext) -> int:
+    """Add doubles."""
+    return sum(await asyncio.gather(ctx.call("double", first), ctx.call(f"(double :number {second})")))
+
+
+def own_loop_sum(first: int, second: int, ctx: ToolContext) -> int:
+    """Add doubles, in a loop of its own."""
+
+    async def added() -> int:
+        return int(await ctx.call(double, number=first) + await ctx.call(CallForm("double", {}, (second,))))
+
+    return asyncio.run(added())
+
+
+@pytest.mark.parametrize("function", [sync_sum, async_sum, own_loop_sum])
+def test_a_body_calls_another_tool_through_the_door(function: Callable[..., Any]) -> None:
+    here = gateway(tool_of(double), tool_of(function))
+    name = tool_of(function).name
+    result = here.pass_through(f"({name} 1 2)", user="ann")
+    assert (result.status, result.value) == ("ok", 6)
+    rows = [(row["tool"], row["route"], row["user"], row["depth"]) for row in here.rows]
+    assert rows == [("double", "tool", "ann", 1), ("double", "tool", "ann", 1), (name, "python", "ann", 0)]
+
+
+@pytest.mark.parametrize("text", ['(.wait (ctx.call "double" :number n))', '(await (ctx.call "double" n))'])
+def test_hy_does_the_same(tmp_path: Path, text: str) -> None:
+    form = f'(def-cognitive-tool twice "D." :parameters [n {{:type int}}] :body {text})'
+    files(tmp_path, {"t.hy": f"(require quoth [def-cognitive-tool])\n{form}\n"})
+    with agent(tmp_path, tools=[double, tmp_path / "t.hy"]) as it:
+        assert it.call("(twice 4)").value == 8
+
+
+def sync_refused(ctx: ToolContext) -> str:
+    """Try."""
+    try:
+        ctx.call("locked").wait()
+    except CallFailed as error:
+        return f"{error.result.status}: {error}"
+    return "open"
+
+
+async def async_refused(ctx: ToolContext) -> str:
+    """Try."""
+    try:
+        await ctx.call("locked")
+    except ToolError as error:
+        return f"denied: {error}"
+    return "open"
+
+
+def test_a_call_that_is_not_ok_raises() -> None:
+    locked = tool("locked", guard=lambda: deny("it is locked"))
+    for function in (sync_refused, async_refused):
+        made = tool_of(function)
+        said = gateway(locked, made).pass_through(f"({made.name})")
+        assert said.value == "denied: locked was denied: it is locked."
+
+    def careless(ctx: ToolContext) -> Any:
+        """Try."""
+        return ctx.call("locked").wait()
+
+    result = gateway(locked, tool_of(careless)).pass_through("(careless)")
+    assert (result.status, result.message) == ("error", "locked was denied: it is locked.")
+
+
+def test_an_unknown_tool_and_wrong_arguments_are_told() -> None:
+    def careless(tool: str, ctx: ToolContext) -> Any:
+        """Try."""
+        return ctx.call(tool, numbr=1).wait()
+
+    here = gateway(tool_of(double), tool_of(careless))
+    assert (
+        here.pass_through('(careless "duble")').message
+        == "There is no tool named duble. Did you mean double?"
+    )
+    assert ":numbr is unknown (did you mean :number?)" in here.pass_through('(careless "double")').message
+    assert (
+        "double :number 1) has its arguments already."
+        in here.pass_through('(careless "(double :number 1)")').message
+    )
+
+
+def test_arguments_are_plain_data_and_names_are_normalised() -> None:
+    def told(the_day: str, list: list[str]) -> Any:
+        """Tell."""
+        return [the_day, list]
+
+    def careless(ctx: ToolContext) -> Any:
+        """Try."""
+        return ctx.call("Told", the_day=date(2026, 1, 2), list=("a", Path("b"))).wait()
+
+    assert gateway(tool_of(told), tool_of(careless)).pass_through("(careless)").value == [
+        "2026-01-02",
+        ["a", "b"],
+    ]
+
+
+def test_waiting_on_the_event_loop_is_refused() -> None:
+    async def careless(ctx: ToolContext) -> Any:
+        """Try."""
+        return ctx.call("double", 1).wait()
+
+    said = gateway(tool_of(double), tool_of(careless)).pass_through("(careless)").message
+    assert (
+        said == "This would block the event loop: in an async body write await ctx.call(…), without wait()."
+    )
+
+
+def test_a_body_that_waits_is_stopped_at_its_deadline_and_so_is_its_call() -> None:
+    stopped = threading.Event()
+
+    async def slow() -> None:
+        """Sleep."""
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    def waiting(ctx: ToolContext) -> Any:
+        """Wait."""
+        return ctx.call("slow").wait()
+
+    with registering_in(ToolTable()):
+        cognitive_tool(timeout=0.3)(waiting)
+    assert gateway(tool_of(slow), tool_of(waiting)).pass_through("(waiting)").status == "timeout"
+    assert stopped.wait(10)
+
+
+def test_a_call_that_waits_for_a_person_has_its_caller_wait_and_is_resumed(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def writing(ctx: ToolContext) -> Any:
+        """Write."""
+        begun.append("begun")
+        return ctx.call("write-file", path="a.txt", content="x").wait()
+
+    with agent(tmp_path, tools=[writing], session="s") as it:
+        result = it.call("(writing)")
+        assert (result.status, (tmp_path / "a.txt").exists()) == ("pending", False)
+        (request,) = it.broker.requests()
+        it.broker.decide(request.id, Decision("once", "ann"))
+        (again,) = it.resume()
+    assert again.status == "ok"
+    assert (tmp_path / "a.txt").read_text() == "x"
+    assert begun == ["begun", "begun"]
+
+
+def test_without_a_door_there_is_a_sentence_or_the_doors_double() -> None:
+    context = ToolContext(Workspace("."))
+    assert complaint(ToolError, lambda: context.call("double", 1)).startswith("This context has no door")
+
+    async def dispatch(form: CallForm, name: str = "", dry: bool = False) -> Any:
+        from quoth import ToolResult
+
+        return ToolResult("1", form.tool, "ok", [str(form)])
+
+    context = ToolContext(Workspace("."), dispatch=dispatch)
+    assert context.call("double", 1).wait() == ["(double 1)"]
