@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from quoth.tools.call.values import encodable
-from quoth.tools.errors import PERMISSION
+from quoth.tools.errors import ANSWER, PERMISSION
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, FormData, print_string
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -166,7 +166,7 @@ class Redactor:
     ) -> None:
         self._by_looks = by_looks
         self._declared = {param.name for param in params if param.secret}
-        self._harmless = {PERMISSION, *(param.name for param in params)} - self._declared
+        self._harmless = {PERMISSION, ANSWER, *(param.name for param in params)} - self._declared
         self._programs = {param.name for param in params if param.type is Code}
         self._values: set[str] = set()
         self._in_code = _keywords(frozenset(names) | self._declared)
@@ -177,6 +177,8 @@ class Redactor:
         if self.found and (by_looks if everywhere is None else everywhere):
             args = {name: map_texts(value, self._bare) for name, value in args.items()}
             places = tuple(map_texts(value, self._bare) for value in places)
+        elif self.found and ANSWER in args:  # the question's words are the body's
+            args[ANSWER] = map_texts(args[ANSWER], self._bare)
         same = all(args[name] is value for name, value in form.args.items()) and all(
             map(is_, places, form.positional)
         )

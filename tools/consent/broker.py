@@ -221,7 +221,7 @@ class Broker(Decisions):
                 for row in rows.where(digest=digest)
                 if row.decision in ("answer", "deny")
                 and row.expires > rows.now
-                and (row.used_by == name or (row.state == "decided" and not row.used_by))
+                and row.used_by in ("", name)
                 and request in ("", row.id)
             ]
             if not found:
