@@ -35,7 +35,7 @@ from quoth.tools.history.event import (
     written_form,
 )
 from quoth.tools.history.receipts import BEGUN, bound_to
-from quoth.tools.history.transcript import Transcript, _as_read, _as_we_write, without_secrets
+from quoth.tools.history.transcript import FEW, Transcript, _as_read, _as_we_write, without_secrets
 from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
@@ -638,3 +638,27 @@ def test_the_quick_look_at_an_event_finds_what_reading_it_finds(
 def test_the_quick_look_knows_most_events_as_we_write_them(transcript: Transcript) -> None:
     event = transcript.append("s", "stimulus", {"text": "Look.", "status": "ok"}, run="r1", status="ok")
     assert _as_we_write(event)
+
+
+def test_events_are_read_backwards_by_kind(transcript: Transcript) -> None:
+    for number in range(2 * FEW + 1):
+        transcript.append("s", "call", {"id": f"{number}", "form": "(a)", "user": ""}, run="")
+        transcript.append("s", "memory", {"number": number})
+    found = [event.data["number"] for event in transcript.backwards("s", "memory")]
+    assert found == [*reversed(range(2 * FEW + 1))]
+    assert [*transcript.backwards("t", "memory")] == []
+
+
+def test_what_was_imported_is_counted(transcript: Transcript) -> None:
+    assert transcript.imported("s") == 0
+    transcript.mark_imported("s", 3)
+    transcript.mark_imported("s", 4)
+    assert (transcript.imported("s"), transcript.imported("t")) == (4, 0)
+
+
+def test_a_run_is_found_by_its_key(transcript: Transcript) -> None:
+    assert (transcript.runs("s"), transcript.run_of("s", "k")) == (0, "")
+    for run in ("r1", "r1/sub", "r2"):
+        transcript.append("s", "stimulus", {"turn": "t"}, run=run, key=f"k-{run}")
+    assert transcript.runs("s") == 2
+    assert [transcript.run_of("s", f"k-{run}") for run in ("r1", "r2", "r3")] == ["r1", "r2", ""]

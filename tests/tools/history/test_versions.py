@@ -99,3 +99,35 @@ def test_a_damaged_content_is_none(place: Workspace, versions: StoreVersions) ->
     for data in (b"no zlib", b""):
         versions._store().execute("UPDATE contents SET data = ?", (data,))
         assert versions.content(digest("one")) is None
+
+
+def test_the_contents_that_were_there_longest_go_once_they_are_too_many(place: Workspace) -> None:
+    store = Store(":memory:")
+    versions = StoreVersions(lambda: store, place.root, most=1_000)
+    sizes: list[list[int]] = []
+    with kept_by(lambda write: versions.keep(CALL, write)):
+        for number in range(40):
+            place.write("a.txt", hashlib.sha512(b"%d" % number).digest())
+            sizes.append([size for (size,) in store.execute("SELECT stored FROM contents ORDER BY used")])
+    one = sizes[-1][-1]
+    held = [sum(each) for each in sizes]
+    assert max(held) <= 1_000
+    assert max(held) + one > 1_000, "as many are kept as may be"
+    assert {total + one > 900 for total, more in zip(held[1:], held, strict=False) if total < more} == {True}
+    assert all(total <= 900 for total, before in zip(held[1:], held, strict=False) if total < before)
+    assert versions.content(hashlib.sha256(b"one").hexdigest()) is None
+    assert versions.content(hashlib.sha256(hashlib.sha512(b"38").digest()).hexdigest()) is not None
+
+
+def test_a_content_that_does_not_change_or_is_too_large_is_not_kept(
+    place: Workspace, versions: StoreVersions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    with kept_by(lambda write: versions.keep(CALL, write)):
+        place.write("a.txt", b"one")
+        assert versions._store().execute("SELECT count(*) FROM contents") == [(0,)]
+        monkeypatch.setattr("quoth.tools.call.keeping.MAX_FILE", 3)
+        place.write("a.txt", b"four", say=said.append)
+        place.write("a.txt", b"five", say=said.append)
+    assert versions._store().execute("SELECT count(*) FROM contents") == [(1,)]
+    assert said == ["a.txt was larger than 20,000,000 bytes, too large for quoth undo to put it back."]
