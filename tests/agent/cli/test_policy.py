@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,14 @@ from sentences import (
     THERE_IS_NO_TOOL_NAMED,
     WAS_TRUSTED_AND_IS_GONE,
 )
-from words import Said, agent, complaint, files, quoth, story, table_of, tool
+from words import Said, agent, complaint, files, quoth, story
 
 from quoth.agent.cli.main import main
 from quoth.agent.client import Agent
 from quoth.agent.run.calls import judged
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import digest_of
-from quoth.tools.policy.language import UNITS, read_orders
+from quoth.tools.policy.language import UNITS
 from quoth.tools.policy.model import PERS
 from quoth.tools.policy.spending import BYS
 
@@ -368,88 +367,6 @@ def test_check_knows_the_tools_of_a_file(here: Path) -> None:
     assert quoth("policy", "check", "q.hy", "--tools", "mine.hy", cwd=here).code == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
-        ("(deny (echo))\n(ask (echo))", ["conflict"]),
-        ("(allow (echo))\n(deny (echo))", ["conflict"]),
-        ('(deny (echo) (nested) (user "a"))\n(allow (user "a") (echo) (nested))', ["conflict"]),
-        ("(ask (depth > 2))\n(ask (depth (> 2)))", ["duplicate"]),
-        ("(deny _)\n(ask (echo))", ["dead"]),
-        ('(ask (echo))\n(ask (echo :text "a"))', ["dead"]),
-        ('(ask (echo))\n(deny (echo :text "a"))', []),
-        ('(allow (echo :text "a"))\n(deny (echo :text "b"))', []),
-        ('(allow (echo))\n(deny (any-tool :text "a"))', []),
-        ('(deny (any-tool :text "a"))\n(allow (echo :text "a"))', ["dead"]),
-        ("(deny (echo) (nested))\n(deny (eval) (nested))", []),
-        ("(deny (effects :writes))\n(deny (write-file))", []),
-    ],
-)
-def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) -> None:
-    from quoth.tools.loading import load_tools
-    from quoth.tools.policy.files import parse_layer
-    from quoth.tools.policy.lint import check
-    from quoth.tools.policy.policy import RulesPolicy
-
-    policy = RulesPolicy([parse_layer("given", text.encode(), "p.hy")])
-    assert [finding.kind for finding in check(policy, load_tools([]))] == kinds
-
-
-@pytest.mark.parametrize(
-    ("rule", "messages"),
-    [
-        ('(deny (probe :argv "git push"))', [":argv of probe is list of str, never a text."]),
-        ('(deny (probe :text ["git" ...]))', [":text of probe is str, never a list."]),
-        ('(deny (probe :size (one-of "1" "2")) (user "ann"))', [":size of probe is int, never a text."]),
-        ('(deny (probe :mode "rx"))', [':mode of probe is one of "r", "w".']),
-        ('(deny (probe :mode (one-of "r" "rx")))', []),
-        ('(deny (probe :argv ["git" ...] :text "a"))', []),
-        ('(deny (probe :argv (any "a") :size (> 1)))', []),
-    ],
-)
-def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[str]) -> None:
-    from quoth.tools.policy.files import parse_layer
-    from quoth.tools.policy.lint import check
-    from quoth.tools.policy.policy import RulesPolicy
-
-    params = {
-        "argv": {"type": list[str]},
-        "text": {},
-        "size": {"type": int},
-        "mode": {"choices": ["r", "w"]},
-    }
-    policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
-    assert [finding.message for finding in check(policy, table_of(tool(params=params)))] == messages
-
-
-@pytest.mark.parametrize(
-    ("rule", "findings"),
-    [
-        ("(deny (remote))", []),
-        ('(deny (probe) (remote "sg"))', []),
-        ('(deny (remote "sh"))', ["No tool is of a catalogue named sh. Did you mean shop?"]),
-        (
-            '(deny (remote (one-of "sg" "other")))',
-            ["No tool is of a catalogue named other. There is sg, shop."],
-        ),
-        ('(deny (remote (matches "other")))', []),
-        ("(deny (here) (remote))", ["here is no tool of a worker, so (remote) never fits a call of it."]),
-        ('(deny (gone) (remote "sg"))', [f"{THERE_IS_NO_TOOL_NAMED} gone."]),
-    ],
-)
-def test_rules_about_remote_tools_that_fit_none(rule: str, findings: list[str]) -> None:
-    """Without any remote tool at hand, nothing is known of catalogues."""
-    from quoth.tools.policy.files import parse_layer
-    from quoth.tools.policy.lint import check
-    from quoth.tools.policy.policy import RulesPolicy
-
-    remote = [replace(tool(name), remote=of) for name, of in (("probe", "sg"), ("buy", "shop"))]
-    policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
-    assert [one.message for one in check(policy, table_of(*remote, tool("here")))] == findings
-    if rule.startswith("(deny (remote"):
-        assert check(policy, table_of(tool("here"))) == []
-
-
 # quoth policy explain
 
 
@@ -582,9 +499,3 @@ def test_a_limit_that_passes_the_check_is_kept(
     with agent(tmp_path, policy=tmp_path / "p.hy") as it:
         statuses = [it.call(f'(echo :text "{n}")').status for n in range(2)]
     assert statuses == (["ok", "ok"] if "000" in limit and "quota" in limit else ["ok", "limited"])
-
-
-@pytest.mark.parametrize("hours", ["1e6", "1e308", str(10**299)])
-def test_a_cooldown_that_never_ends_is_a_fault(hours: str) -> None:
-    with pytest.raises(UsageError, match=r"p\.hy:1:.*A cooldown is at most 878,400 hours\."):
-        read_orders(f"(cooldown echo {hours} :hours)", "p.hy")

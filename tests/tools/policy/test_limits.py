@@ -125,6 +125,9 @@ def test_what_is_left_can_be_looked_at_and_nothing_is_taken(counter: Counter, cl
         (1, "of 2 left within an hour"),
     ]
     assert counter.uses() == 1
+    clock.wait(10)
+    assert here.pass_through("(probe)").ok
+    assert [count for count, _ in left_of(here.door)] == [None, 1, 0]
     assert here.door.limits.left(tool("other"), new_call(CallForm("other"))) == []
 
 

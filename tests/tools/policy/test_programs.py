@@ -115,6 +115,10 @@ NO_PUSH = '(allow (run)) (deny (run :argv ["git" "push" ...]))'
         ["some-new-runner", "--", "rm", "a"],
         ["some-new-runner", "bash", "-c", "x"],
         ["some-new-runner", "python3 -c x"],
+        ["some-new-runner", "sh x"],
+        ["python3", "-m"],
+        ["git", "-C", "sub", "bisect", "run", "rm"],
+        ["git", "-C", "rm"],
     ],
 )
 def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
@@ -133,6 +137,9 @@ def test_a_deny_finds_its_program_by_each_spelling(argv: list[str]) -> None:
         ["env", "A=1", "python3", "-m", "pytest"],
         ["git", "commit", "-m", "rm a"],
         ["git", "-C", "sub", "--no-pager", "log", "--grep", "rm"],
+        ["git", "-C", "sub", "add", "rm"],
+        ["git", "--no-pager", "log", "rm"],
+        ["some-new-tool", "sh", "run.sh", "farm"],
         ["awk", "{print $1, rm}", "f"],
         ["sed", "s/a/b/", "f"],
         ["tar", "-xf", "a.tar"],
