@@ -117,6 +117,9 @@ def judged(call: str, *layers: Layer, seen: Seen | None = None, **changed: Any) 
         ('(send-email :recipients ["a@b.example" "c@b.example" "d@b.example" "e@b.example"])', "ask",
          NET + ":recipients a@b.example is the model's own; :recipients c@b.example is the"
          " model's own; :recipients d@b.example is the model's own; and 1 more"),
+        ('(send-email :recipients ["a@b.example" "c@b.example" "d@b.example"])', "ask",
+         NET + ":recipients a@b.example is the model's own; :recipients c@b.example is the"
+         " model's own; :recipients d@b.example is the model's own"),
         ('(send-email :body "Hi")', "allow", NET + NOWHERE),
         # a default is the word of the tool's author; the same text given is, too
         ('(send-email :cc "me@home.example")', "allow", NET + NOWHERE),
