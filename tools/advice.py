@@ -62,7 +62,7 @@ _ROWS = {
     },
     # core macros of Hy that a program may not use: what serves there
     "refused": {
-        "quote quasiquote": 'it takes one form, without f"…" in it',
+        "quote quasiquote": "it takes one form",
         "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
         "with": "call read-file instead of opening files",
         "defmacro": "macros are defined at the top of the program",

@@ -142,6 +142,21 @@ class Unquoted(ast.NodeTransformer):
         negated = _call("__form_not", node.operand) if isinstance(node.op, ast.Not) else node
         return ast.copy_location(negated, node)
 
+    def visit_If(self, node: ast.If | ast.While | ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        node.test = self._truth(node.test)
+        return node
+
+    visit_While = visit_IfExp = visit_If
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        node.ifs = list(map(self._truth, node.ifs))
+        return node
+
+    def _truth(self, test: ast.expr) -> ast.expr:
+        return test if isinstance(test, ast.Compare | ast.Constant) else _call("__form_true", test)
+
     def visit_MatchSequence(self, node: ast.MatchSequence) -> ast.AST:
         self.generic_visit(node)
         form = ast.MatchClass(ast.Name(FORM, ast.Load()), [], ["items"], [node])

@@ -195,8 +195,10 @@ def __parts(values):
     return () if values is None else [__part(value) for value in values]
 def __form_len(value):
     return __len(value.items if __type(value) == __Form else value)
+def __form_true(value):
+    return value.items if __type(value) == __Form else value
 def __form_not(value):
-    return not value.items if __type(value) == __Form else not value
+    return not __form_true(value)
 def __form_reversed(value):
     return __reversed(value.items if __type(value) == __Form else value)
 def __taken(value):

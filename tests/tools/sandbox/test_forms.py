@@ -41,6 +41,7 @@ async def run(sandbox: Sandbox, text: str, calls: list[CallForm] | None = None) 
 VALUES = [
     ("'x", {"$form": "x"}),
     ("':k", {"$form": ":k"}),
+    ('\'(print f"a{b}")', {"$form": '(print f"a{b}")'}),
     ("'(setv x 1)", {"$form": "(setv x 1)"}),
     ('\'"text"', "text"),
     ("'(1 [a] {b 2} #{c} #(d) \"t\" 1.5 x.y :k 'q)", {"$form": '(1 [a] {b 2} #{c} #(d) "t" 1.5 x.y :k \'q)'}),
@@ -51,6 +52,9 @@ VALUES = [
     ("(len '(a b))", 2),
     ("(not '())", True),
     ("(empty? '(a))", False),
+    ("[(if '() 1 2) (if '(a) 1 2) (cond '() 1 True 2) (if 0 1 2)]", [2, 1, 2, 2]),
+    ("(setv xs '(1 2)) (while xs (setv xs (cut xs 1 None))) xs", {"$form": "()"}),
+    ("(lfor x ['() '(a)] :if x (str x))", ["(a)"]),
     ("(get '(a b) 1)", {"$form": "b"}),
     ("(cut '(a b c) 1 None)", {"$form": "(b c)"}),
     ("(first '(a b))", {"$form": "a"}),
