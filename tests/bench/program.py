@@ -21,6 +21,7 @@ from typing import Any
 from quoth.agent.client import AsyncAgent
 from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import compile_program
+from quoth.tools.sandbox.macros import compile_expanded
 
 LISP = """
 (setv first (echo :text "one two three") second (echo :text "four five"))
@@ -32,6 +33,11 @@ first = echo(text="one two three")
 second = echo(text="four five")
 words = first.split() + second.split()
 sum([len(word) for word in words if len(word) > 3])
+"""
+QUOTES = """(setv form '(read-file :path "a" :n 1)) (+ 10 (len (+ `(do ~form) '(x))))"""
+MACROS = f"""
+(defmacro unless2 [test #* body] `(if ~test None (do ~@body)))
+{"(unless2 (= 1 2) 13)" * 50}
 """
 ANSWER = 13
 Act = Callable[[], Awaitable[Any]]
@@ -52,15 +58,16 @@ def with_agent(agent: AsyncAgent, *, again: bool = False) -> Act:
     return act
 
 
-def with_sandbox(agent: AsyncAgent) -> Act:
+def with_sandbox(agent: AsyncAgent, text: str = LISP) -> Act:
     """Ours without a door: what checking, compiling and running cost."""
+    sandbox: Any = agent.context().sandbox
 
     async def call(form: Any, name: str) -> Any:
         return form.args["text"]
 
     async def act() -> Any:
         program._compiled.cache_clear()
-        return (await agent.context().sandbox.run(compile_program(LISP), ["echo"], call))[0]  # type: ignore[union-attr]
+        return (await sandbox.run(await compile_expanded(text, ["echo"], sandbox), ["echo"], call))[0]
 
     return act
 
@@ -120,6 +127,8 @@ async def measure(root: Path, rounds: int, repeat: int) -> None:
             "quoth, all of it": with_agent(agent),
             "quoth, the same program again": with_agent(agent, again=True),
             "quoth without the door": with_sandbox(agent),
+            "a program of two quotes, without the door": with_sandbox(agent, QUOTES),
+            "50 calls of a macro, without the door": with_sandbox(agent, MACROS),
             "quoth, check + compile alone": only_compiled,
             "raw Monty": with_monty(pool),
         }

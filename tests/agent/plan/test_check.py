@@ -25,6 +25,7 @@ from sentences import (
 )
 
 from quoth.agent.plan.check import check
+from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import ToolTable
@@ -704,3 +705,27 @@ BINDERS = """
 )
 def test_what_is_right_is_not_complained_of(text: str, table: ToolTable) -> None:
     assert said(text, table) == []
+
+
+def test_a_block_may_define_macros(table: ToolTable) -> None:
+    macro = "(defmacro twice [x] `(do ~x ~x))"
+    assert said(block(macro, '(twice (read-file "a.txt"))'), table) == []
+    assert said(block(macro, "(twice 1)", "(raed-file 1)"), table) != []
+    assert said(block("(defmacro twice [x])"), table) == [
+        "3:1: A macro is written (defmacro name [parameters] body …)."
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(defmacro m [] \'(write-file "a" "b")) (m)',
+        '(defmacro m [x] x) (m (write-file "a" "b"))',
+        '(eval \'(write-file "a" "b"))',
+        '(eval `(write-file "a" ~(str 1)))',
+        '(eval (quote (write-file "a" "b")))',
+        '(eval "(write-file \\"a\\" \\"b\\")")',
+    ],
+)
+def test_a_tool_in_a_quoted_form_or_a_macro_is_a_tool_of_the_program(text: str, table: ToolTable) -> None:
+    assert "write-file" in {use.tool.name for use in tool_uses(text, table)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -664,3 +665,11 @@ def test_a_change_that_was_not_shown_is_shown_before_it_is_approved(here: Path) 
     assert said.err.startswith(f"{CHANGED} nothing was decided.\n")
     assert "- mine\n" in said.out
     assert "Approved once: " in said.out
+
+
+def test_the_program_in_the_readme_can_be_pasted_at_the_prompt(tmp_path: Path) -> None:
+    files(tmp_path, {"monday.txt": "apples 12\npears 30\n", "tuesday.txt": "apples 3\nplums 9\n"})
+    readme = (Path(__file__).parents[3] / "README.org").read_text(encoding="utf-8")
+    (program,) = re.findall(r":tangle total\.hy\n(.*?)#\+end_src", readme, re.DOTALL)
+    said = quoth("--yes", "--model", "scripted:/dev/null", cwd=tmp_path, stdin=program)
+    assert (tmp_path / "total.txt").read_text() == "54", said

@@ -26,9 +26,11 @@ from hypothesis import strategies as st
 from sentences import CANNOT_BE_USED_IN_A, NOTHING_RUNS_WHILE_A_PROGRAM
 from words import agent, files, quoth
 
+from quoth.tools.lisp.reader import read_one
 from quoth.tools.program import compiler as program
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program
+from quoth.tools.program.macros import Definitions
 
 CORE = sorted(builtins._hy_macros)  # type: ignore[attr-defined]
 FORBIDDEN = sorted(set(CORE) - PURE_MACROS)
@@ -216,13 +218,16 @@ def rows() -> Iterator[str]:
             yield next(places).replace("FORM", touching(spelling(name)))
 
 
-def test_the_check_refuses_every_macro_in_every_spelling_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("expanded", [False, True], ids=["written", "expanded"])
+def test_the_check_refuses_every_macro_in_every_spelling_and_place(
+    expanded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("Hy has seen it")
 
     monkeypatch.setattr(program, "hy_compile", never)
     for text in rows():
-        said = refusal(text)
+        said = refusal(text, expanded)
         if re.search(r"quote [1(]", text):  # what is quoted is data, and Hy never sees the word
             continue
         assert "Hy has seen it" not in said, text
@@ -243,10 +248,13 @@ def test_a_gap_in_the_check_finds_no_macro(canary: list[str], monkeypatch: pytes
         assert not canary, text
 
 
-def refusal(text: str) -> str:
-    """What is said of a program, and nothing if it is compiled."""
+def refusal(text: str, expanded: bool = False) -> str:
+    """What is said of a program, or of one whose macro expands to it; nothing if it is compiled."""
     try:
-        compile_program(text)
+        if expanded:
+            compile_program("(m)", (), Definitions({"m": ""}, expansions={"(m)": read_one(text)}))
+        else:
+            compile_program(text)
     except ProgramError as error:
         return str(error)
     return ""

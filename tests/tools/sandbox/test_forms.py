@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from quoth.tools.call.values import plain
 from quoth.tools.errors import Pending
+from quoth.tools.history.event import read_result, result_text
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code, show
+from quoth.tools.lisp.printer import Code, FormData, form_data, print_value, show, to_value
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ProgramError, compile_program
 from quoth.tools.sandbox.pool import SandboxLimits
@@ -202,3 +203,19 @@ async def test_a_form_in_a_call_that_waited_is_the_same_form_and_data_after_it(s
     state = json.loads(json.dumps(caught.value.state))
     assert (await sandbox.run(program, ["echo"], answers, state=state))[0] is True
     assert [(call, call.data) for call in calls] == [("(g 1 [x])", ["g", 1, ["x"]])]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(FORMS, min_size=1, max_size=5))
+def test_a_form_in_a_value_survives_the_record_and_a_receipt(texts: list[str]) -> None:
+    value = [
+        {"a": FormData(show(read_one(f"(g {text})"))), "b": text, "c": {"$form": "(rm)"}} for text in texts
+    ]
+    for back in (
+        form_data(to_value(read_one(print_value(value)))),
+        read_result(result_text({"value": value}))["value"],
+    ):
+        assert back == value
+        assert [type(item["a"]) for item in back] == [FormData] * len(texts)
+        assert [type(item["c"]) for item in back] == [dict] * len(texts)
+    assert json.loads(json.dumps(value))[0]["a"] == {"$form": str(value[0]["a"])}
