@@ -900,6 +900,7 @@ def main() -> int:
     parser.add_argument("--point", type=int, default=0)
     parser.add_argument("--label", default="", help="only the points with this in their label")
     parser.add_argument("--broken", default="", choices=("", *BREAKS, *BREAKS_LATER))
+    parser.add_argument("--until", default="", help="stop once this pattern fits something wrong")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--serve", action="store_true", help="answer lines of such options, each in a fork")
@@ -939,6 +940,8 @@ def explore(options: argparse.Namespace) -> int:
             cases.append(harness.case(point))
             if cases[-1].wrong and not options.json:
                 print(f"{point} {cases[-1].label}:", *cases[-1].wrong, sep="\n    ", flush=True)
+            if options.until and any(re.search(options.until, what) for what in cases[-1].wrong):
+                break
     finally:
         if not options.keep:
             shutil.rmtree(root, ignore_errors=True)

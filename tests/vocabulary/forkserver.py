@@ -27,7 +27,9 @@ from typing import Any
 MOST = 1 << 20  # bytes of one request
 SIZE = struct.Struct("I")
 LIBRARIES = (
+    "anyio._backends._asyncio",
     "apsw",
+    "httpcore",
     "httpx",
     "hy",
     "hy.errors",
@@ -37,7 +39,9 @@ LIBRARIES = (
     "regex",
     "rich.live",
 )
-EXTRAS = ("opentelemetry", "redis", "taskiq", "taskiq_redis")  # an environment may be without them
+# An environment may be without them.
+EXTRAS = ("opentelemetry", "redis", "taskiq", "taskiq_redis")
+OF_EXTRAS = ("h2.connection", "keyring.core")
 
 
 def serve(requests: socket.socket) -> None:
@@ -124,7 +128,7 @@ def run(script: str) -> int:
 
 
 def import_all() -> None:
-    """Import all that is ours, and the libraries."""
+    """Import all that is ours, and the libraries, and make the patterns by which replies are read."""
     from pathlib import Path
 
     for name in ("agent", "neuro", "tools"):
@@ -139,6 +143,10 @@ def import_all() -> None:
                         raise
     for name in ("quoth.agent.loop", "quoth.neuro.think", *LIBRARIES):
         import_module(name)
+    for name in OF_EXTRAS:
+        with contextlib.suppress(ModuleNotFoundError):
+            import_module(name)
+    import_module("quoth.neuro.reading.reply").read_reply("(t)", ["t"])
 
 
 def prepare() -> None:
