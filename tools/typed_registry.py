@@ -7,13 +7,12 @@ Knows tables and doors; it must not know models of language or loops.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar, Unpack
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
@@ -24,8 +23,10 @@ from quoth.tools.lisp.forms import from_json
 from quoth.tools.registry.define import current_table, registering_in
 from quoth.tools.registry.function import ModelSettings
 from quoth.tools.registry.function import register as register_tool
+from quoth.tools.registry.python_types import PythonType
 from quoth.tools.registry.strict_model import StrictModel
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.registry.values import plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -78,9 +79,9 @@ class Registry:
         tool = self.table.get(name)
         is_echo = tool.name == "echo" and tool.ships
         taken = EchoToolInput if is_echo else tool.input_model
-        data = raw_input.model_dump(mode="json") if isinstance(raw_input, BaseModel) else dict(raw_input)
+        data = plain(raw_input)
         if taken is not None:
-            taken.model_validate(data)
+            PythonType(taken).value_of(data)
         form = from_json({"tool": name, "args": data})
         context = ToolContext(Workspace(".")) if context is None else context
         result = _waited(Door(self.table), form, context)
@@ -92,7 +93,7 @@ class Registry:
             return EchoToolOutput(text=result.value)
         if tool.returns is None or tool.returns.own is None:
             return result.value
-        return TypeAdapter(tool.returns.own).validate_json(json.dumps(result.value))
+        return PythonType(tool.returns.own).value_of(result.value)
 
     def names(self) -> list[str]:
         """The names of the tools, sorted."""

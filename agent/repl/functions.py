@@ -20,11 +20,11 @@ from quoth.agent.terminal.output import shown
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.context import running_context
 from quoth.tools.call.nested import CallFailed
-from quoth.tools.call.values import plain
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code, show, to_value
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.values import plain
 
 Make = Callable[[CallForm], Coroutine[Any, Any, ToolResult]]
 

@@ -32,8 +32,8 @@ from quoth.agent.terminal.output import (
 )
 from quoth.agent.terminal.speech import Speech
 from quoth.tools.call.call import PROGRAMS, ToolResult
-from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.registry.values import plain
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 

@@ -30,8 +30,8 @@ from quoth.tools.call.services import (
     Services,
     SourceManager,
 )
-from quoth.tools.call.values import encodable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.registry.values import encodable
 from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.storage.file_lock import hold
 

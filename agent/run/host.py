@@ -43,7 +43,6 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SERVICES, Services
-from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person
@@ -55,6 +54,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.policy.offer import offered
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 

@@ -26,8 +26,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import DefinitionError, ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, Texts
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.registry.json_type import json_type
-from quoth.tools.registry.param_types import inline
+from quoth.tools.registry.json_type import inline, json_type
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quoth.agent.session.session import Session, alone, is_driven
-from quoth.tools.call.values import encodable
 from quoth.tools.errors import BusyError, UsageError, did_you_mean
 from quoth.tools.history.event import Event, Kind, TranscriptError
 from quoth.tools.history.outline import Outline, SessionRow
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.registry.values import encodable
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import not_in_use

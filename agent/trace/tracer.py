@@ -22,9 +22,9 @@ from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, RequestOp
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.redaction import KEPT_CHARS, SECRET, Redactor, redact
-from quoth.tools.call.values import encodable, plain
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.values import encodable, plain
 from quoth.tools.text import short
 
 SpanKind = Literal["flight", "run", "turn", "request", "call"]

@@ -63,13 +63,13 @@ def resolved(
 
 
 def checked(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> tuple[CallForm, dict[str, Any]]:
-    """A call as the door sees it: its form with named arguments, and its arguments as the body gets them.
+    """A call as the door sees it: its form with named arguments, and all its arguments as JSON data.
     Raises InvalidCallError."""
     return resolved(tool, *tool.checked(form), workspace)
 
 
 def arguments(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> dict[str, Any]:
-    """The arguments of a form as the body gets them. Raises InvalidCallError."""
+    """All arguments of a form, as JSON data. Raises InvalidCallError."""
     return checked(tool, form, workspace)[1]
 
 

@@ -18,9 +18,9 @@ from quoth.tools.call.call import ALLOW, Call, Record, ToolResult, Verdict, deny
 from quoth.tools.call.keeping import use_keeper
 from quoth.tools.call.redaction import SENT
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
-from quoth.tools.call.values import NoDataError, plain
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.values import NoDataError, plain
 
 if TYPE_CHECKING:
     from quoth.tools.call.call import ValueOrigin

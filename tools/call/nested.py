@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.call.call import ToolResult
-from quoth.tools.call.values import plain
 from quoth.tools.errors import Pending, ToolError
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
+from quoth.tools.registry.values import plain
 
 STEP = 0.1  # seconds between two looks of a thread that waits, at which it can be stopped
 ON_THE_LOOP = "This would block the event loop: in an async body write await ctx.call(…), without wait()."

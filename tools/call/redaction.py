@@ -24,12 +24,12 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-from quoth.tools.call.values import encodable
 from quoth.tools.errors import ANSWER, PERMISSION
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, FormData, print_string
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.values import encodable
 from quoth.tools.text import short
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from quoth.tools.call.canonical import bound_form
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
-from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.requests import (
     Decision,
@@ -38,6 +37,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.scope import covers, read_scope, suggested
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import encodable
 from quoth.tools.text import count
 
 APPROVAL_SECONDS = 86400.0

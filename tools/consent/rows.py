@@ -17,7 +17,6 @@ from quoth.tools.call.call import Call, of_text, to_text
 from quoth.tools.call.canonical import arguments, guessed_targets, touched
 from quoth.tools.call.ports import Audit, asks_fact
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Request, _clock_time, request_digest
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError, did_you_mean
@@ -26,6 +25,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.limits import by_effects, with_maker
 from quoth.tools.policy.scope import suggested
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement, Store
 
 if TYPE_CHECKING:

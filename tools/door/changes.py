@@ -48,7 +48,7 @@ def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes
     if find is None or PERMISSION in call.form.args:
         return None
     try:
-        args = arguments(tool, call.form, workspace)
+        args = tool.python_values(arguments(tool, call.form, workspace))
         context = ToolContext(ReadOnly(workspace), user=call.user, session=call.session, tool=tool.name)
         given = offered_to(find, {"call": call, "ctx": context}, args)
         found = _within(SECONDS, lambda: list(_files(enter_context(context).run(lambda: find(**given)))))

@@ -16,7 +16,6 @@ from quoth.tools.call.canonical import guessed_targets, path_arguments, paths_in
 from quoth.tools.call.context import AuditDetails, ToolContext
 from quoth.tools.call.keeping import NO_FILE
 from quoth.tools.call.preview import CallPreview
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look_up, not_permitted
 from quoth.tools.door.state import CallState, Parts
 from quoth.tools.errors import InvalidCallError, QuothError, StoreError, ToolError
@@ -24,6 +23,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import with_maker
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+from quoth.tools.registry.values import UNKNOWN
 
 if TYPE_CHECKING:
     from quoth.tools.call.keeping import FileWrite

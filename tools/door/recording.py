@@ -29,12 +29,12 @@ from typing import Any
 from quoth.tools.call.call import ToolResult, Verdict, verdict_columns
 from quoth.tools.call.ports import Logged
 from quoth.tools.call.redaction import Redactor, redact
-from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
 from quoth.tools.door.state import CallState, Outcome, Parts
 from quoth.tools.errors import Status, StoreError
 from quoth.tools.history.event import digest_of_texts
 from quoth.tools.policy.limits import only_reads
+from quoth.tools.registry.values import encodable
 
 
 async def record_begin(door: Parts, state: CallState) -> None:

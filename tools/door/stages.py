@@ -27,7 +27,6 @@ from quoth.tools.call.canonical import as_written, checked, paths_in
 from quoth.tools.call.context import Planning
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import SENT, Redactor
-from quoth.tools.call.values import UNKNOWN, NoDataError, plain
 from quoth.tools.door.asking import ask_consent, require_verdict, telling_origins, weigh
 from quoth.tools.door.changes import changes_of
 from quoth.tools.door.execution import brief, kind_of, offered_to, run_function
@@ -47,6 +46,7 @@ from quoth.tools.errors import (
 from quoth.tools.policy.limits import changes_nothing, is_of_own_files, only_reads
 from quoth.tools.registry.code_version import place_of_error, users_traceback
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
 
 FILES = frozenset({"reads", "writes"})
 LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship, which change nothing
@@ -358,7 +358,8 @@ def data_of(tool: CognitiveTool, made: Any) -> Any:
 
 def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
     """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
-    return offered_to(function, {"call": state.call, "ctx": state.context, **more}, state.args)
+    args = state.known_tool.python_values(state.args)
+    return offered_to(function, {"call": state.call, "ctx": state.context, **more}, args)
 
 
 async def value_of_body(door: Parts, state: CallState) -> Any:

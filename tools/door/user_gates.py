@@ -18,7 +18,6 @@ from typing import Any
 from quoth.tools.call.call import Call, GateDecision
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import SECRET, Redactor, redact, sounds_secret
-from quoth.tools.call.values import plain
 from quoth.tools.door.gate import GateError, with_arguments
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.hy_loader import load_hy_file
@@ -26,6 +25,7 @@ from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 

@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from quoth.tools.call.redaction import SECRET, kept_text
-from quoth.tools.call.values import encodable
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, contains_form, form_data, print_value, to_value
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_one
+from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement
 
 Kind = Literal[

@@ -24,11 +24,11 @@ from typing import Any
 
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Logged, Receipt
-from quoth.tools.call.values import encodable
 from quoth.tools.history.call_log import key_in
 from quoth.tools.history.event import content_of, read_form, read_result, result_text, value_in
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import HARMLESS, CognitiveTool
+from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Store
 
 WINDOW_SECONDS = 300.0

@@ -13,12 +13,12 @@ from typing import Any
 from quoth.tools.call.call import ArgumentOrigin, Call, ValueOrigin, _inner
 from quoth.tools.call.context import Origins
 from quoth.tools.call.redaction import Redactor, redact
-from quoth.tools.call.values import encodable
 from quoth.tools.errors import PERMISSION
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.leaves import leaves
 from quoth.tools.origin.links import links
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.values import encodable
 from quoth.tools.text import short
 
 LOOKED_UP = 100  # values of one argument, and links in it
@@ -31,18 +31,17 @@ def origins_of_arguments(
 ) -> tuple[ArgumentOrigin, ...]:
     """Where each argument that was given comes from, item by item where a list or dictionary has several
     origins; and each link inside a text that is not known itself. What needs no origin, such as an empty text
-    or ``True``, is left out. ``args`` are the arguments as the body gets them."""
+    or ``True``, is left out. ``args`` are all arguments, as JSON data."""
     hide = Redactor(call.form, tool.params, by_looks=False)
     secret = {param.name for param in tool.params if param.secret}
     defaults = {param.name: param.default for param in tool.params if not param.required}
-    objects = {param.name for param in tool.params if param.own is not None}  # for the body alone
 
     def bare(text: str, chars: int) -> str:
         return short(encodable(redact(hide.text(text)[: 20 * chars])), chars)
 
     told = []
     for name, given in call.form.args.items():
-        value = given if name in objects else args.get(name, given)
+        value = args.get(name, given)
         # The tool's own default stands in the form where it is a path that leads elsewhere.
         if name == PERMISSION or getattr(value, "written", value) == defaults.get(name):
             continue

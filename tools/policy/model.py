@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.obeyed import obeyed_parts, repository_made
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.source import Place
@@ -23,6 +22,7 @@ from quoth.tools.policy.spending import Cooldown, Quota
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import UNKNOWN
 from quoth.tools.text import file_name
 
 WRITING = frozenset(("writes", "deletes"))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from quoth.tools.call.call import PROGRAMS, Call
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
@@ -19,6 +18,7 @@ from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext
 from quoth.tools.registry.parameters import NAME
 from quoth.tools.registry.table import EVERYBODY, CognitiveTool, ToolTable
+from quoth.tools.registry.values import UNKNOWN
 
 ALL_SPEAKERS = ""  # for a conversation of several users: what is denied to each of them
 NOWHERE = Workspace("/")  # no file is looked at, for no path is known

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 from quoth.tools.call.call import ValueOrigin, Verdict
 from quoth.tools.call.canonical import paths_in
 from quoth.tools.call.redaction import redact
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
 from quoth.tools.origin.links import links
@@ -33,6 +32,7 @@ from quoth.tools.registry.roles import (
     names_destination,
 )
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import UNKNOWN
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -165,8 +165,6 @@ def careful_of(tool: CognitiveTool) -> Careful:
         strange: list[Noted | str] = []
         for param in tool.params:
             value = args.get(param.name)
-            if param.own is not None and value is not UNKNOWN:  # what was given, and no object of its class
-                value = facts.call.form.args.get(param.name)
             if value is UNKNOWN:
                 strange.append(f"what :{param.name} will be is not known yet")
             elif type(value) is not type(param.default) or value != param.default:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.canonical import paths_in, workspace_of
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.spending import account_of
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import UNKNOWN
 
 if TYPE_CHECKING:
     from quoth.tools.call.call import ValueOrigin

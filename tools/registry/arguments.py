@@ -5,16 +5,18 @@ Knows parameters and what pydantic checks; it must not know doors or what runs.
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
-from quoth.tools.registry.param_types import UNIONS, WorkspacePath, fields_at, is_json
+from quoth.tools.registry.param_types import UNIONS, WorkspacePath, is_json, schema_at
 from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
 from quoth.tools.text import count, short
 
 if TYPE_CHECKING:
@@ -314,24 +316,41 @@ def validate(
         raise InvalidCallError(_sentence(tool, [str(error)])) from None
     except ValueError as error:
         found = _told(error)
-        if said := _faults([one for one in found if kebab(str((*one["loc"], "")[0])) not in later], by_name):
-            raise InvalidCallError(_sentence(tool, said)) from None
+        meant = [one for one in found if _argument(one) not in later]
+        if said := _faults(meant, by_name, data):
+            wrong = set(map(_argument, meant))
+            others = [param for param in params if param.name in data and param.name not in wrong]
+            raise InvalidCallError(_sentence(tool, said + _made(others, data)[1])) from None
         return {}
     values = {param.name: made[param.field] for param in params}
     for param in params:
-        if values[param.name] is None:
-            continue
-        if param.type is Code:
+        if param.type is Code and values[param.name] is not None:
             values[param.name] = Code(values[param.name])
-        if param.own is not None:
-            try:
-                values[param.name] = param.own_type.validate_python(values[param.name])
-            except ValueError as error:
-                told = [{**one, "loc": (param.name, *one["loc"])} for one in _told(error)]
-                faults += _faults(told, by_name, own=True)
+    python_values(tool, params, values)
+    return values
+
+
+def python_values(tool: str, params: Sequence[Param], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments for a guard or body: of each type of Python its value, made of the call's JSON data.
+    Raises InvalidCallError for data that only the type itself refuses."""
+    made, faults = _made(params, values)
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
-    return values
+    return made
+
+
+def _made(params: Iterable[Param], values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The arguments with the values of types of Python, and the faults of those that have none."""
+    made, faults = dict(values), list[str]()
+    for param in params:
+        data = values.get(param.name)
+        if param.own is None or data is None or data is UNKNOWN:
+            continue
+        try:
+            made[param.name] = param.own_type.value_of(data)
+        except ValueError as error:
+            faults += _own_faults(_told(error), param, data)
+    return made, faults
 
 
 def _told(error: ValueError) -> list[Any]:
@@ -356,6 +375,11 @@ def built(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> BaseMod
         raise InvalidCallError(_sentence(tool, [short(one.rstrip("."), 200) for one in said])) from None
 
 
+def _argument(detail: Any) -> str:
+    """The argument that an error is about."""
+    return kebab(str((*detail["loc"], "")[0]))
+
+
 def _left_out(param: Param | None) -> bool:
     """Whether None can only mean that it is left out, as models and Common Lisp write it."""
     return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
@@ -371,8 +395,22 @@ def plain_argument(value: Any, param: Param | None) -> Any:
     if isinstance(value, Code):
         return value if value.data is None else plain_argument(value.data, param)
     if isinstance(value, Mapping):
-        return {key: plain_argument(item, param) for key, item in value.items()}
-    return [plain_argument(item, param) for item in value] if isinstance(value, (list, tuple)) else value
+        return {_key(key, param): plain_argument(item, param) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_argument(item, param) for item in value]
+    if param is None or param.own is None or type(value) in _JSON or value is UNKNOWN:
+        return value
+    try:
+        return plain(value)  # a value of Python that a program gives
+    except NoDataError:
+        return value
+
+
+_JSON = (type(None), str, int, float, bool, WorkspacePath)
+
+
+def _key(key: Any, param: Param | None) -> Any:
+    return str(key) if param is not None and param.own is not None and isinstance(key, (int, float)) else key
 
 
 def program_argument(program: str) -> Code:
@@ -405,31 +443,37 @@ def _sentence(tool: str, faults: Sequence[str]) -> str:
     return f"{tool}: " + "; ".join([*faults[:MAX_FAULTS], *more]) + "."
 
 
-def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool = False) -> list[str]:
+def _faults(
+    details: Iterable[Any], by_name: Mapping[str, Param], data: Mapping[str, Any], *, own: bool = False
+) -> list[str]:
     """Each pydantic error as a clause about the argument, in the order of the call. What the author's ``own``
     class refuses has the type that is shown, so that its name would say nothing."""
     faults: list[str] = []
     for detail in details:
         if len(faults) > MAX_FAULTS:
             break
-        name = kebab(str(detail["loc"][0])) if detail["loc"] else ""
+        name, location = _argument(detail), detail["loc"][1:]
         param = by_name.get(name)
-        inside = "".join(_places(param.type if param else None, detail["loc"][1:]))
-        if detail["type"] == "missing":
+        missing = detail["type"] == "missing"
+        places = places_in(data.get(name), location, missing=missing)
+        inside = "".join(f"[{short(print_value(part), 40)}]" for part in places)
+        if missing:
             fault = f":{name}{inside} is missing"
-        elif detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1:
+        elif detail["type"] == "extra_forbidden" and not location:
             close = nearest(name, by_name)
             names = ", ".join(f":{known}" for known, param in by_name.items() if not param.hidden)
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         elif detail["type"] == "extra_forbidden":
-            fields = fields_at(param.type, detail["loc"][1:-1]) if param else []
-            fault = f":{name}{inside} is unknown{_guess(str(detail['loc'][-1]), fields)}"
+            fields = schema_at(param.type, places[:-1]).get("properties", ()) if param else ()
+            fault = f":{name}{inside} is unknown{_guess(str(location[-1]), fields)}"
         else:
             secret = param is not None and param.secret  # is not repeated even to who gave it
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
-            about, should, wanted = detail["msg"].partition(" should ")
-            if param and not (inside or own or detail["type"].endswith(_OF_VALUES)):
+            about, should, wanted = _COUNTED.sub("", detail["msg"]).partition(" should ")
+            if param and (shown := _shown(detail["type"], param, places)):
+                wanted = f"be {shown}"
+            elif param and not (inside or own or detail["type"].endswith(_OF_VALUES)):
                 wanted = f"be {param.kind}"
             if should:
                 said = f" should {wanted}, not {given}{_meant(detail, param)}"
@@ -441,6 +485,60 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param], *, own: bool =
         if fault not in faults:
             faults.append(fault)
     return faults
+
+
+def _own_faults(details: Iterable[Any], param: Param, data: Any) -> list[str]:
+    """The same of data that fits its JSON Schema and that a type of Python refuses. Faults of branches of a
+    union that want another kind of data are left out."""
+    told = [{**one, "loc": (param.name, *one["loc"])} for one in details]
+    meant = [one for one in told if not one["type"].endswith(_OF_KINDS)]
+    return _faults(meant or told, {param.name: param}, {param.name: data}, own=True)
+
+
+_COUNTED = re.compile(r" after validation, not (?:more than )?\d+\Z")
+_OF_KINDS = ("_type", "missing", "extra_forbidden", "literal_error", "none_required")
+# How a text is written that a format asks for, and the beginning of pydantic's errors about it.
+_WRITTEN = {
+    "date": ("date", 'a date such as "2026-11-29"'),
+    "date-time": ("datetime", 'a date with a time, such as "2026-11-29T18:30:00"'),
+    "time": ("time", 'a time such as "18:30"'),
+    "duration": ("time_delta", 'a duration such as "PT1H30M"'),
+    "uuid": ("uuid", 'a UUID such as "12345678-1234-5678-1234-567812345678"'),
+    "decimal": ("decimal", 'a number, or one as a text such as "12.50"'),
+    "base64": ("bytes", 'bytes in base64, such as "aGVsbG8="'),
+}
+_ABOUT_TEXT = re.compile(r"(.+?)_(?:type|parsing|invalid_encoding|from_date\w*)\Z")
+
+
+def _shown(kind: str, param: Param, places: Sequence[int | str]) -> str:
+    """An example of the text that an argument should be, where its format asks for a certain one."""
+    if kind in ("string_type", "json_union"):
+        schema = schema_at(param.type, places)
+        return _WRITTEN.get(schema.get("format") or schema.get("contentEncoding") or "", ("", ""))[1]
+    about = _ABOUT_TEXT.match(kind)
+    return next((text for begin, text in _WRITTEN.values() if about and begin == about[1]), "")
+
+
+def places_in(value: Any, location: Iterable[int | str], *, missing: bool = False) -> list[int | str]:
+    """The places in a value that the location of an error names; pydantic names the branches of unions,
+    too. Where it is ``missing`` the last one is not there."""
+    places: list[int | str] = []
+    *outer, last = location if (location := [*location]) else [None]
+    for part in [*outer, *([] if missing or last is None else [last])]:
+        inner = _ABSENT
+        if isinstance(value, Mapping):
+            inner = value.get(part, _ABSENT)
+        elif isinstance(value, (list, tuple)):
+            inner = value[part] if isinstance(part, int) and part < len(value) else _ABSENT
+        elif not isinstance(value, str):
+            inner = getattr(value, str(part), _ABSENT)
+        if inner is not _ABSENT:
+            places.append(part)
+            value = inner
+    return [*places, last] if missing and last is not None else places
+
+
+_ABSENT: Any = object()
 
 
 def _guess(word: str, known: Iterable[str]) -> str:
@@ -471,21 +569,3 @@ def _words(text: str) -> list[str]:
 
 # The kinds of pydantic's errors that are about a value of the right type.
 _OF_VALUES = ("_equal", "_than", "_of", "_short", "_long", "_mismatch", "value_error", "assertion_error")
-
-
-def _places(hint: Any, location: Sequence[int | str]) -> Iterator[str]:
-    """The places in the data that a location names, as ``[0]`` or ``["name"]``; pydantic names the branches
-    of unions too."""
-    for part in location:
-        origin, kinds = typing.get_origin(hint), typing.get_args(hint)
-        if origin in UNIONS:
-            kinds = tuple(one for one in kinds if one is not type(None))
-            if len(kinds) == 1:
-                origin, kinds = typing.get_origin(kinds[0]), typing.get_args(kinds[0])
-        if origin in UNIONS:
-            label = str(part).partition("[")[0]
-            named = (one for one in kinds if getattr(typing.get_origin(one), "__name__", "") == label)
-            hint = next(named, None)
-        elif part != "[key]":
-            yield f"[{short(print_value(part), 40)}]"
-            hint = kinds[-1] if origin in (list, dict) else None

@@ -6,6 +6,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.forms [kebab]
   quoth.tools.lisp.printer [show]
+  quoth.tools.registry.param-types [STOCK-TYPES]
   quoth.tools.registry.returns [HOW]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS checked-role name-hint]
   quoth.tools.registry.parameters [KEYS :as TAG-KEYS]
@@ -15,6 +16,7 @@ They know how a definition is written and nothing of what a tool does; values ar
              "any"   'hy.I.typing.Any
              "path"  'hy.I.quoth/tools/registry/param_types.WorkspacePath})
   ; The types of parameters that are no types of Python.
+(setv STOCK (lfor name STOCK-TYPES (hy.models.Symbol name)))
 
 ;; * Reading a definition
 
@@ -150,8 +152,11 @@ They know how a definition is written and nothing of what a tool does; values ar
   `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
 
 (defn bound-type [form]
-  "A type as it is written, with the names of TYPES bound: path, (get list path), (| path None)."
+  "A type as it is written, with the names of TYPES bound, and those of STOCK unless the file has a type of
+  that name: path, (get list date), (| path None)."
   (cond
+    (in form STOCK)
+      `(hy.I.quoth/tools/registry/param_types.stock-type ~(str form) (globals))
     (isinstance form hy.models.Symbol)
       (.get TYPES (str form) form)
     (and (isinstance form hy.models.Expression) form)

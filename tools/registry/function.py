@@ -35,7 +35,7 @@ from quoth.tools.lisp.forms import CallForm, from_json, kebab
 from quoth.tools.registry.arguments import built
 from quoth.tools.registry.code_version import place_of_function
 from quoth.tools.registry.define import OPTIONS, current_table, define_tool, registering_in
-from quoth.tools.registry.param_types import HINT
+from quoth.tools.registry.json_type import HINT, KNOWN
 from quoth.tools.registry.parameters import (
     KEYS,
     REQUIRED,
@@ -476,8 +476,7 @@ def _call(tool: str, parameters: Mapping[str, Any]) -> str:
 
 
 _TYPES = {
-    HINT: "use str, int, float, bool, list[str], dict[str, int], Code, WorkspacePath, str | None, a pydantic"
-    " model or a dataclass",
+    HINT: f"{KNOWN}, WorkspacePath, Code, list[str] or str | None",
     "use path, (get list path), or (get dict #(str path))": "use WorkspacePath, list[WorkspacePath], or"
     " dict[str, WorkspacePath]",
     "[:reads]": '["reads"]',

@@ -44,6 +44,13 @@ LARGEST = 2**31  # of a size
 MATCH_SECONDS = 0.5  # for a pattern
 
 
+KNOWN = (
+    "use str, int, float, bool, list, dict, tuple, set, frozenset, bytes, date, datetime, time, timedelta, "
+    "Decimal, UUID, an Enum, Literal, a dataclass, a TypedDict, a pydantic model"
+)
+HINT = f"{KNOWN}, path, form, (get list str) or (| str None)"  # what a parameter may be
+
+
 class JsonType:
     """The base of such types; ``schema`` is inline (without ``$ref``) and has been checked."""
 
@@ -79,11 +86,42 @@ def json_type(schema: dict[str, Any]) -> type[JsonType]:
     return type("JsonType", (JsonType,), {"schema": schema, "core": core})
 
 
+def inline(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema of pydantic without ``$ref`` and titles. Raises DefinitionError for a type that contains
+    itself."""
+    definitions = schema.pop("$defs", {})
+
+    def tidied(node: Any, within: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [tidied(item, within) for item in node]
+        if not isinstance(node, dict):
+            return node
+        tidy = {}
+        if "$ref" in node:
+            name = node["$ref"].rsplit("/", 1)[1]
+            if name in within:
+                raise DefinitionError(f"the type {name} contains itself, which cannot be shown.")
+            tidy = tidied(definitions[name], (*within, name))
+        for key, value in node.items():
+            if key == "properties":  # its keys are names, not words of JSON Schema
+                tidy[key] = {name: tidied(item, within) for name, item in value.items()}
+            elif key in ("default", "const", "enum", "examples"):
+                tidy[key] = value
+            elif key not in ("title", "discriminator", "$ref"):
+                tidy[key] = tidied(value, within)
+        return tidy
+
+    tidy: dict[str, Any] = tidied(schema)
+    return tidy
+
+
 def words(schema: Mapping[str, Any], docs: bool = False) -> str:
     """The type in words: ``str``, ``list of int``, ``{"name" str  ["age" int = 1]}``; with ``docs`` the
     fields have their own, ``{"name" str (In full)}``."""
     if values := _values(schema):
         return " | ".join(map(print_value, values))
+    if name := FORMATS.get(schema.get("format") or schema.get("contentEncoding")):  # type: ignore[arg-type]
+        return name
     if branches := schema.get("anyOf", schema.get("oneOf")):
         return " or ".join(words(one, docs) for one in branches)
     kind = schema.get("type", "any")
@@ -104,6 +142,12 @@ def words(schema: Mapping[str, Any], docs: bool = False) -> str:
 
 
 _NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+
+
+FORMATS = {
+    "date": "date", "date-time": "datetime", "time": "time", "duration": "timedelta", "uuid": "UUID",
+    "decimal": "Decimal", "base64": "base64",
+}  # fmt: skip
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool, docs: bool) -> str:

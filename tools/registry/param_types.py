@@ -10,12 +10,13 @@ import contextlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.registry.json_type import JsonType, in_short, json_type, words
-from quoth.tools.text import file_name, short
+from quoth.tools.text import file_name
 
 
 class WorkspacePath(str):
@@ -47,7 +48,6 @@ _NAMED = {name: hint for hint, name in PLAIN.items() if hint is not None}
 TEXTS = (str, WorkspacePath)  # what a model writes as a text
 Mode = typing.Literal["validation", "serialization"]
 UNIONS = (typing.Union, types.UnionType)
-HINT = "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)"
 
 
 def has_paths(hint: Any) -> bool:
@@ -113,64 +113,83 @@ def type_name(hint: Any, path: str = "path", *, docs: bool = False) -> str:
     return getattr(hint, "__name__", str(hint))
 
 
-def is_known(hint: Any) -> bool:
-    """Whether a parameter can have this type."""
-    if hint in PLAIN or hasattr(hint, "__get_pydantic_core_schema__"):
-        return True
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Literal:
-        return True
-    if origin is typing.Annotated:
-        return is_known(args[0])
-    return origin in (list, dict, *UNIONS) and all(is_known(arg) for arg in args)
+# Types of Python's library that Hy knows by name, and the modules they are from.
+STOCK_TYPES = {
+    "date": "datetime", "datetime": "datetime", "time": "datetime", "timedelta": "datetime",
+    "Decimal": "decimal", "UUID": "uuid",
+}  # fmt: skip
+
+
+def stock_type(name: str, known: Mapping[str, Any]) -> Any:
+    """The type of that name among those that are ``known``, else that of Python's library."""
+    own = known.get(name)
+    is_own = isinstance(own, (type, typing.NewType)) or typing.get_origin(own) is not None
+    return own if is_own else getattr(import_module(STOCK_TYPES[name]), name)
+
+
+def unnamed(hint: Any) -> Any:
+    """The type without names and words for it: of a NewType what it is made of, of one that is Annotated with
+    texts alone that type; an object is any value."""
+    while True:
+        if isinstance(hint, typing.NewType):
+            hint = hint.__supertype__
+        elif type(hint).__name__ == "TypeAliasType":
+            hint = hint.__value__
+        elif typing.get_origin(hint) is typing.Annotated and all(
+            isinstance(note, str) for note in hint.__metadata__
+        ):
+            hint = hint.__origin__
+        else:
+            return Any if hint is object else hint
 
 
 # Types as plain data
 
 
 def portable(hint: Any, mode: Mode = "validation") -> Any:
-    """The type as another machine knows it: each class, and each type with bounds of its own, stands there as
-    its JSON Schema, in pydantic's ``mode``: of what is taken, or of what is given. Raises DefinitionError for
-    one that has none, or one that cannot be checked by it."""
-    if hint in PLAIN or is_json(hint):
-        return hint
+    """The type as another machine knows it: each type that is not plain data is in it as its JSON Schema, in
+    pydantic's ``mode``: of what is taken, or of what is given. Raises DefinitionError for one that has none,
+    or one that cannot be checked by it."""
+    hint = unnamed(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is None and (hint in PLAIN or is_json(hint)):
+        return hint
     if origin is list:
         return list[portable(args[0], mode)]  # type: ignore[misc]  # a type made as a value
-    if origin is dict:
-        return dict[portable(args[0], mode), portable(args[1], mode)]  # type: ignore[misc]
+    if origin is dict and unnamed(args[0]) in (str, Any):
+        return dict[unnamed(args[0]), portable(args[1], mode)]  # type: ignore[misc]
     if origin in UNIONS:
         kinds = tuple(portable(arg, mode) for arg in args)
         return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
-    if origin is typing.Annotated and all(isinstance(note, str) for note in args[1:]):
-        return portable(args[0], mode)
     if has_paths(hint):
         raise DefinitionError("a path has no bounds of its own; check it in the guard.")
-    return json_type(_schema_of(hint, mode))
+    from quoth.tools.registry.python_types import schema_of  # here: it imports pydantic
+
+    return json_type(schema_of(hint, mode))
 
 
 def is_json(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, JsonType)
 
 
-def fields_at(hint: Any, location: Sequence[int | str]) -> list[str]:
-    """The names of the fields that a class has at a location in a value of the type; empty where there is
-    none, or where more than one might be."""
+def schema_at(hint: Any, location: Sequence[int | str]) -> dict[str, Any]:
+    """The JSON Schema at a location in a value of the type; empty for none, or for several."""
     while not is_json(hint):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
         if not kinds:
-            return []
+            return {}
         hint, origin = kinds[-1], typing.get_origin(hint)
         location = location[1:] if origin in (list, dict) else location
-    node: Any = hint.schema
-    for part in location:
-        inner = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
-        node = inner if isinstance(inner, dict) else {}
+    node: dict[str, Any] = hint.schema
+    for part in (*location, None):
         some = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
         node = some[0] if len(some) == 1 else node
-    return list(node.get("properties", ()))
+        if part is not None:
+            inner = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+            node = inner if isinstance(inner, dict) else {}
+    return node
 
 
 def has_json(hint: Any) -> bool:
@@ -234,43 +253,3 @@ def type_of(data: Any) -> Any:
 
 def _is_scalar(value: Any) -> bool:
     return type(value) in (str, int, bool, type(None))
-
-
-def _schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
-    from pydantic import TypeAdapter
-    from pydantic.errors import PydanticUserError
-
-    try:
-        return inline(TypeAdapter(hint).json_schema(mode=mode))
-    except PydanticUserError as error:
-        why = short(str(error).splitlines()[0], 200).rstrip(".")
-        raise DefinitionError(f"the type {type_name(hint)} has no JSON Schema ({why}).") from None
-
-
-def inline(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema of pydantic without ``$ref`` and titles. Raises DefinitionError for a type that contains
-    itself."""
-    definitions = schema.pop("$defs", {})
-
-    def tidied(node: Any, within: tuple[str, ...] = ()) -> Any:
-        if isinstance(node, list):
-            return [tidied(item, within) for item in node]
-        if not isinstance(node, dict):
-            return node
-        tidy = {}
-        if "$ref" in node:
-            name = node["$ref"].rsplit("/", 1)[1]
-            if name in within:
-                raise DefinitionError(f"the type {name} contains itself, which cannot be shown.")
-            tidy = tidied(definitions[name], (*within, name))
-        for key, value in node.items():
-            if key == "properties":  # its keys are names, not words of JSON Schema
-                tidy[key] = {name: tidied(item, within) for name, item in value.items()}
-            elif key in ("default", "const", "enum", "examples"):
-                tidy[key] = value
-            elif key not in ("title", "discriminator", "$ref"):
-                tidy[key] = tidied(value, within)
-        return tidy
-
-    tidy: dict[str, Any] = tidied(schema)
-    return tidy

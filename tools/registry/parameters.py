@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
+from quoth.tools.registry.json_type import inline
 from quoth.tools.registry.param_types import (
-    HINT,
     PLAIN,
     WorkspacePath,
     has_form,
@@ -26,16 +26,17 @@ from quoth.tools.registry.param_types import (
     has_paths,
     hides_paths,
     hides_values,
-    inline,
-    is_known,
     portable,
     type_data,
     type_name,
 )
+from quoth.tools.registry.values import plain
 from quoth.tools.safe_regex import compiled
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, TypeAdapter
+    from pydantic import BaseModel
+
+    from quoth.tools.registry.python_types import PythonType
 
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
@@ -147,11 +148,11 @@ class Param:
         return has_paths(self.type)
 
     @cached_property
-    def own_type(self) -> TypeAdapter[Any]:
+    def own_type(self) -> PythonType:
         """What makes the value for the body out of plain data, where there is an ``own`` type."""
-        from pydantic import TypeAdapter
+        from quoth.tools.registry.python_types import PythonType  # here: it imports pydantic
 
-        return TypeAdapter(self.own)
+        return PythonType(self.own)
 
     def to_data(self) -> dict[str, Any]:
         """The parameter as JSON data: its name and type, and what it declares beside them."""
@@ -254,8 +255,6 @@ def checked_role(where: str, given: Any) -> str:
 
 def _checked_type(where: str, hint: Any) -> Any:
     """The type as any machine knows it."""
-    if not is_known(hint):
-        raise DefinitionError(f"{where}: {type_name(hint)} is no type for a parameter; {HINT}.")
     if hides_paths(hint):
         raise DefinitionError(
             f"{where}: a path is a key of a dictionary here, or a field of a class, where no rule sees it;"
@@ -311,20 +310,19 @@ def _checked_default(where: str, param: Param) -> Any:
         default = _plain_default(where, param)
     if not is_plain(default):
         raise DefinitionError(f"{where}: the default {print_value(default)} is no plain data.")
+    if isinstance(default, tuple):
+        return list(default)
     return str(default) if isinstance(default, Code) else default
 
 
 def _plain_default(where: str, param: Param) -> Any:
-    """The default of a class as plain data, which makes such a class again."""
+    """The default of a type of Python as JSON data, of which that type makes it again."""
     if hides_values(param.type):
         raise DefinitionError(f"{where}: a secret of its own type can have no :default but None.")
-    from pydantic import ValidationError
-    from pydantic_core import PydanticSerializationError
-
     try:
-        default = param.own_type.dump_python(param.default, mode="json", warnings=False)
-        param.own_type.validate_python(default)
-    except (ValidationError, PydanticSerializationError):
+        default = plain(param.default)
+        param.own_type.value_of(default)
+    except (ToolError, ValueError):
         shown = print_value(param.default)
         raise DefinitionError(f"{where}: the default {shown} is not of its type, {param.kind}.") from None
     return default

@@ -6,7 +6,7 @@ Knows types and values; it must not know calls or doors.
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import print_value
+from quoth.tools.registry.arguments import places_in
 from quoth.tools.registry.json_type import in_short
 from quoth.tools.registry.param_types import PLAIN, is_json, portable, type_data, type_name, type_of
 from quoth.tools.registry.parameters import as_word
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-_ABSENT: Any = object()
 UNDECLARED = (Any, object, None, type(None))  # types that say nothing
 
 
@@ -60,7 +60,7 @@ class Returns:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             missing = first["type"] == "missing"
-            places = [*_data_places(value, first["loc"]), *(first["loc"][-1:] if missing else ())]
+            places = places_in(value, first["loc"], missing=missing)
             declared = short(type_name(self.type), 300)
             if not places:
                 raise ToolError(f"{tool} returned {a_kind(value)}, and it declares {declared}.") from None
@@ -88,22 +88,6 @@ def returns_of_data(data: Any) -> Returns:
     if not isinstance(data, dict) or "type" not in data or not isinstance(data.get("doc", ""), str):
         raise DefinitionError("returns is a dictionary with a type.")
     return Returns(type_of(data["type"]), data.get("doc", ""))
-
-
-def _data_places(value: Any, location: Sequence[int | str]) -> list[int | str]:
-    """The places in the value that a location names; pydantic names the branches of unions too."""
-    places: list[int | str] = []
-    for part in location:
-        if isinstance(value, dict):
-            value = value.get(part, _ABSENT)
-        elif isinstance(value, (list, tuple)) and isinstance(part, int):
-            value = value[part] if part < len(value) else _ABSENT
-        else:
-            value = getattr(value, str(part), _ABSENT)
-        if value is _ABSENT:
-            break
-        places.append(part)
-    return places
 
 
 # Which part of a tool's result is text that somebody wrote, as its ``:free-text`` declares it.

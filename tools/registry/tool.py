@@ -23,13 +23,13 @@ from quoth.tools.registry.arguments import (
     built,
     check_of,
     example_of,
-    plain_argument,
     plain_schema,
     program_argument,
+    python_values,
     validate,
 )
 from quoth.tools.registry.json_type import core_of, in_short
-from quoth.tools.registry.param_types import has_json, type_of
+from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, Tag, build_model, json_schema, make_param, tag_of
 from quoth.tools.registry.returns import Returns, declared_free_text, returns_of_data
 
@@ -214,21 +214,23 @@ class CognitiveTool:
         return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
 
     def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
-        """The call with every argument named, and the typed arguments for the body: with defaults, paths not
-        yet resolved. Raises InvalidCallError."""
+        """The call with every argument named, and its arguments as JSON data: with defaults, paths not yet
+        resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.check, bound)
         if self.input_model is not None:
-            built(self.name, self.input_model, args)
-        own = {param.name: param for param in self.params if has_json(param.type)}
+            built(self.name, self.input_model, self.python_values(args))
+        given = {name: args[name] for name in bound}
+        programs = {name: program_argument(one) for name, one in given.items() if isinstance(one, Code)}
+        return CallForm(self.name, given | programs), args
 
-        def canonical_argument(name: str, value: Any) -> Any:
-            if name in own:
-                return plain_argument(value, own[name])
-            return program_argument(args[name]) if isinstance(args[name], Code) else args[name]
+    def python_values(self, args: dict[str, Any]) -> dict[str, Any]:
+        """The arguments as a guard or body gets them, made of those of the call."""
+        return python_values(self.name, self.params, args) if self._has_own else args
 
-        given = {name: canonical_argument(name, value) for name, value in bound.items()}
-        return CallForm(self.name, given), args
+    @cached_property
+    def _has_own(self) -> bool:
+        return any(param.own is not None for param in self.params)
 
     def describe(self) -> dict[str, Any]:
         """All that a caller may know about the tool, as JSON data."""

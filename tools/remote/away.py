@@ -19,13 +19,13 @@ from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict, 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Consent, Receipts
 from quoth.tools.call.services import Services
-from quoth.tools.call.values import plain
 from quoth.tools.catalog.payload import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.state import CallState
 from quoth.tools.errors import PERMISSION, STATUSES, InvalidCallError, Pending, Status, ToolError
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import plain
 from quoth.tools.remote import wire
 from quoth.tools.remote.wire import (
     FROM_CALLER,

@@ -18,7 +18,6 @@ from typing import Any
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import LOST_REQUEST, Audit
-from quoth.tools.call.values import plain
 from quoth.tools.catalog.connection import RedisUrl
 from quoth.tools.catalog.payload import Key
 from quoth.tools.errors import STATUSES, CatalogStale, QuothError, Status, ToolError, ToolFailure, UsageError
@@ -26,6 +25,7 @@ from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.policy.limits import only_reads
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import plain
 from quoth.tools.remote.line import LAST_SECONDS, BrokerLine, Patience, SentCall
 from quoth.tools.remote.wire import (
     Asks,

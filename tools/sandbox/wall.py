@@ -20,7 +20,6 @@ from typing import Any
 import hy
 import hy.models as m
 
-from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS, Code, FormData, show
@@ -29,6 +28,7 @@ from quoth.tools.lisp.syntax import CONSTANTS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, ProgramError
 from quoth.tools.program.quoting import FORM, FSTRING, KEYWORD, KINDS, MODELS, SYMBOL
+from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument

@@ -41,10 +41,10 @@ from quoth.tools.call.canonical import (
 )
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, asks_fact
 from quoth.tools.call.service_types import utc_time
-from quoth.tools.call.values import encodable, plain
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.values import encodable, plain
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from words import form, tool
 from quoth.tools.call.call import MODEL, Call, ValueOrigin, Verdict, new_call
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.values import UNKNOWN
 
 TEXT: dict[str, Any] = {"default": ""}
 PATH: dict[str, Any] = {"type": WorkspacePath, "default": "a"}

@@ -6,13 +6,13 @@ import pytest
 from sentences import AND_THERE_IS_NO_SUCH, THERE_IS_NO_TOOL_NAMED
 from words import complaint, gateway, shipped, table_of, tool
 
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import UnknownToolError, UsageError
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.offer import always_denied, offered, permissions_for, permissions_of, read_allow, ways
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.values import UNKNOWN
 
 EVAL = tool("eval", params={"form": {}})
 BUY = tool(

@@ -11,7 +11,6 @@ from words import complaint, form, table_of, tool
 from quoth.tools.call.call import MODEL, Call, ValueOrigin, Verdict, new_call, verdict_columns
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.files import parse_layer
@@ -23,6 +22,7 @@ from quoth.tools.policy.predicates import EvaluationContext
 from quoth.tools.policy.scope import covers, read_scope
 from quoth.tools.policy.urls import may_reach
 from quoth.tools.registry.param_types import WorkspacePath
+from quoth.tools.registry.values import UNKNOWN
 
 SEND = tool(
     "send-email",

@@ -40,7 +40,6 @@ from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 from quoth.tools.call.call import Call, Verdict, new_call
 from quoth.tools.call.canonical import checked
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
@@ -57,6 +56,7 @@ from quoth.tools.policy.spending import Cooldown, Quota
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.values import UNKNOWN
 
 FREE = tool(
     "free",

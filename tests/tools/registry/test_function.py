@@ -253,7 +253,7 @@ def test_a_mistake_is_told_in_the_words_of_python(make: Callable[[], Any], sente
 
 
 def test_no_sentence_about_a_type_is_written_in_lisp() -> None:
-    said = complaint(DefinitionError, lambda: tool_of(typed(object)))
+    said = complaint(DefinitionError, lambda: tool_of(typed(type[int])))
     assert said.startswith("probe, parameter number: ")
     assert "list[str]" in said
     assert "(get" not in said

@@ -72,9 +72,7 @@ def test_it_is_that_of_the_tools_that_ship() -> None:
         assert json.dumps(plain_schema(known.params)) == json.dumps(json_schema(known.model))
 
 
-@pytest.mark.parametrize(
-    "spec", [{"type": dict[int, str]}, {"type": Literal["a", 1]}, {"type": str | int, "default": (1, 2)}]
-)
+@pytest.mark.parametrize("spec", [{"type": Literal["a", 1]}, {"type": int | float, "default": 1, "min": 1}])
 def test_what_pydantic_has_rules_of_its_own_for_is_left_to_it(spec: dict[str, Any]) -> None:
     assert plain_schema([make_param("probe", "it", spec)]) is None
     schema = tool(params={"it": spec}).schema

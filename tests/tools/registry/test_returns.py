@@ -11,10 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from words import complaint, files, gateway, load, tool
+from words import files, gateway, load, tool
 
 from quoth import StrictModel, belt, cognitive_tool, registering_in, tool_of
-from quoth.tools.errors import DefinitionError
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.tool import entry_tool
 
@@ -102,14 +101,6 @@ def test_a_value_of_another_type_is_an_error_that_does_not_tell_the_value(
 ) -> None:
     result = gateway(returning(declared, value)).pass_through("(probe)")
     assert (result.status, result.message) == ("error", sentence)
-
-
-def test_a_type_that_cannot_be_shown_is_told_at_the_definition() -> None:
-    class Odd:
-        pass
-
-    said = complaint(DefinitionError, lambda: returning(Odd, Odd()))
-    assert said.startswith("probe, what it returns: the type Odd has no JSON Schema (")
 
 
 def test_what_is_returned_stands_in_the_belt_and_travels_in_an_entry() -> None:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quoth.tools.call.values import plain
 from quoth.tools.errors import Pending
 from quoth.tools.history.event import read_result, result_text
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, FormData, form_data, print_value, show, to_value
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ProgramError, compile_program
+from quoth.tools.registry.values import plain
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.wall import FormValue, packed, unpacked

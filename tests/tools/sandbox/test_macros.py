@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from quoth.tools.call.context import SavedValues
-from quoth.tools.call.values import plain
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import show
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError, program_digest
+from quoth.tools.registry.values import plain
 from quoth.tools.sandbox.macros import MAX_NODES, MAX_ROUNDS, compile_expanded, expand
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox

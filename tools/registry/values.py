@@ -5,14 +5,13 @@ It knows no call and no tool.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
-from uuid import UUID
 
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import FormData, Value
@@ -32,6 +31,8 @@ def plain(value: Value, depth: int = 0) -> Any:
         raise ToolError("The value is nested deeper than 100.")
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, Enum):  # before the text or number that it may be, too
+        return plain(value.value, depth + 1)
     if isinstance(value, int):
         if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
             raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
@@ -43,28 +44,35 @@ def plain(value: Value, depth: int = 0) -> Any:
     if isinstance(value, FormData):
         return value
     if isinstance(value, Mapping):
-        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
+        return {encodable(_key(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, (set, frozenset)):
         return [plain(item, depth + 1) for item in sorted(value, key=repr)]
     if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
+        return base64.b64encode(value).decode()
     if hasattr(value, "form_data"):
         return value.form_data()
     if hasattr(value, "model_dump"):
-        return plain(value.model_dump(), depth + 1)
+        return plain(value.model_dump(by_alias=True), depth + 1)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return plain(dataclasses.asdict(value), depth + 1)
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if isinstance(value, os.PathLike):
         return plain(os.fspath(value))
-    if isinstance(value, Enum):
-        return plain(value.value, depth + 1)
-    if isinstance(value, (UUID, Decimal)):
-        return str(value)
-    raise NoDataError(value)
+    if isinstance(value, Iterator):  # it may have no end
+        raise NoDataError(value)
+    from pydantic_core import to_jsonable_python  # here: most values are data
+
+    try:
+        return to_jsonable_python(value)
+    except ValueError:
+        raise NoDataError(value) from None
+
+
+def _key(key: object) -> str:
+    return str(plain(key) if isinstance(key, Enum) or hasattr(key, "isoformat") else key)
 
 
 class NoDataError(ToolError):

@@ -1,0 +1,455 @@
+"""Each type of Python as a parameter, a field, a default and a result: a call holds its JSON, in whatever
+notation it comes, and the body gets its value."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass, field, make_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field, create_model
+from sentences import CANNOT_BE_WRITTEN
+from typing_extensions import TypedDict
+from words import complaint, files, form, gateway, load, tool
+
+from quoth import StrictModel, cognitive_tool, registering_in, tool_of
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import NativeCall
+from quoth.neuro.prompt.dialects import CALL_FORM, NATIVE
+from quoth.tools.call.call import ToolResult
+from quoth.tools.errors import DefinitionError, InvalidCallError
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import print_value
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import entry_tool
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Size(str, enum.Enum):  # noqa: UP042  as it is often written
+    BIG = "big"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Stop(TypedDict):
+    where: str
+    at: date
+
+
+class Leg(StrictModel):
+    begins: datetime
+    stops: list[Stop] = Field(default_factory=list)
+
+
+class Trip(BaseModel):
+    legs: list[Leg]
+    home: Point | None = None
+
+
+Age = NewType("Age", int)
+Score = Annotated[int, Field(ge=1, le=5)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type: how it is shown, and JSON data with the values that they are; what it refuses, and why."""
+
+    hint: Any
+    shown: str
+    values: list[tuple[Any, Any]]
+    refused: list[tuple[Any, str]] = field(default_factory=list)
+    hy: str = ""
+
+
+DAY = 'a date such as "2026-11-29"'
+MOMENT = 'a date with a time, such as "2026-11-29T18:30:00"'
+AMOUNT = 'a number, or one as a text such as "12.50"'
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+TRIP = {
+    "legs": [{"begins": "2026-01-02T12:00:00+00:00", "stops": [{"where": "Ulm", "at": "2026-01-02"}]}],
+    "home": {"x": 1, "y": 2},
+}
+LEG = Leg(begins=NOON, stops=[Stop(where="Ulm", at=date(2026, 1, 2))])
+KINDS: dict[str, Kind] = {
+    "date": Kind(
+        date,
+        "date",
+        [("2026-01-02", date(2026, 1, 2))],
+        [("tomorrow", f"be {DAY}"), (5, f"be {DAY}"), ("2026-02-30", f"be {DAY}"), (None, f"be {DAY}")],
+        "date",
+    ),
+    "datetime": Kind(
+        datetime,
+        "datetime",
+        [("2026-01-02T12:00:00+00:00", NOON), ("2026-01-02T12:00:00", datetime(2026, 1, 2, 12))],
+        [("2026-01-02", f"be {MOMENT}"), (5, f"be {MOMENT}")],
+        "datetime",
+    ),
+    "time": Kind(
+        time,
+        "time",
+        [("18:30:00", time(18, 30))],
+        [("later", 'be a time such as "18:30"'), (18, 'be a time such as "18:30"')],
+        "time",
+    ),
+    "timedelta": Kind(
+        timedelta,
+        "timedelta",
+        [("PT1H30M", timedelta(hours=1.5))],
+        [("long", 'be a duration such as "PT1H30M"'), (90, 'be a duration such as "PT1H30M"')],
+        "timedelta",
+    ),
+    "Decimal": Kind(
+        Decimal,
+        "Decimal",
+        [("12.50", Decimal("12.50"))],
+        [("much", f"be {AMOUNT}"), (True, f"be {AMOUNT}"), ([], f"be {AMOUNT}")],
+        "Decimal",
+    ),
+    "UUID": Kind(
+        UUID,
+        "UUID",
+        [("12345678-1234-5678-1234-567812345678", UUID("12345678123456781234567812345678"))],
+        [("x", 'be a UUID such as "12345678-1234-5678-1234-567812345678"')],
+        "UUID",
+    ),
+    "bytes": Kind(
+        bytes,
+        "base64",
+        [("aGVsbG8=", b"hello"), ("+/8=", b"\xfb\xff")],
+        [("é", 'be bytes in base64, such as "aGVsbG8="'), (5, 'be bytes in base64, such as "aGVsbG8="')],
+        "bytes",
+    ),
+    "an Enum": Kind(
+        Colour,
+        '"red" | "blue"',
+        [("red", Colour.RED)],
+        [("RED", 'be "red" | "blue"'), (1, 'be "red" | "blue"')],
+    ),
+    "an Enum of texts": Kind(Size, '"big"', [("big", Size.BIG)], [("small", 'be "big"')]),
+    "a tuple": Kind(
+        tuple[int, str],
+        "[int str]",
+        [([1, "a"], (1, "a"))],
+        [("a", "be [int str]"), ([1], "have at least 2 items, not [1]")],
+        "(get tuple #(int str))",
+    ),
+    "any tuple": Kind(tuple[date, ...], "list of date", [(["2026-01-02"], (date(2026, 1, 2),))]),
+    "a set": Kind(set[int], "list of int", [([1, 2], {1, 2})], [("a", "be list of int")], "(get set int)"),
+    "a frozenset": Kind(frozenset[str], "list of str", [(["a"], frozenset("a"))], [], "(get frozenset str)"),
+    "a dataclass": Kind(
+        Point,
+        '{"x" int  ["y" int = 0]}',
+        [({"x": 1, "y": 2}, Point(1, 2))],
+        [({"y": 2}, '["x"] is missing'), ({"x": 1, "z": 2}, '["z"] is unknown'), (1, "be {")],
+    ),
+    "a TypedDict": Kind(
+        Stop,
+        '{"where" str  "at" date}',
+        [({"where": "Ulm", "at": "2026-01-02"}, {"where": "Ulm", "at": date(2026, 1, 2)})],
+        [({"where": "Ulm", "at": "x"}, f'["at"] should be {DAY}, not "x"')],
+    ),
+    "models in models": Kind(
+        Trip,
+        '{"legs" list of {"begins" datetime  ["stops" list of {"where" str  "at" date}]}  '
+        '["home" {"x" int  ["y" int = 0]} or None]}',
+        [(TRIP, Trip(legs=[LEG], home=Point(1, 2)))],
+        [({"legs": [{"begins": "now"}]}, f'["legs"][0]["begins"] should be {MOMENT}, not "now"')],
+    ),
+    "any object": Kind(dict[str, object], "dict of any", [({"a": [1]}, {"a": [1]})]),
+    "a NewType": Kind(Age, "int", [(5, 5)], [("x", "be int")]),
+    "bounds": Kind(Score, "int", [(5, 5)], [(6, "be less than or equal to 5"), ("x", "be int")]),
+    "bounds of a date": Kind(
+        Annotated[date, Field(ge=date(2026, 1, 1))],
+        "date",
+        [("2026-01-02", date(2026, 1, 2))],
+        [("2025-01-02", "be greater than or equal to 2026-01-01")],
+    ),
+    "bounds of a Decimal": Kind(
+        Annotated[Decimal, Field(gt=0, max_digits=4)],
+        "Decimal",
+        [("1.5", Decimal("1.5"))],
+        [("-1", "be greater than 0"), ("1.23456", "have no more than 4 digits in total")],
+    ),
+    "bounds of bytes": Kind(
+        Annotated[bytes, Field(max_length=3)],
+        "base64",
+        [("aGVs", b"hel")],
+        [("aGVsbG8=", "have at most 3 bytes")],
+    ),
+    "or None": Kind(
+        date | None,
+        "date or None",
+        [("2026-01-02", date(2026, 1, 2)), (None, None)],
+        [("x", f"be {DAY}")],
+        "(| date None)",
+    ),
+    "a union": Kind(
+        int | date,
+        "int or date",
+        [("2026-01-02", date(2026, 1, 2)), (5, 5)],
+        [("x", f"be {DAY}")],
+    ),
+    "a Literal": Kind(Literal["a", "b"], '"a" | "b"', [("a", "a")], [("c", 'be "a" | "b"')]),
+    "a list": Kind(
+        list[date],
+        "list of date",
+        [(["2026-01-02"], [date(2026, 1, 2)])],
+        [(["x"], f'[0] should be {DAY}, not "x"'), ([5], f"[0] should be {DAY}, not 5")],
+        "(get list date)",
+    ),
+    "a dict": Kind(
+        dict[str, Decimal],
+        "dict of Decimal",
+        [({"a": "1.50"}, {"a": Decimal("1.50")})],
+        [({"a": "x"}, f'["a"] should be {AMOUNT}, not "x"')],
+    ),
+    "a dict by date": Kind(dict[date, int], "dict of int", [({"2026-01-02": 1}, {date(2026, 1, 2): 1})]),
+}
+VALUES = [(name, data, value) for name, kind in KINDS.items() for data, value in kind.values]
+REFUSED = [(name, data, why) for name, kind in KINDS.items() for data, why in kind.refused]
+
+
+def taking(hint: Any, **spec: Any) -> tuple[CognitiveTool, list[Any]]:
+    """A tool with a parameter of the type, and what its body, and its guard, were given."""
+    seen: list[Any] = []
+
+    def look(it: Any) -> bool:
+        seen.append(it)
+        return True
+
+    return tool(body=look, guard=look, params={"it": {"type": hint, **spec}}), seen
+
+
+def replies(data: Any) -> dict[str, tuple[Any, Completion]]:
+    """A model's call in each notation."""
+    native = NativeCall(id="c1", name="probe", arguments=json.dumps({"it": data}))
+    shown = print_value(data)
+    return {
+        "form": (CALL_FORM, Completion(f"(probe :it {shown})")),
+        "plist": (CALL_FORM, Completion(f"(:tool probe :args (:it {shown}))")),
+        "native": (NATIVE, Completion("", calls=(native,))),
+    }
+
+
+def same(found: Any, value: Any) -> bool:
+    return type(found) is type(value) and found == value
+
+
+@pytest.mark.parametrize(("name", "data", "value"), VALUES)
+def test_the_call_holds_json_and_the_body_gets_the_value(name: str, data: Any, value: Any) -> None:
+    made, seen = taking(KINDS[name].hint)
+    for dialect, completion in replies(data).values():
+        (found,) = dialect.read(completion, ToolTable((made,))).calls
+        gate = gateway(made)
+        result = gate.pass_through(found.form)
+        assert (result.status, result.message) == ("ok", "")
+        guarded, given = seen
+        assert same(guarded, value)
+        assert same(given, value)
+        assert gate.rows[0]["form"] == str(CallForm("probe", {"it": data}))
+        seen.clear()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_type_is_shown_in_words_here_and_elsewhere(name: str) -> None:
+    made, _ = taking(KINDS[name].hint)
+    assert made.signature() == f"(probe :it {KINDS[name].shown})"
+    away = entry_tool(json.loads(json.dumps(made.entry)), lambda it: None, remote="shop")
+    assert away.signature() == made.signature()
+    assert away.schema == made.schema
+
+
+@pytest.mark.parametrize(("name", "data", "why"), REFUSED)
+def test_what_does_not_fit_is_refused_with_what_would(name: str, data: Any, why: str) -> None:
+    made, seen = taking(KINDS[name].hint)
+    result = gateway(made).pass_through(CallForm("probe", {"it": data}))
+    place = "" if why.startswith("[") else " should "
+    assert (result.status, seen) == ("invalid", [])
+    assert result.message.startswith(f"probe: :it{place}{why}"), result.message
+
+
+def test_every_fault_of_a_call_is_told_at_once() -> None:
+    made = tool(params={"day": {"type": date}, "seat": {"type": Colour}}, body=lambda day, seat: None)
+    said = complaint(InvalidCallError, lambda: made.checked(form('(probe "x" "y")')))
+    assert said == f'probe: :seat should be "red" | "blue", not "y"; :day should be {DAY}, not "x".'
+
+
+def holders(hint: Any) -> list[Any]:
+    """Classes with a field of the type."""
+    return [
+        create_model("Held", __base__=StrictModel, it=(hint, ...)),
+        create_model("Loose", it=(hint, ...)),
+        make_dataclass("Data", [("it", hint)]),
+        TypedDict("Dict", {"it": hint}),
+    ]
+
+
+@pytest.mark.parametrize(("name", "data", "value"), VALUES)
+def test_a_field_of_a_class_is_as_a_parameter(name: str, data: Any, value: Any) -> None:
+    for holder in holders(KINDS[name].hint):
+        made, seen = taking(list[holder])
+        call = CallForm("probe", {"it": [{"it": data}]})
+        result = gateway(made).pass_through(call)
+        assert (result.status, result.message) == ("ok", "")
+        ((held,), _) = seen
+        assert same(held["it"] if isinstance(held, dict) else held.it, value)
+
+
+@pytest.mark.parametrize(("name", "data", "why"), REFUSED)
+def test_a_field_that_does_not_fit_is_named(name: str, data: Any, why: str) -> None:
+    for holder in holders(KINDS[name].hint):
+        made, _ = taking(holder)
+        result = gateway(made).pass_through(CallForm("probe", {"it": {"it": data}}))
+        assert result.status == "invalid"
+        assert result.message.startswith('probe: :it["it"]'), result.message
+
+
+@pytest.mark.parametrize(("name", "data", "value"), VALUES)
+def test_a_default_is_shown_as_json_and_given_as_a_value(name: str, data: Any, value: Any) -> None:
+    for default in (value, data):  # Hy may write it as JSON
+        made, seen = taking(KINDS[name].hint, default=default)
+        shown = made.schema["properties"]["it"]["default"]
+        assert json.dumps(shown) == json.dumps(data)
+        result = gateway(made).pass_through("(probe)")
+        assert (result.status, result.message) == ("ok", "")
+        assert all(same(one, value) for one in seen)
+
+
+def returning(hint: Any, value: Any) -> CognitiveTool:
+    def probe() -> Any:
+        """Probe."""
+        return value
+
+    probe.__annotations__["return"] = hint
+    with registering_in(ToolTable()):
+        return tool_of(cognitive_tool(probe))
+
+
+@pytest.mark.parametrize(("name", "data", "value"), VALUES)
+def test_a_result_is_json_declared_or_not(name: str, data: Any, value: Any) -> None:
+    for hint in (KINDS[name].hint, Any):
+        result = gateway(returning(hint, value)).pass_through("(probe)")
+        assert (result.status, result.message) == ("ok", "")
+        assert json.dumps(result.value) == json.dumps(data)
+
+
+def test_a_result_of_another_type_is_refused() -> None:
+    result = gateway(returning(date, "2026-01-02")).pass_through("(probe)")
+    assert (result.status, result.message[-5:]) == ("error", "date.")
+
+
+def in_hy(*definitions: str, folder: Path) -> ToolTable:
+    text = "(require quoth [def-cognitive-tool])\n" + "\n".join(definitions)
+    return load(files(folder, {"my.hy": text}) / "my.hy")
+
+
+def test_hy_has_the_types_by_name(tmp_path: Path) -> None:
+    named = {name: kind for name, kind in KINDS.items() if kind.hy}
+    definitions = [
+        f'(def-cognitive-tool take-{place} "Take it." :parameters [it {{:type {kind.hy}}}] '
+        ":returns object :body (repr it))"
+        for place, kind in enumerate(named.values())
+    ]
+    table = in_hy(*definitions, folder=tmp_path)
+    for place, kind in enumerate(named.values()):
+        for data, value in kind.values:
+            made = table.get(f"take-{place}")
+            assert made.signature() == f"({made.name} :it {kind.shown})"
+            result = gateway(made).pass_through(CallForm(made.name, {"it": data}))
+            assert (result.status, result.message) == ("ok", "")
+            assert eval_of(result) == value
+
+
+def eval_of(result: ToolResult) -> Any:
+    """The value that a repr of one of our types is of."""
+    import datetime as module
+
+    known = {"datetime": module, "Decimal": Decimal, "UUID": UUID, "TzInfo": lambda _: UTC}
+    return eval(result.value, known)
+
+
+def test_hy_has_any_type_of_python_and_a_name_of_its_own_wins(tmp_path: Path) -> None:
+    table = in_hy(
+        "(import datetime time enum [Enum] dataclasses [dataclass])",
+        '(defclass Fruit [Enum] (setv APPLE "apple"))',
+        "(defclass [dataclass] Basket [] #^ (get list Fruit) fruits  #^ datetime.date day)",
+        "(defclass [dataclass] Decimal [] #^ int digits)",
+        '(def-cognitive-tool count-it "Count." :parameters [it {:type Basket}] '
+        ":body [(len it.fruits) it.day.year (= (get it.fruits 0) Fruit.APPLE)])",
+        '(def-cognitive-tool at "Say when." :parameters [at {:type time :default "10:00"}] '
+        ":returns time :body at)",
+        '(def-cognitive-tool own "Own." :parameters [it {:type (| Decimal None)}] :body it.digits)',
+        folder=tmp_path,
+    )
+    gate = gateway(*table)
+    said = gate.pass_through('(count-it {"fruits" ["apple"] "day" "2026-01-02"})')
+    assert (said.value, said.message) == ([1, 2026, True], "")
+    assert gate.pass_through("(at)").value == "10:00:00"
+    assert gate.pass_through('(own {"digits" 3})').value == 3
+
+
+class Odd:
+    pass
+
+
+@dataclass
+class Box:
+    things: list[Odd]
+
+
+ODD: list[tuple[Any, str]] = [
+    (Odd, "Odd"),
+    (list[Odd], "Odd"),
+    (Box, "Odd (the field things of Box)"),
+    (Box | None, "Odd (the field things of Box)"),
+    (Iterable[int], "Iterable"),
+    (type[int], "type"),
+    (typing.TypeVar("T"), "T"),
+    (typing.Callable[[], int], "Callable"),
+]
+
+
+@pytest.mark.parametrize(("hint", "name"), ODD)
+def test_any_other_type_is_refused_with_its_name_and_place(hint: Any, name: str) -> None:
+    said = complaint(DefinitionError, lambda: taking(hint))
+    assert said.startswith(f"probe, parameter it: values of type {name} {CANNOT_BE_WRITTEN} as JSON; ")
+    said = complaint(DefinitionError, lambda: returning(hint, None))
+    assert said.startswith(f"probe, what it returns: values of type {name} {CANNOT_BE_WRITTEN} as JSON; ")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="from 3.12 on it tells all")
+def test_a_typed_dict_of_typing_is_told_where_to_come_from() -> None:
+    class Stop(typing.TypedDict):
+        where: str
+
+    said = complaint(DefinitionError, lambda: taking(list[Stop]))
+    assert said == (
+        "probe, parameter it: Stop is a TypedDict of typing; this Python needs the one of typing_extensions: "
+        "from typing_extensions import TypedDict."
+    )
+
+
+def test_a_type_that_names_another_which_is_not_there_is_refused() -> None:
+    class Unready(BaseModel):
+        other: Missing  # type: ignore[name-defined]  # noqa: F821
+
+    said = complaint(DefinitionError, lambda: taking(Unready))
+    assert said.startswith("probe, parameter it: Unready names a type that is not defined ("), said

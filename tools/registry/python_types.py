@@ -1,0 +1,145 @@
+"""Types of Python that JSON has no values of, such as a date or a class: their JSON Schema, and their values
+out of JSON data.
+
+pydantic does both; this file is imported where the first such type is defined, for that import takes twice as
+long as Python to start. Must not know parameters or tools.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import SchemaValidator, core_schema, to_json
+
+from quoth.tools.errors import DefinitionError
+from quoth.tools.lisp.printer import print_value
+from quoth.tools.registry.json_type import HINT, inline
+from quoth.tools.registry.values import plain
+from quoth.tools.text import short
+
+_NO_SCHEMA = (PydanticUserError, PydanticUndefinedAnnotation)
+Mode = typing.Literal["validation", "serialization"]
+CONFIG: dict[str, Any] = {"strict": True, "val_json_bytes": "base64"}  # of a class that says nothing else
+
+
+class PythonType:
+    """Makes the values of a type out of JSON data, strictly: a date of a text, no number of a text."""
+
+    def __init__(self, hint: Any) -> None:
+        core = _with_config(TypeAdapter(hint).core_schema)
+        try:
+            self._validator = SchemaValidator(core, CONFIG, _use_prebuilt=False)  # type: ignore[arg-type]
+        except TypeError:  # pydantic before 2.12 has no such parameter
+            self._validator = SchemaValidator(core, CONFIG)  # type: ignore[arg-type]
+
+    def value_of(self, data: Any) -> Any:
+        """The value that JSON data stands for. Raises pydantic's ValidationError."""
+        return self._validator.validate_json(to_json(data))
+
+
+class _Schemas(GenerateJsonSchema):
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
+        return {"type": "string", "contentEncoding": "base64"}  # its bounds count bytes, not letters
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        return {**super().decimal_schema(schema), "format": "decimal"}
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        return _closed(schema, super().dataclass_schema(schema))
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
+        return _closed(schema, super().typed_dict_schema(schema))
+
+    def encode_default(self, dft: Any) -> Any:
+        return plain(dft)
+
+
+def _closed(core: Any, schema: JsonSchemaValue) -> JsonSchemaValue:
+    """The JSON Schema of a class that, as in Python, has no other fields than its own, unless it says so."""
+    says = "extra_fields_behavior" in core.get("config", {}) or "extra_behavior" in core
+    return schema if says else {**schema, "additionalProperties": False}
+
+
+def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
+    """The JSON Schema of a type, inline. Raises DefinitionError, which names the type, and the field that it
+    is in, where it has none."""
+    try:
+        return inline(_schema(hint, mode))
+    except _NO_SCHEMA as error:
+        place, kind = _without_schema(hint, mode)
+        name = print_value(kind) if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+        if error.code == "typed-dict-version":
+            raise DefinitionError(
+                f"{name}{place} is a TypedDict of typing; this Python needs the one of typing_extensions: "
+                "from typing_extensions import TypedDict."
+            ) from None
+        if error.code in ("undefined-annotation", "class-not-fully-defined"):
+            why = short(str(error).splitlines()[0], 200).rstrip(".")
+            raise DefinitionError(f"{name}{place} names a type that is not defined ({why}).") from None
+        raise DefinitionError(f"values of type {name}{place} cannot be written as JSON; {HINT}.") from None
+
+
+def _schema(hint: Any, mode: Mode) -> dict[str, Any]:
+    if isinstance(hint, (str, typing.TypeVar)):
+        raise PydanticUserError("it is the name of a type", code=None)
+    adapter = TypeAdapter(hint)
+    if _is_lazy(adapter.core_schema):
+        raise PydanticUserError("it is not checked before the body", code=None)
+    return adapter.json_schema(mode=mode, schema_generator=_Schemas)
+
+
+def _without_schema(hint: Any, mode: Mode, place: str = "") -> tuple[str, Any]:
+    """The innermost type without a JSON Schema in a type that has none, and the field that it is in."""
+    inner = [(place, arg) for arg in typing.get_args(hint) if not isinstance(arg, list)]
+    if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__annotations__")):
+        try:
+            fields = typing.get_type_hints(hint, include_extras=True)
+        except (NameError, TypeError):
+            fields = {}
+        inner += [(f" (the field {name} of {hint.__name__})", kind) for name, kind in fields.items()]
+    for where, kind in inner:
+        try:
+            _schema(kind, mode)
+        except _NO_SCHEMA:
+            return _without_schema(kind, mode, where)
+    return place, hint
+
+
+_NO_SCHEMAS = ("default", "metadata", "expected", "serialization", "config")
+
+
+def _with_config(node: Any) -> Any:
+    """A schema of pydantic-core in which each class is strict, takes bytes as base64 and, if it is none of
+    pydantic's, no fields but its own, unless it says otherwise."""
+    if isinstance(node, (list, tuple)):
+        return type(node)(map(_with_config, node))
+    if not isinstance(node, dict):
+        return node
+    kind = node.get("type")  # of a mapping of names to schemas it is none, or a schema
+    kept = _NO_SCHEMAS if isinstance(kind, str) else ()
+    made = {key: value if key in kept else _with_config(value) for key, value in node.items()}
+    if kind in ("model", "dataclass", "typed-dict"):
+        extra = {} if kind == "model" else {"extra_fields_behavior": "forbid"}
+        made["config"] = {**CONFIG, **extra, **node.get("config", {})}
+    return made
+
+
+def _is_lazy(node: Any) -> bool:
+    """Whether a schema of pydantic-core has a part that takes no JSON, or checks it later."""
+    if isinstance(node, (list, tuple)):
+        return any(map(_is_lazy, node))
+    if not isinstance(node, dict):
+        return False
+    kind = node.get("type")
+    if not isinstance(kind, str):
+        return any(map(_is_lazy, node.values()))
+    if kind in ("generator", "is-subclass"):
+        return True
+    if kind == "json-or-python":
+        return _is_lazy(node["json_schema"])
+    return any(_is_lazy(value) for key, value in node.items() if key not in _NO_SCHEMAS)
