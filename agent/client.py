@@ -12,10 +12,21 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from inspect import signature
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from quoth.agent.config.config import Config
-from quoth.agent.events import Listener, RunEvent
+from quoth.agent.events import Listener
 from quoth.agent.reply import Reply
 from quoth.agent.run.calls import Calls
 from quoth.agent.run.event_stream import Events, EventStream
@@ -38,9 +49,12 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
+    from quoth.agent.event_types import RunEvent
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.replay.again import Opening
     from quoth.agent.replay.replay import Replay
+    from quoth.agent.reply import Output
+    from quoth.agent.run.runs import RunSettings
     from quoth.agent.session.index import Having
 
 
@@ -169,7 +183,21 @@ class AsyncAgent:
     on_event = _Part[Listener | None](_events, "The listener; may be replaced.")
     deliver = _Part[Callable[[str], object] | None](_events, "Brings a message to the user.")
 
-    run = _of(_runs, Runs.run)
+    if TYPE_CHECKING:  # by its output a type checker knows what a Reply has
+
+        @overload
+        async def run(
+            self, task: str, *, output: None = None, **settings: Unpack[RunSettings]
+        ) -> Reply[None]: ...
+        @overload
+        async def run(
+            self, task: str, *, output: type[Output[T]], **settings: Unpack[RunSettings]
+        ) -> Reply[T]: ...
+        @overload
+        async def run(self, task: str, *, output: type[T], **settings: Unpack[RunSettings]) -> Reply[T]: ...
+        async def run(self, task: str, *, output: Any = None, **settings: Unpack[RunSettings]) -> Any: ...
+    else:
+        run = _of(_runs, Runs.run)
     stream = _streaming(Runs.run)
     say = _of(_runs, Runs.say)
     follow = _of(_runs, Runs.follow)
@@ -313,7 +341,17 @@ class Agent:
         """Run a Lisp program in the sandbox; each of its calls passes the door. See AsyncAgent.eval."""
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
-    run = _waiting(AsyncAgent.run)
+    if TYPE_CHECKING:  # by its output a type checker knows what a Reply has
+
+        @overload
+        def run(self, task: str, *, output: None = None, **settings: Unpack[RunSettings]) -> Reply[None]: ...
+        @overload
+        def run(self, task: str, *, output: type[Output[T]], **settings: Unpack[RunSettings]) -> Reply[T]: ...
+        @overload
+        def run(self, task: str, *, output: type[T], **settings: Unpack[RunSettings]) -> Reply[T]: ...
+        def run(self, task: str, *, output: Any = None, **settings: Unpack[RunSettings]) -> Any: ...
+    else:
+        run = _waiting(AsyncAgent.run)
     stream = _iterating(AsyncAgent.stream)
     say = _waiting(AsyncAgent.say)
     follow = _waiting(AsyncAgent.follow)

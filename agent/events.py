@@ -1,4 +1,4 @@
-"""What happens in a run, as its listeners hear it: one type of event, and a closed list of kinds.
+"""What happens in a run, as its listeners hear it: one class of events, and a closed list of kinds.
 
 Data only; it must not know runs, or who listens.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 EventKind = Literal[
     "turn",  # int: the model is asked for the so-manieth reply
@@ -51,13 +51,23 @@ class Waiting:
         return f"Trying again in {max(1, round(self.seconds))} s: {self.reason}"
 
 
-@dataclass(frozen=True)
-class RunEvent:
-    """One thing that has happened. EventKind says of each ``kind`` what its ``data`` is. ``path`` holds the
-    sub-agents from the outermost to the one it happened in; it is empty for the run itself."""
+if TYPE_CHECKING:
+    import typing_extensions
 
-    kind: EventKind
-    data: Any
+    Kind = typing_extensions.TypeVar("Kind", bound=EventKind, covariant=True, default=Any)
+    Data = typing_extensions.TypeVar("Data", covariant=True, default=Any)
+else:  # typing_extensions takes 5 ms
+    Kind, Data = TypeVar("Kind"), TypeVar("Data")
+
+
+@dataclass(frozen=True)
+class AgentEvent(Generic[Kind, Data]):
+    """One thing that has happened. EventKind says of each ``kind`` what its ``data`` is; RunEvent
+    (agent/event_types.py) says it to type checkers. ``path`` holds the sub-agents from the outermost to the
+    one it happened in; it is empty for the run itself."""
+
+    kind: Kind
+    data: Data
     path: tuple[SubAgent, ...] = ()
 
     def within(self, who: SubAgent) -> Self:
@@ -71,7 +81,7 @@ class RunEvent:
         return {"event": self.kind, **path, "data": _plain(self.data)}
 
 
-Listener = Callable[[RunEvent], None]
+Listener = Callable[[AgentEvent], None]
 
 
 def _plain(data: Any) -> Any:

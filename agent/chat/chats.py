@@ -19,7 +19,7 @@ from typing import Any
 
 from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import ChatMessage, Choice, Outgoing
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.runs import Runs
 from quoth.agent.terminal.ask import CHANGED
@@ -256,7 +256,7 @@ class Chats:
         self._talkers[chat] = talker
         return talker
 
-    def _note(self, chat: str, event: RunEvent) -> None:
+    def _note(self, chat: str, event: AgentEvent) -> None:
         """Tell whoever keeps the gateway what is no answer, such as a file that could not be read."""
         if event.kind == "note":
             complain(f"chat {chat}: {event.data}")

@@ -45,7 +45,7 @@ from quoth.tools.storage.paths import is_missing, real_path, store_path
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.events import RunEvent
+    from quoth.agent.events import AgentEvent
     from quoth.agent.reply import Reply
     from quoth.agent.run.options import PolicyOptions, Settings, ToolOptions
     from quoth.agent.session.index import Having
@@ -343,7 +343,7 @@ class EventLines:
     def watch(self, agent: AsyncAgent) -> None:
         self._agent = agent
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         if event.kind == "end" and not event.path:  # its Reply comes last, by ``finish``
             return
         if event.kind == "text" and self._agent is not None and self._agent.table.secrets:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quoth.agent.cli.options import Options
     from quoth.agent.client import AsyncAgent
     from quoth.agent.config.config import Config
-    from quoth.agent.events import Listener, RunEvent
+    from quoth.agent.events import AgentEvent, Listener
     from quoth.neuro.backends.base import Backend
 
 STEPS = 5  # of one task
@@ -167,7 +167,7 @@ class Examiner:
 
         calls, kinds = NotedCalls(), set[str]()
 
-        def hear(event: RunEvent) -> None:
+        def hear(event: AgentEvent) -> None:
             kinds.add(event.kind)
             if event.kind == "note":
                 self._show_note(event.data)

@@ -18,7 +18,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.events import EventKind, RunEvent
+from quoth.agent.events import AgentEvent, EventKind
 from quoth.agent.flight.approval import approves
 from quoth.agent.flight.plan_file import (
     FileEdit,
@@ -476,4 +476,4 @@ class _Flight:
 
     def _tell(self, kind: EventKind, data: Callable[[], Any]) -> None:
         if self.agent.events.listener is not None:
-            self.agent.events.tell(RunEvent(kind, data()))
+            self.agent.events.tell(AgentEvent(kind, data()))

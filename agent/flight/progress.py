@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from quoth.agent.events import RunEvent, SubAgent
+from quoth.agent.events import AgentEvent, SubAgent
 from quoth.agent.flight.report import StepReport
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.reply import CallRecord
@@ -34,7 +34,7 @@ class Lines(Progress):
         super().__init__(*given)
         self.spoken: set[str] = set()  # the titles of the steps whose models have been heard
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         step = event.data
         if event.kind == "step" and isinstance(step, StepReport):
             self._clear()
@@ -80,7 +80,7 @@ class Tree:
         self._speaks: SubAgent | None = None  # the step whose words came last
         self._bar = ""  # of the model that is being prepared
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         data = event.data
         if event.kind == "flight" and isinstance(data, Plan):
             self._plan = data
@@ -110,7 +110,7 @@ class Tree:
         self._live.console.print(Text.assemble((head, "magenta"), "\n", words), soft_wrap=True)
         self._speaks = step
 
-    def _in_step(self, event: RunEvent) -> None:
+    def _in_step(self, event: AgentEvent) -> None:
         title, said, data = event.path[0].task, "", event.data
         if event.kind == "written" or (event.kind == "call" and isinstance(data, CallForm)):
             said = f"→ {data}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.events import RunEvent, SubAgent
+from quoth.agent.events import AgentEvent, SubAgent
 from quoth.agent.flight.approval import Approval, approval_of, approved_words, approves, cover, note_left
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.plan_file import FlightLog
@@ -380,7 +380,7 @@ class _Attempt:
             pages=self._pages,
         )
 
-    def _heard(self, event: RunEvent) -> None:
+    def _heard(self, event: AgentEvent) -> None:
         """Pass an event on to the agent's listener, as an event of this step."""
         self.agent.events.tell(event.within(SubAgent(self.name, self.step.title or self.step.id)))
 

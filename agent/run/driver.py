@@ -40,7 +40,7 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from quoth.agent.run.plan_mode import PlanMode
-    from quoth.agent.run.spec import Output
+    from quoth.agent.run.spec import OutputType
 
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
@@ -138,7 +138,7 @@ class Driver:
         tells: bool = False,
         stops: bool = False,
         differs: Differs | None = None,
-        output: Output | None = None,
+        output: OutputType | None = None,
         place: int = 0,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus, or from its checkpoint at event

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from quoth.agent.events import Listener, RunEvent
+from quoth.agent.events import AgentEvent, Listener
 from quoth.agent.reply import Reply
 
 
@@ -33,21 +33,21 @@ class EventStream:
     def __init__(self, beside: set[EventStream]) -> None:
         self.work: Stoppable | None = None
         self._beside = beside
-        self._events: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._task: asyncio.Task[Reply] | None = None
 
-    def tell(self, event: RunEvent) -> None:
+    def tell(self, event: AgentEvent) -> None:
         if event.kind != "end" or event.path:  # the Reply, as ``run`` returns it, comes last
             self._events.put_nowait(event)
 
-    async def of(self, run: Callable[[], Coroutine[Any, Any, Reply]]) -> AsyncGenerator[RunEvent]:
+    async def of(self, run: Callable[[], Coroutine[Any, Any, Reply]]) -> AsyncGenerator[AgentEvent]:
         """Begin the run, and give its events. Raises what ``run`` raises."""
         self._beside.add(self)
         self._task = asyncio.create_task(self._driven(run))
         try:
             while (event := await self._events.get()) is not None:
                 yield event
-            yield RunEvent("end", await self._task)
+            yield AgentEvent("end", await self._task)
         finally:
             await self.stop()
 
@@ -93,15 +93,15 @@ class Events:
 
     def to_user(self, text: str) -> None:
         """Bring a message to the user: tell the listener, then deliver it."""
-        self.tell(RunEvent("message", text))
+        self.tell(AgentEvent("message", text))
         if self.deliver is not None:
             self.deliver(text)
 
     def note(self, text: str) -> None:
         """Tell the listener a sentence for a person."""
-        self.tell(RunEvent("note", text))
+        self.tell(AgentEvent("note", text))
 
-    def tell(self, event: RunEvent) -> None:
+    def tell(self, event: AgentEvent) -> None:
         """Tell the listener, and the stream of the run. When the listener fails, the run continues; the
         failure is reported once to it, to the stream and to the program's log."""
         if (stream := self._stream) is not None:
@@ -116,7 +116,7 @@ class Events:
             self._failed = self.on_event
             said = f"The listener failed at the event {event.kind}: {type(error).__name__}: {error}"
             logging.getLogger("quoth").warning(said, exc_info=error)
-            note = RunEvent("note", said)
+            note = AgentEvent("note", said)
             if stream is not None:
                 stream.tell(note)
             with contextlib.suppress(Exception):

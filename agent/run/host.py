@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from quoth.agent.config.config import Config
-from quoth.agent.events import Listener, RunEvent
+from quoth.agent.events import AgentEvent, Listener
 from quoth.agent.run.channels import HostRouter, service_options
 from quoth.agent.run.event_stream import Events, Stoppable
 from quoth.agent.run.models import Models, OwnModel
@@ -57,6 +57,9 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
+
+if TYPE_CHECKING:
+    from quoth.agent.run.option_fields import OptionFields
 
 BUSY = (
     "This agent's session is at work: one message of a conversation is answered after another. Await that "
@@ -241,7 +244,7 @@ class SessionHost:
     def _show(self, text: str) -> None:
         """Tell what a program of a call writes, as it comes."""
         run = RUNNING.get()
-        (self.events.tell if run is None else run.pass_on)(RunEvent("output", text))
+        (self.events.tell if run is None else run.pass_on)(AgentEvent("output", text))
 
     # Its tools, models and settings
 
@@ -466,6 +469,7 @@ def open_host(
     api_key: str | None = None,
     reply_tokens: int | None = None,
     plan: bool = False,
+    **fields: Unpack[OptionFields],
 ) -> SessionHost:
     """Put an agent together. Raises UsageError, with a sentence, for settings that cannot be used.
 

@@ -456,7 +456,8 @@ def renames(method: Callable[P, T]) -> Callable[P, T]:
 def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
     """Let the maker of an agent take the fields of its groups of options as keywords too, where only one
     group has a field of that name: ``Agent(base_url="http://…")``. Raises TypeError with the nearest."""
-    own = signature(make).parameters
+    written = signature(make)
+    own = {name: one for name, one in written.parameters.items() if one.kind is not one.VAR_KEYWORD}
 
     @functools.wraps(make)
     def taking(*args: P.args, **named: P.kwargs) -> T:
@@ -474,4 +475,6 @@ def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
             named[part] = replace(PARTS[part][1](named.get(part)), **values)
         return make(*args, **named)
 
+    # To people the parameters are those that are named; type checkers see the fields too.
+    taking.__signature__ = written.replace(parameters=list(own.values()))  # type: ignore[attr-defined]
     return renames(taking)

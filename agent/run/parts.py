@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.run.budget import Funds
 from quoth.agent.run.channels import HostServices
 from quoth.agent.run.event_stream import Events
@@ -223,4 +223,4 @@ def _tell_asked(events: Events, broker: Broker, request: str) -> None:
     BEFORE_ASKING.get()()
     run = RUNNING.get()
     if (events.listener if run is None else run.listener) is not None:
-        (events.tell if run is None else run.pass_on)(RunEvent("question", broker.find(request)))
+        (events.tell if run is None else run.pass_on)(AgentEvent("question", broker.find(request)))

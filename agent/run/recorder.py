@@ -20,7 +20,7 @@ from quoth.agent.run.budget import Budget, BudgetError, Purse
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunState, RunStoppedError
-from quoth.agent.run.spec import FACTS, Output, RunSpec, facts_of, images_of
+from quoth.agent.run.spec import FACTS, OutputType, RunSpec, facts_of, images_of
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.base import (
@@ -483,7 +483,7 @@ def build_run(
     backend, door = RecordedBackend(parts, past, log), RecordedDoor(parts, past, log)
     talk, known_output = log.session.talk_of(messages), parts.output
     if known_output is None and spec.output is not None:
-        known_output = Output.known_by(spec.output)
+        known_output = OutputType.known_by(spec.output)
     run = Run(
         spec=spec,
         log=log,

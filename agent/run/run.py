@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
-from quoth.agent.events import EventKind, Listener, RunEvent, Waiting
+from quoth.agent.events import AgentEvent, EventKind, Listener, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import NO_FUNDS, Budget, Funds, Purse
 from quoth.agent.run.spec import RunSpec
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from quoth.agent.run.plan_mode import PlanMode
-    from quoth.agent.run.spec import Output
+    from quoth.agent.run.spec import OutputType
     from quoth.agent.session.past import Differs, Past, SentMessage
     from quoth.agent.session.session import RunLog
     from quoth.agent.trace.tracer import Tracer
@@ -150,7 +150,7 @@ class RunParts:
     offers: Callable[[ToolTable], ToolTable] = lambda table: table  # these, hiding what may not be called
     planning: PlanMode | None = None  # in plan mode: keeps the calls that are not made
     may_force: bool = False  # whether a cascade's next model must act if it takes a grammar
-    output: Output | None = None  # the type of its answer; None: as the spec has it
+    output: OutputType | None = None  # the type of its answer; None: as the spec has it
     turn: str = ""  # in place of the spec's, of a sub-agent or a step of a flight
     differs: Differs | None = None  # called where the transcript answers, to compare
     note: str = ""  # for the model, once, when it is asked again
@@ -199,7 +199,7 @@ class Run:
     dialect: Dialect  # at first the spec's; a cascade's next model may need another
     must_act: bool  # the same
     caller: Call | None = None  # the call that a sub-agent works for
-    output: Output | None = None  # the type of its answer
+    output: OutputType | None = None  # the type of its answer
     images: tuple[Image, ...] = ()  # shown beside the task
     stops: bool = False  # it ends with the first reply that has calls
     whole: ToolTable | None = None  # the agent's tools as the model knows them
@@ -347,9 +347,9 @@ class Run:
     def tell(self, kind: EventKind, data: Any) -> None:
         """Tell the listener, unless the event is a recorded one; a sub-agent's listener sees to that
         itself."""
-        self.pass_on(RunEvent(kind, data))
+        self.pass_on(AgentEvent(kind, data))
 
-    def pass_on(self, event: RunEvent) -> None:
+    def pass_on(self, event: AgentEvent) -> None:
         """Tell the listener of an event, which may be one of a sub-agent."""
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)

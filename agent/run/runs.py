@@ -9,7 +9,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.calls import Calls
@@ -17,7 +17,7 @@ from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
 from quoth.agent.run.options import renames
-from quoth.agent.run.spec import Output, RunSpec, attached, facts_of
+from quoth.agent.run.spec import OutputType, RunSpec, attached, facts_of
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
@@ -36,7 +36,18 @@ from quoth.tools.storage.turns import own_turn
 
 if TYPE_CHECKING:
     from quoth.agent.run.host import SessionHost
-    from quoth.agent.run.spec import Given, Output
+    from quoth.agent.run.spec import OutputType, TaskFile
+
+
+class RunSettings(TypedDict, total=False):
+    """The keywords of ``run`` beside ``output``."""
+
+    files: Iterable[TaskFile]
+    instructions: str | None
+    temperature: float | None
+    timeout: float | None
+    api_key: str | None
+    reply_tokens: int | None
 
 
 class Runs:
@@ -54,7 +65,7 @@ class Runs:
         task: str,
         *,
         output: Any = None,
-        files: Iterable[Given] = (),
+        files: Iterable[TaskFile] = (),
         instructions: str | None = None,
         temperature: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  of the server
@@ -65,7 +76,8 @@ class Runs:
         own, which its Reply names.
 
         With ``output``, a pydantic model or another type with a JSON Schema, the answer is JSON of this type,
-        and ``output`` of the Reply is its value: ``output=Person``. The model is shown ``files``, texts and
+        and ``output`` of the Reply is its value: ``output=Person``. A type that is not a class is written
+        ``output=Output[int | None]``. The model is shown ``files``, texts and
         images, beside the task: ``files=["notes.txt", "cat.png"]``.
 
         ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``reply_tokens``, the longest reply,
@@ -86,7 +98,7 @@ class Runs:
             reply, _ = await runs._first(task, runs._driver.begin_talk(), output=wanted, files=files)
         return reply
 
-    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
+    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply[None]:
         """Run the next message of the conversation that ``say`` continues, in a named session also across
         processes; for a REPL or a chat.
 
@@ -127,7 +139,7 @@ class Runs:
                 )
             return await self._follow(text, speaker or "", turn or "")
 
-    async def follow(self, text: str) -> Reply:
+    async def follow(self, text: str) -> Reply[None]:
         """Run the next message of the conversation of the session's last run, however that was begun."""
         with self.host.alone():
             self.host.require_open()
@@ -145,7 +157,7 @@ class Runs:
                     return await runs.follow(text)
             return await self._follow(text)
 
-    async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply:
+    async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply[None]:
         if self._conversation is None:
             self._conversation = (
                 await self._driver.brought_back(self._talk) if self._talk else self._driver.begin_talk()
@@ -266,11 +278,11 @@ class Runs:
         self._talk = str(told.data.get("after", ""))
         return str(told.data["text"])
 
-    def _output(self, wanted: Any) -> Output:
+    def _output(self, wanted: Any) -> OutputType:
         """The output of a run. Raises UsageError."""
         if self._driver.stops():
             raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
-        return Output.of(wanted)
+        return OutputType.of(wanted)
 
     async def _first(
         self,
@@ -280,8 +292,8 @@ class Runs:
         turn: str = "",
         speaker: str = "",
         key: str = "",
-        output: Output | None = None,
-        files: Iterable[Given] = (),
+        output: OutputType | None = None,
+        files: Iterable[TaskFile] = (),
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
         distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 import re
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from quoth.agent.reply import Output
 from quoth.neuro.backends.base import Backend, RequestOptions, takes_images
 from quoth.neuro.backends.messages import Image, sendable
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, dialect_named
@@ -40,19 +42,21 @@ _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputType:
     """The type of an answer by its JSON ``schema``. ``adapter`` is pydantic's, which checks a value."""
 
     schema: Mapping[str, Any]
     adapter: Any = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, wanted: Any) -> Output:
+    def of(cls, wanted: Any) -> OutputType:
         """That of a pydantic model, a dataclass, a TypedDict or any other type with a JSON Schema. Raises
         UsageError."""
         from pydantic import TypeAdapter
         from pydantic.errors import PydanticUserError
 
+        if typing.get_origin(wanted) is Output:
+            (wanted,) = typing.get_args(wanted)
         try:
             adapter = TypeAdapter(wanted)
             return cls(_inline(adapter.json_schema()), adapter)
@@ -63,7 +67,7 @@ class Output:
             ) from None
 
     @classmethod
-    def known_by(cls, schema: Mapping[str, Any]) -> Output:
+    def known_by(cls, schema: Mapping[str, Any]) -> OutputType:
         """That of a recorded run: its values are plain data, checked by the schema as far as it can be."""
         from pydantic import TypeAdapter
 
@@ -141,10 +145,10 @@ def _inline(schema: dict[str, Any]) -> dict[str, Any]:
 MOST_FILES = 20
 TEXT_BYTES = 200_000
 NAME = 100  # characters of the name of an image that a call gave
-Given = str | Path | tuple[str, bytes]  # a path, or a name with its content
+TaskFile = str | Path | tuple[str, bytes]  # a path, or a name with its content
 
 
-def attached(given: Iterable[Given], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
+def attached(given: Iterable[TaskFile], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
     """The files as the stimulus of a run records them: a text whole, of an image the id under which it is
     kept. Raises UsageError, also for what no tool of the ``workspace`` may read, wherever it is."""
     files = [given] if isinstance(given, str | Path) else list(given)
@@ -156,7 +160,7 @@ def attached(given: Iterable[Given], pages: StorePages, workspace: Workspace) ->
     return [_attached(*_read(file), pages) for file in files]
 
 
-def _read(given: Given) -> tuple[Path, bytes, int]:
+def _read(given: TaskFile) -> tuple[Path, bytes, int]:
     """The path of a file, its first bytes and its size."""
     if isinstance(given, tuple):
         return Path(given[0]), given[1], len(given[1])

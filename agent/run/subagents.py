@@ -14,7 +14,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from quoth.agent.events import Listener, RunEvent, SubAgent
+from quoth.agent.events import AgentEvent, Listener, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, Purse, SpentError
 from quoth.agent.run.host import SessionHost
@@ -258,7 +258,7 @@ class RunTeam:
         call it works for."""
         tell = self._agent.events.tell if self._run is None else self._run.pass_on
 
-        def listen(event: RunEvent) -> None:
+        def listen(event: AgentEvent) -> None:
             if event.kind == "result" and not event.path:
                 context.side_effects.extend(event.data.result.side_effects)
             if not past.left:

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from quoth.agent.events import RunEvent, SubAgent, Waiting
+from quoth.agent.events import AgentEvent, SubAgent, Waiting
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.terminal.forms import brief, shortened, show_value, stands
 from quoth.agent.terminal.output import (
@@ -113,7 +113,7 @@ class Progress:
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         kind, data, path = event.kind, event.data, event.path
         if kind in ("usage", "question"):  # a person is asked by whoever asks
             self._asked = self._asked or kind == "question"

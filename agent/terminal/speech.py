@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.terminal.forms import stands
 from quoth.agent.terminal.output import (
     columns_of,
@@ -163,7 +163,7 @@ class Speech(Progress):
     def watch(self, agent: object) -> None:
         """Do nothing: a person is shown the same of every agent."""
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         super().__call__(event)
         if event.path:  # its caller tells what a sub-agent said
             return

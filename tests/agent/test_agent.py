@@ -35,7 +35,7 @@ from words import (
 )
 
 from quoth import Agent, HostServices
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
@@ -387,7 +387,7 @@ def test_a_tool_may_use_its_own_agent(tmp_path: Path) -> None:
 def test_a_listener_that_waits_for_its_own_agent_is_told_instead_of_hanging(tmp_path: Path) -> None:
     said: list[str] = []
 
-    def listener(event: RunEvent) -> None:
+    def listener(event: AgentEvent) -> None:
         said.append(complaint(UsageError, lambda: it.eval("1")))
 
     with agent(tmp_path, "Done.", on_event=listener) as it:

@@ -43,7 +43,7 @@ from words import (
 from quoth.agent.cli import common
 from quoth.agent.cli import main as cli
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError
@@ -250,7 +250,7 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
             disk.fill()
         return "(mark)" if len(messages) < 3 else "Done."
 
-    def listen(event: RunEvent) -> None:
+    def listen(event: AgentEvent) -> None:
         if (when, event.kind) in (("after a result", "result"), ("after a reply", "thought")):
             disk.fill()
 

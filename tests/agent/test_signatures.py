@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -21,7 +22,17 @@ from quoth import (
     Services,
     ToolOptions,
 )
+from quoth.agent.run import option_fields
+from quoth.agent.run.host import open_host
+from quoth.agent.run.options import PARTS
 
+FIELDS = (
+    option_fields.ToolFields,
+    option_fields.ModelFields,
+    option_fields.PolicyFields,
+    option_fields.ServiceFields,
+    option_fields.LimitFields,
+)
 WORDS = [
     "workspace",
     "tools",
@@ -86,6 +97,15 @@ def test_a_keyword_that_there_is_not_is_refused(client: type) -> None:
         TypeError, match=r"'prefix': give ToolOptions\(prefix=…\) or PolicyOptions\(prefix=…\)"
     ):
         client(prefix="shop")
+
+
+def test_type_checkers_know_the_fields_that_are_keywords() -> None:
+    own = inspect.signature(open_host).parameters
+    counted = Counter(one.name for group, _ in PARTS.values() for one in fields(group))
+    for (group, _), typed in zip(PARTS.values(), FIELDS, strict=True):
+        wanted = {one.name: one.type for one in fields(group) if counted[one.name] == 1}
+        known = {name: hint.__forward_arg__ for name, hint in typed.__annotations__.items()}
+        assert known == {name: hint for name, hint in wanted.items() if name not in own}, group
 
 
 def test_a_field_of_one_group_is_a_keyword_of_an_agent(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sentences import ALLOW_THAT_IN_THIS_SESSION
 from words import Desk, desk, tool
 
 from quoth.agent.cli.audit import _line
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import Decided, listing, page, question_of
@@ -147,7 +147,7 @@ def test_the_question_shows_no_row_of_an_argument(call: str, capsys: pytest.Capt
 @pytest.mark.parametrize("call", CALLS)
 def test_progress_and_audit_show_no_row_of_an_argument(call: str) -> None:
     out = io.StringIO()
-    Progress(out, color=False)(RunEvent("call", CALLS[call]))
+    Progress(out, color=False)(AgentEvent("call", CALLS[call]))
     row = {
         "seq": 1, "ts": "2026-01-01T00:00:00", "status": "ok", "duration_ms": 1, "user": "u", "session": "s",
         "route": "call", "tool": "act", "form": str(CALLS[call]), "policy": "", "rule": "", "guard": "",

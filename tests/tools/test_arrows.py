@@ -43,7 +43,7 @@ ORDER = {
         "config manual trace",
         "run",
         "chat flight worker",
-        "replay",
+        "replay event_types",
         "client",
         "testing repl",
         "cli",

@@ -52,7 +52,7 @@ from words import grouped  # noqa: E402
 from quoth.agent.cli import common  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
 from quoth.agent.client import AsyncAgent  # noqa: E402
-from quoth.agent.events import RunEvent  # noqa: E402
+from quoth.agent.events import AgentEvent  # noqa: E402
 from quoth.agent.reply import Reply  # noqa: E402
 from quoth.agent.run.observation import BEGUN, NOT_MADE  # noqa: E402
 from quoth.agent.run.recorder import RecordedDoor  # noqa: E402
@@ -328,7 +328,7 @@ def model(lines: dict[str, list[Any]] = LINES) -> ScriptedBackend:
     return ScriptedBackend(reply)
 
 
-def listener(event: RunEvent) -> None:
+def listener(event: AgentEvent) -> None:
     """Announces what a person was told."""
     if event.kind == "result":
         POINTS.reached("before a result is told")

@@ -293,8 +293,8 @@ class ToolContext(Record):
 
         ``tool`` is a name, a function of ``tools=[…]``, or a whole form, ``"(read-file :path \"a.txt\")"``.
         Raises CallFailed, a ToolError whose ``result`` is the ToolResult, where the call is not ok. While a
-        person is asked about it, this body waits. Where no person is there, it ends as pending, and runs again
-        from its beginning when it is resumed; the calls that it has made then keep their values."""
+        person is asked about it, this body waits. Where no person is there, it ends as pending, and runs from
+        its beginning when it is resumed; the calls that it has made then keep their values."""
         from quoth.tools.call.nested import NestedCall, nested_form  # here: few bodies call a tool
 
         if self.dispatch is None:

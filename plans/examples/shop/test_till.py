@@ -4,5 +4,5 @@ from till import total
 
 
 class Total(unittest.TestCase):
-    def test_every_price_counts(self):
+    def test_every_price_counts(self) -> None:
         self.assertEqual(total([2, 3]), 5)

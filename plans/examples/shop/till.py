@@ -1,2 +1,2 @@
-def total(prices):
+def total(prices: list[int]) -> int:
     return sum(prices[1:])

@@ -32,7 +32,7 @@ from sentences import (
 from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 from quoth import Agent, AsyncAgent, ModelOptions
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.flight.report import StepReport
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.messages import Messages
@@ -986,7 +986,7 @@ def test_a_step_that_was_changed_before_it_begins_is_not_begun(field: Field) -> 
 
 
 def test_a_step_that_is_changed_just_after_it_was_flown_holds_up_no_other(field: Field) -> None:
-    def change(event: RunEvent) -> None:
+    def change(event: AgentEvent) -> None:
         if isinstance(event.data, StepReport) and (event.data.id, event.data.status) == ("b", "done"):
             field.edit("(+ 1 1)", "(+ 2 2)")
 

@@ -30,7 +30,7 @@ from words import (
 )
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.replay.again import session_in_file
 from quoth.agent.replay.replay import Replay
 from quoth.agent.run.run import RunLimits
@@ -226,7 +226,7 @@ def secret(shop: Shop) -> None:
 
 
 def interrupted(shop: Shop) -> None:
-    def stop(event: RunEvent) -> None:
+    def stop(event: AgentEvent) -> None:
         if event.kind == "result":
             it.interrupt()
 

@@ -13,7 +13,7 @@ from sentences import WAS_NOT_READ
 from words import TalkingFunction, tool
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.session.render import as_text
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
@@ -50,9 +50,9 @@ def note(*, secret: bool) -> CognitiveTool:
     return tool("note", lambda text, key: "noted", params=params)
 
 
-async def stopped(folder: Path, model: Stuck, *, secret: bool = False) -> tuple[AsyncAgent, list[RunEvent]]:
+async def stopped(folder: Path, model: Stuck, *, secret: bool = False) -> tuple[AsyncAgent, list[AgentEvent]]:
     """An agent whose run was stopped when the model fell silent; what its listener heard."""
-    heard: list[RunEvent] = []
+    heard: list[AgentEvent] = []
     agent = AsyncAgent(workspace=folder, model=model, tools=[note(secret=secret)], on_event=heard.append)
     run = asyncio.ensure_future(agent.run("Do it."))
     await model.silent.wait()

@@ -14,7 +14,7 @@ from sentences import DID_NOT_ANSWER, DID_YOU_MEAN_OPENAI, THERE_IS_NO_MODEL
 from words import ScriptedBackend, files, native, quoth
 
 from quoth import Agent, HostServices, choose_backend
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.models import OwnModel
 from quoth.neuro.backends.base import Backend, ContextFullError, ModelError
@@ -76,7 +76,7 @@ class Told:
             **more,
         )
 
-    def hear(self, event: RunEvent) -> None:
+    def hear(self, event: AgentEvent) -> None:
         if event.kind == "note":
             self.notes.append(event.data)
 

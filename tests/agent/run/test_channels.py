@@ -15,7 +15,7 @@ from sentences import CANNOT_BE_REACHED, CANNOT_BE_WRITTEN, DID_NOT_ANSWER_WITHI
 from words import complaint
 
 from quoth import Agent, HostServices, Services
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.run.channels import HostRouter, channels_of
 from quoth.tools.errors import ToolError, UsageError
 
@@ -167,7 +167,7 @@ def test_a_router_of_the_host_takes_the_place_of_ours(tmp_path: Path) -> None:
 
 
 def test_a_listener_that_fails_loses_no_message(tmp_path: Path) -> None:
-    def fails(event: RunEvent) -> None:
+    def fails(event: AgentEvent) -> None:
         raise RuntimeError(event.kind)
 
     with Agent(workspace=tmp_path, on_event=fails) as here:

@@ -15,7 +15,7 @@ from sentences import THE_PERSON_SAID_NO, WHAT_WAS_GIVEN_WITH_THE
 from words import complaint, grouped, scripted, tool
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.host import SessionHost
 from quoth.agent.session.index import session_of_chat
@@ -119,7 +119,7 @@ class Bot:
         chat.on_event = self.listen
         return chat
 
-    def listen(self, event: RunEvent) -> None:
+    def listen(self, event: AgentEvent) -> None:
         if event.kind in ("message", "note"):
             self.events.append(event.data)
         elif event.kind == "end":

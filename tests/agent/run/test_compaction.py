@@ -19,7 +19,7 @@ from sentences import CHARACTERS_LEFT_OUT
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room
 from quoth.agent.run.recorder import build_run
 from quoth.agent.run.run import Run, RunLimits, RunParts
@@ -66,7 +66,7 @@ def talking(chars: int = 900) -> ToolTable:
 class Heard(list[tuple[str, Any]]):
     """A listener that remembers how the conversation was shortened."""
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         if event.kind == "compaction":
             self.append((event.data.kind, event.data))
 
@@ -715,9 +715,9 @@ def test_a_run_that_is_told_again_sends_the_same_bytes(tmp_path: Path) -> None:
 def test_a_person_sees_that_the_conversation_was_shortened() -> None:
     out = io.StringIO()
     see = Progress(out)
-    see(RunEvent("compaction", Compaction("cleared", Messages(), 1, 3000, 1400)))
-    see(RunEvent("compaction", Compaction("summary", Messages(), 12, 3000, 900, "All is well.")))
-    see(RunEvent("compaction", Compaction("summary", Messages(), 1, 3000, 900)))
+    see(AgentEvent("compaction", Compaction("cleared", Messages(), 1, 3000, 1400)))
+    see(AgentEvent("compaction", Compaction("summary", Messages(), 12, 3000, 900, "All is well.")))
+    see(AgentEvent("compaction", Compaction("summary", Messages(), 1, 3000, 900)))
     room = "the request takes about {} tokens instead of 3,000."
     assert out.getvalue().splitlines() == [
         "! 1 old result cleared; " + room.format("1,400"),

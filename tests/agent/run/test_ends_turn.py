@@ -25,7 +25,7 @@ from words import (
 )
 
 from quoth import Agent, HostServices, ModelOptions
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError
@@ -132,7 +132,7 @@ def test_a_sibling_that_waits_keeps_the_run_waiting_and_the_message_is_sent_once
     sent: list[str] = []
     write = '(write-file :path "a.txt" :content "x")'
 
-    def heard(event: RunEvent) -> None:
+    def heard(event: AgentEvent) -> None:
         if event.kind == "message":
             sent.append(event.data)
 

@@ -16,7 +16,7 @@ from pages import page
 from sentences import THE_TASK_IS_EMPTY
 from words import TalkingFunction, async_agent, scripted, tool
 
-from quoth import Agent, AsyncAgent, RunEvent, UsageError
+from quoth import Agent, AgentEvent, AsyncAgent, UsageError
 from quoth.agent.events import EventKind, SubAgent, Waiting
 from quoth.agent.reply import CallRecord
 from quoth.agent.terminal.progress import Progress
@@ -86,7 +86,7 @@ async def test_the_words_of_each_reply_come_in_blocks_and_without_its_calls(tmp_
 
 
 async def test_a_stream_hears_of_a_listener_that_fails(tmp_path: Path) -> None:
-    def listen(event: RunEvent) -> None:
+    def listen(event: AgentEvent) -> None:
         raise ValueError("oh")
 
     async with async_agent(tmp_path, DONE, on_event=listen) as agent:
@@ -165,7 +165,7 @@ async def test_a_stream_is_silent_of_an_agent_inside_of_its_run(tmp_path: Path) 
     assert [call.result.value for call in texts[-1].calls] == ["Deep."]
 
 
-async def _until(kind: str, events: AsyncIterator[RunEvent]) -> None:
+async def _until(kind: str, events: AsyncIterator[AgentEvent]) -> None:
     async for event in events:
         if event.kind == kind:
             return
@@ -175,7 +175,7 @@ async def _until(kind: str, events: AsyncIterator[RunEvent]) -> None:
 
 
 async def test_usage_counts_what_sub_agents_used_and_a_question_says_whose_it_is(tmp_path: Path) -> None:
-    heard: list[RunEvent] = []
+    heard: list[AgentEvent] = []
     async with AsyncAgent(workspace=tmp_path, model=two_parts(), on_event=heard.append) as agent:
         reply = await agent.run("Go.")
     used = [(len(event.path), event.data.input_tokens) for event in heard if event.kind == "usage"]
@@ -187,7 +187,7 @@ async def test_usage_counts_what_sub_agents_used_and_a_question_says_whose_it_is
 
 
 async def test_a_pause_before_the_next_try_is_told_and_shown_once(tmp_path: Path) -> None:
-    heard: list[RunEvent] = []
+    heard: list[AgentEvent] = []
     shown = io.StringIO()
     show = Progress(shown, color=False)
     async with AsyncAgent(
@@ -220,7 +220,7 @@ def test_the_words_of_a_reply_are_shown_as_they_come_and_no_argument_of_a_call(
     shown = io.StringIO()
     show = Progress(shown, color=True)
     for piece in pieces:
-        show(RunEvent("text", piece))
+        show(AgentEvent("text", piece))
     assert shown.getvalue().rpartition("\x1b[0K")[2] == f"\x1b[2m{line}\x1b[0m"
     assert "hush" not in shown.getvalue()
 
@@ -230,28 +230,28 @@ def test_a_result_is_shown_with_what_is_told_beside_it_and_no_single_line_is_fol
     show = Progress(shown, color=False)
     form = CallForm("edit-file", {"path": "a.py"})
     value, note = "\n".join("1234567"), "a.py was changed after the write by: ruff format a.py"
-    show(RunEvent("result", CallRecord(form, ToolResult("1", "edit-file", "ok", value, note))))
+    show(AgentEvent("result", CallRecord(form, ToolResult("1", "edit-file", "ok", value, note))))
     assert shown.getvalue().splitlines()[-2:] == ["    7", f"    {note}"]
 
 
 def test_what_a_program_writes_is_shown_by_its_last_line_and_its_result_by_its_end() -> None:
     shown = io.StringIO()
     show = Progress(shown, color=True)
-    show(RunEvent("output", "one\n\x1b[2Jtwo\n\n"))
+    show(AgentEvent("output", "one\n\x1b[2Jtwo\n\n"))
     assert shown.getvalue().rpartition("\x1b[0K")[2] == "\x1b[2m… \\x1b[2Jtwo\x1b[0m"
-    show(RunEvent("output", ""))
+    show(AgentEvent("output", ""))
     assert shown.getvalue().endswith("\r\x1b[0K"), "it has ended"
     shown = io.StringIO()
     show = Progress(shown, color=False)
     for kind, output in (("output", "1\n2\n"), ("question", "")):
-        show(RunEvent(kind, output))  # type: ignore[arg-type]
+        show(AgentEvent(kind, output))  # type: ignore[arg-type]
     assert shown.getvalue() == "", "what is no terminal has the result alone"
     form = CallForm("shell", {"argv": ["seq", "9"]})
     value = {"exit": 1, "output": "".join(f"{number}\n" for number in range(1, 10))}
     for ran in (True, False):
         if not ran:
-            show(RunEvent("call", form))
-        show(RunEvent("result", CallRecord(form, ToolResult("1", "shell", "ok", value))))
+            show(AgentEvent("call", form))
+        show(AgentEvent("result", CallRecord(form, ToolResult("1", "shell", "ok", value))))
     assert shown.getvalue() == (
         '← ok, 0 ms: {"exit" 1}\n    output:\n    … 5 more lines\n    6\n    7\n    8\n    9\n'
         '→ (shell :argv ["seq" "9"])\n'
@@ -260,7 +260,7 @@ def test_what_a_program_writes_is_shown_by_its_last_line_and_its_result_by_its_e
 
 
 async def test_each_event_is_an_object_for_a_line(tmp_path: Path) -> None:
-    heard: list[RunEvent] = []
+    heard: list[AgentEvent] = []
     async with AsyncAgent(workspace=tmp_path, model=two_parts(), on_event=heard.append) as agent:
         await agent.run("Go.")
     lines = [json.loads(json.dumps(event.to_json())) for event in heard]
@@ -281,7 +281,7 @@ OTHERS = [
 @pytest.mark.parametrize(("data", "plain"), OTHERS)
 def test_data_in_an_object_for_a_line(data: Any, plain: Any) -> None:
     path = (SubAgent("1", "Help."),)
-    assert RunEvent("note", data, path).to_json() == {
+    assert AgentEvent("note", data, path).to_json() == {
         "event": "note",
         "path": [{"call": "1", "task": "Help."}],
         "data": plain,
@@ -298,9 +298,9 @@ def test_the_kinds_are_closed_and_explained_in_the_manual() -> None:
 def test_a_listener_that_fails_is_told_once_and_the_run_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard: list[RunEvent] = []
+    heard: list[AgentEvent] = []
 
-    def listen(event: RunEvent) -> None:
+    def listen(event: AgentEvent) -> None:
         heard.append(event)
         if event.kind in ("call", "result"):
             raise ValueError("oh")

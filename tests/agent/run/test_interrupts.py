@@ -21,7 +21,7 @@ from loopback import Handler, Server, loopback
 from words import tool, wait_until
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.options import ModelOptions
 from quoth.agent.run.run import RunLimits
@@ -85,7 +85,7 @@ class World:
         """Interrupt the run in a moment."""
         asyncio.get_running_loop().call_later(self.chance.uniform(0, 0.03), self.interrupts)
 
-    def hear(self, event: RunEvent) -> None:
+    def hear(self, event: AgentEvent) -> None:
         self.events += 1
         if self.events == self.until:
             self.stop()

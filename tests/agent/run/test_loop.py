@@ -27,7 +27,7 @@ from words import Spy, TalkingFunction, async_agent, files, scripted, story, tab
 
 from quoth import Agent, HostServices
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion
@@ -531,7 +531,7 @@ def test_a_person_sees_a_call_when_it_is_written_and_once(tmp_path: Path) -> Non
     see = Progress(shown, color=False)
     written: list[str] = []
 
-    def listen(event: RunEvent) -> None:
+    def listen(event: AgentEvent) -> None:
         see(event)
         if event.kind == "written":
             written.append(shown.getvalue())
@@ -557,7 +557,7 @@ def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) ->
 
 
 def test_a_listener_that_fails_does_not_hurt_the_run(tmp_path: Path) -> None:
-    def broken(event: RunEvent) -> None:
+    def broken(event: AgentEvent) -> None:
         raise ValueError(event.kind)
 
     assert story(tmp_path, '(echo :text "a")', "Done.", on_event=broken).reply.status == "done"

@@ -12,7 +12,7 @@ import pytest
 from words import table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions, PolicyOptions
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.tools.call.ports import MemoryAudit
@@ -74,7 +74,7 @@ def test_the_value_is_mended_everywhere_and_the_old_one_is_told(
     policy.write_text('(allow (probe :limit (<= 5)))\n(deny (probe :limit "5"))\n')
     told: list[Any] = []
 
-    def listen(event: RunEvent) -> None:
+    def listen(event: AgentEvent) -> None:
         if event.kind in ("call", "written"):
             told.append(str(event.data))
 

@@ -15,7 +15,7 @@ from words import agent, complaint, scripted
 
 from quoth import Agent, ModelOptions, RunLimits
 from quoth.agent.replay.replay import Replay
-from quoth.agent.run.spec import Output
+from quoth.agent.run.spec import OutputType
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, RequestOptions
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.consent.requests import Decision
@@ -210,6 +210,6 @@ def test_a_replay_gives_the_same_prompts_though_it_does_not_know_the_type(tmp_pa
 
 
 def test_a_schema_that_cannot_be_checked_here_still_wants_json() -> None:
-    wanted = Output.known_by({"type": "object", "unevaluatedProperties": False})
+    wanted = OutputType.known_by({"type": "object", "unevaluatedProperties": False})
     assert wanted.read('{"a": 1}') == ({"a": 1}, "")
     assert wanted.read("no") == (None, "Your answer is no JSON.")

@@ -28,7 +28,7 @@ from sentences import (
 from words import Spy, TalkingFunction, files, grouped, lines, quoth, scripted, table_of, tool
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.run import RunLimits
@@ -818,10 +818,10 @@ def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
     see = Progress(shown, color=False)
     one, two = SubAgent("1", "One.\nMore."), SubAgent("2", "Two.")
     for who in (one, one, two, one):
-        see(RunEvent("fault", "Oh.", (who,)))
-    see(RunEvent("turn", 1, (one,)))
-    see(RunEvent("fault", "Ah."))
-    see(RunEvent("fault", "Two\nlines.", (one,)))
+        see(AgentEvent("fault", "Oh.", (who,)))
+    see(AgentEvent("turn", 1, (one,)))
+    see(AgentEvent("fault", "Ah."))
+    see(AgentEvent("fault", "Two\nlines.", (one,)))
     assert shown.getvalue().splitlines() == [
         "  ▷ One. More.",
         "  ! Oh.",
@@ -840,7 +840,7 @@ def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
 async def test_the_listener_of_a_person_who_runs_a_program_hears_of_it_too(office: Office) -> None:
     heard: list[tuple[int, str]] = []
 
-    def listener(event: RunEvent) -> None:
+    def listener(event: AgentEvent) -> None:
         heard.append((len(event.path), event.kind))
 
     await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), on_event=listener)

@@ -12,7 +12,7 @@ import pytest
 from loopback import Server, failure, loopback
 from wire_rules import Strict
 
-from quoth import Agent, ModelOptions, RunEvent, RunLimits
+from quoth import Agent, AgentEvent, ModelOptions, RunLimits
 from quoth.tools.consent.requests import Decision
 
 SPECS = {
@@ -107,7 +107,7 @@ SHORTENED = [{"text": "Part.", "thought": "Hm.", "calls": [LONG]}, *[{"calls": [
 def interrupted(agent: Callable[..., Agent]) -> None:
     """A person interrupts the first of two calls, and goes on, also in another process."""
 
-    def stop(event: RunEvent) -> None:
+    def stop(event: AgentEvent) -> None:
         if event.kind == "call":
             one.interrupt()
 
@@ -179,7 +179,7 @@ def test_a_strict_server_takes_every_request(name: str, story: str, place: Path)
 
 def test_a_template_of_two_roles_is_spoken_to_in_text(place: Path) -> None:
     """It takes neither the system role nor the results of native calls, and says no more of both."""
-    heard: list[RunEvent] = []
+    heard: list[AgentEvent] = []
     replies = [{"calls": [READ]}, DONE, DONE]
     strict = Strict("two roles", replies)
     with loopback(strict) as server, agent_at(server, "no system", place, on_event=heard.append) as agent:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from words import async_agent
 
-from quoth.agent.events import RunEvent, SubAgent
+from quoth.agent.events import AgentEvent, SubAgent
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.progress import Progress, weights_progress
 from quoth.agent.terminal.speech import Speech
@@ -64,20 +64,20 @@ async def test_in_a_pipe_the_reply_comes_once_and_whole(
 
 async def test_where_stdout_is_for_a_program_no_word_goes_there(screen: Tty) -> None:
     speech = Speech(io.StringIO(), aloud=False)
-    speech(RunEvent("said", "Words."))
+    speech(AgentEvent("said", "Words."))
     assert screen.getvalue() == ""
 
 
 def test_what_a_sub_agent_says_is_told_by_who_called_it(screen: Tty) -> None:
     speech = Speech(io.StringIO())
-    speech(RunEvent("said", "Deep.", (SubAgent("c", "Help."),)))
+    speech(AgentEvent("said", "Deep.", (SubAgent("c", "Help."),)))
     assert screen.getvalue() == ""
 
 
 def test_a_reply_that_is_no_words_of_the_model_is_printed(screen: Tty) -> None:
     speech = Speech(io.StringIO())
-    speech(RunEvent("turn", 1))
-    speech(RunEvent("said", "I send it."))
+    speech(AgentEvent("turn", 1))
+    speech(AgentEvent("said", "I send it."))
     speech.finish("Sent: 42")
     assert screen.getvalue() == "  I send it.\n\n  Sent: 42\n"
 
@@ -92,21 +92,21 @@ def last_line(shown: io.StringIO) -> str:
 def test_the_last_line_tells_seconds_and_tokens_while_the_model_thinks() -> None:
     shown, seconds = io.StringIO(), itertools.chain([0.0, 0.4, 3.2], itertools.repeat(7.9))
     show = Progress(shown, color=True, clock=lambda: next(seconds))
-    show(RunEvent("turn", 1))
+    show(AgentEvent("turn", 1))
     assert last_line(shown) == "… reading"
-    show(RunEvent("text", "It is"))
+    show(AgentEvent("text", "It is"))
     assert last_line(shown) == "… 3 s, ~1 tokens  It is"
-    show(RunEvent("text", " " + "word " * 40))
+    show(AgentEvent("text", " " + "word " * 40))
     assert last_line(shown).startswith("… 7 s, ~41 tokens  ")
     assert len(last_line(shown)) <= 79
-    show(RunEvent("call", "x"))
+    show(AgentEvent("call", "x"))
     assert shown.getvalue().endswith("\x1b[0K")
 
 
 def test_what_an_embedded_model_does_before_its_first_word_is_in_the_last_line() -> None:
     shown, seconds = io.StringIO(), itertools.count(0.0, 2.0)
     show = Progress(shown, color=True, clock=lambda: next(seconds))
-    show(RunEvent("turn", 1))
+    show(AgentEvent("turn", 1))
     tell = weights_progress()
     tell("loading", 0, 1)
     assert last_line(shown) == "… 4 s  Loading the model"
@@ -114,9 +114,9 @@ def test_what_an_embedded_model_does_before_its_first_word_is_in_the_last_line()
     assert last_line(shown) == "… 6 s  reading"
     tell("reading", 45, 100)
     assert last_line(shown) == f"… 8 s  reading  {'█' * 13:<30}  45%"
-    show(RunEvent("text", "It"))
+    show(AgentEvent("text", "It"))
     assert last_line(shown) == "… 10 s, ~1 tokens  It"
-    show(RunEvent("call", "x"))
+    show(AgentEvent("call", "x"))
     before = shown.getvalue()
     tell("reading", 60, 100)
     assert shown.getvalue() == before
@@ -139,10 +139,10 @@ def test_a_message_is_below_an_unfinished_bar(monkeypatch: pytest.MonkeyPatch, s
 def test_nothing_is_drawn_over_a_question() -> None:
     shown = io.StringIO()
     show = Progress(shown, color=True)
-    show(RunEvent("turn", 1))
-    show(RunEvent("question", None))
+    show(AgentEvent("turn", 1))
+    show(AgentEvent("question", None))
     before = shown.getvalue()
-    show(RunEvent("text", "Another one speaks.", (SubAgent("c", "Help."),)))
+    show(AgentEvent("text", "Another one speaks.", (SubAgent("c", "Help."),)))
     assert shown.getvalue() == before
 
 

@@ -34,7 +34,7 @@ from server_speech import SPEECHES, Event, Speech
 from words import tool
 
 from quoth import AsyncAgent, ModelOptions
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.agent.run.models import OwnModel
 from quoth.neuro.backends.answers import MULTIPLE
 from quoth.neuro.backends.base import ModelError, RequestOptions
@@ -75,7 +75,7 @@ async def test_every_failure_is_one_sentence_without_a_secret(
     told: dict[str, Any] = {}
     wanted = {row.about: as_told(row, speech, server.base_url) for row in rows}
 
-    def listen(event: RunEvent) -> None:
+    def listen(event: AgentEvent) -> None:
         seen.append(repr(event.to_json()))
         if event.kind == "text":
             shown.append(event.data)

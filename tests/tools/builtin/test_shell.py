@@ -22,7 +22,7 @@ from sentences import (
 from words import agent, async_agent, files, started, story, wait_until
 
 from quoth.agent.client import Agent
-from quoth.agent.events import RunEvent
+from quoth.agent.events import AgentEvent
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import print_value
@@ -35,12 +35,12 @@ KEY = "sk-abcdefghijklmnop"
 
 
 @pytest.fixture
-def heard() -> list[RunEvent]:
+def heard() -> list[AgentEvent]:
     return []
 
 
 @pytest.fixture
-def here(tmp_path: Path, heard: list[RunEvent]) -> Iterator[Agent]:
+def here(tmp_path: Path, heard: list[AgentEvent]) -> Iterator[Agent]:
     (tmp_path / "shop").mkdir()
     with agent(tmp_path / "shop", consent="yes", on_event=heard.append) as made:
         yield made
@@ -192,7 +192,7 @@ async def test_a_cancelled_call_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_output_is_told_by_whole_lines_as_it_comes_and_kept_once(
-    here: Agent, heard: list[RunEvent], monkeypatch: pytest.MonkeyPatch
+    here: Agent, heard: list[AgentEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     script = f"echo {KEY}; printf 'half '; sleep 0.2; echo line; env | grep -c API_KEY"
