@@ -21,7 +21,7 @@ from typing import Any
 import hy
 
 from quoth.tools.call.call import Call, ToolResult, owner
-from quoth.tools.call.context import ToolContext
+from quoth.tools.call.context import SavedValues, ToolContext
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.dryrun.call_plan import CallPlan, Event, Note, Planned, Split, make_plan
@@ -103,19 +103,16 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
         program = await compile_expanded(text, ctx.tool_names, ctx.sandbox, kept)
     except ProgramError as error:
         raise ToolFailure("invalid", str(error)) from None
-    look = _DryRun(ctx, pure)
-    if kept is not None:
-        look.values = kept.state
-        look.listing = kept.listing
+    look = _DryRun(ctx, pure, kept)
     events: list[Event] = []
-    await look.program(program, _Path(events), values=look.values)
+    await look.program(program, _Path(events))
     return await asyncio.to_thread(make_plan, program_digest(text), events)
 
 
 class _DryRun:
     """One dry run, with all programs that run inside it."""
 
-    def __init__(self, ctx: ToolContext, pure: bool) -> None:
+    def __init__(self, ctx: ToolContext, pure: bool, kept: SavedValues | None) -> None:
         assert ctx.sandbox is not None, "asked before"
         self.ctx = ctx
         self.pure = pure
@@ -123,15 +120,14 @@ class _DryRun:
         self.sandbox = ctx.sandbox
         self.marks = UnknownMarks(secrets.token_hex(8))
         self.tools = {alias(hy.mangle(name)): name for name in ctx.tool_names}
-        self.values: bytes | None = None
-        self.listing: list[Any] = []
+        self.kept = kept
         self.paths = self.calls = self.programs = self.chars = 0
         self.secrets: set[str] = set()  # values of declared secrets
         self.dumped = 0
         self.read: dict[str, ToolResult] = {}  # what was really read, once
         self.raised: list[ToolFailure] = []  # what the program was told of calls
 
-    async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
+    async def program(self, program: Program, start: _Path) -> list[Any]:
         """Take all paths of a program, and return the values they end with."""
         import pydantic_monty as monty
 
@@ -141,12 +137,12 @@ class _DryRun:
         except NotFollowedError as error:
             start.add("cut", str(error))
             return []
-        python = with_guards(instrumented, functions, begun=values is not None, forms=program.forms)
+        python = with_guards(instrumented, functions, begun=self.kept is not None, forms=program.forms)
         lookup = placeholders((*map(host_name, (*functions, *OWN)), VALUES))
 
         async def begin(session: Any) -> Any:
-            if values is not None:
-                await session.load_session(values)
+            if self.kept is not None:
+                await session.load_session(self.kept.state)
                 self._known_functions(program, start)
             return await session.feed_start(python, external_lookup=lookup, print_callback=_quiet())
 
@@ -218,7 +214,7 @@ class _DryRun:
                 walk.todo.append((walk.way(blob, number), path.to(split.ways[number][1])))
             walk.path, answer = path.to(split.ways[0][1]), 0
         elif name == VALUES:
-            answer = self.listing
+            answer = self.kept.listing if self.kept is not None else []
         elif name in self.tools:
             called = await self._call(self.tools[name], step, path)
             return await step.resume(called)
@@ -313,7 +309,7 @@ class _DryRun:
             raise _Cut(f"there are more than {MAX_PROGRAMS} programs inside of each other")
         try:
             text = str(look.form.args.get("form", ""))
-            program = await compile_expanded(text, self.ctx.tool_names, self.sandbox)
+            program = await compile_expanded(text, self.ctx.tool_names, self.sandbox, self.kept)
         except ProgramError as error:
             return self._raise("TypeError", str(error))
         self.programs += 1
@@ -380,7 +376,7 @@ class _DryRun:
 
     def _known_functions(self, program: Program, path: _Path) -> None:
         """Note the functions of earlier programs of the session: they are not instrumented."""
-        for row in self.listing:
+        for row in self.kept.listing if self.kept is not None else ():
             name = str(hy.mangle(row["name"]))
             if row["type"] == "function" and name not in program.globals and f"{name}(" in program.python:
                 path.add("lost", f"{row['name']} was defined by an earlier program of the session")
