@@ -258,7 +258,7 @@ def own_names(tool: str, params: Sequence[Param], args: Mapping[str, Any]) -> di
     found: dict[str, Any] = {}
     for written, value in args.items():
         name = own.get(kebab(written), kebab(written))
-        if own and name in found:
+        if name in found:
             raise InvalidCallError(f"{tool}: :{name} is given twice.")
         found[name] = value
     return found
