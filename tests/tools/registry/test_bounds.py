@@ -18,9 +18,7 @@ from quoth.tools.registry.function import tool_of
 from quoth.tools.registry.json_type import json_type
 from quoth.tools.registry.param_types import (
     WorkspacePath,
-    fields_at,
     hides_paths,
-    is_known,
     type_data,
     type_name,
     type_of,
@@ -203,7 +201,6 @@ def test_a_type_is_told_in_words_and_as_data(hint: Any, words: str, data: Any) -
     told = type_data(hint)
     assert told == (data or {"schema": hint.schema})
     assert type_name(type_of(told)) == words
-    assert is_known(hint)
 
 
 @pytest.mark.parametrize(
@@ -246,34 +243,6 @@ def test_what_is_no_type_is_refused(data: Any) -> None:
 )
 def test_each_path_of_a_value_is_changed(hint: Any, value: Any, changed: Any) -> None:
     assert with_paths(hint, value, str.upper) == changed
-
-
-PAIR = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
-
-
-@pytest.mark.parametrize(
-    ("hint", "location", "fields"),
-    [
-        (str, [], []),
-        (json_type(PAIR), [], ["a", "b"]),
-        (json_type(PAIR), ["a"], []),
-        (json_type(PAIR) | None, [], ["a", "b"]),
-        (list[json_type(PAIR)], [0], ["a", "b"]),  # type: ignore[misc]
-        (dict[str, json_type(PAIR)], ["x"], ["a", "b"]),  # type: ignore[misc]
-        (list[json_type(PAIR)] | None, [0], ["a", "b"]),  # type: ignore[misc]
-        (json_type({"type": "array", "items": PAIR}), [0], ["a", "b"]),
-        (json_type({"type": "object", "properties": {"x": PAIR}}), ["x"], ["a", "b"]),
-        (json_type({"type": "object", "properties": {"x": PAIR}}), ["y"], []),
-        (
-            json_type({"type": "object", "properties": {"x": {"anyOf": [PAIR, {"type": "null"}]}}}),
-            ["x"],
-            ["a", "b"],
-        ),
-        (json_type({"type": "object", "properties": {"x": {"anyOf": [PAIR, PAIR]}}}), ["x"], []),
-    ],
-)
-def test_the_fields_of_a_class_are_known_at_their_place(hint: Any, location: Any, fields: list[str]) -> None:
-    assert fields_at(hint, location) == fields
 
 
 # What a tool returns
