@@ -7,6 +7,7 @@ check as any other (tools/program/compiler.py), and its calls pass the same door
 from __future__ import annotations
 
 import builtins
+import contextlib
 import keyword
 import re
 from collections import Counter
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import hy
+import hy.models as m
 
 from quoth.agent.session.drift import versions_of
 from quoth.tools.advice import instead
@@ -22,15 +24,18 @@ from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.lisp.printer import Code, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.lisp.syntax import mangled, symbols_in
 from quoth.tools.program.compiler import (
     PRELUDES,
     PROGRAM_LIMITS,
     PURE_MACROS,
     ProgramError,
     compile_program,
+    read_forms,
 )
+from quoth.tools.program.macros import MacroError, split
 from quoth.tools.text import count
 
 EVAL = "eval"
@@ -146,6 +151,7 @@ class _Writer:
 
     def write(self) -> Lifted:
         self.taken = {*self.tools, *_KNOWN, *(name for call in self.made for name in _names(call.code))}
+        self.macros: dict[str, str] = {}  # defined by the programs so far
         self.known = {hy.mangle(name) for name in (*self.tools, *dir(builtins))}
         secret = any(SECRET in text for call in self.made for text in (str(call.form), call.code or ""))
         words = _WORD.findall(self.tasks[0].lower()) if self.tasks and not secret else []
@@ -273,9 +279,20 @@ class _Writer:
             return "[" + " ".join(self._spell(place, name, item) for item in value) + "]"
         return print_value(str(value) if isinstance(value, Code) else value)
 
+    def _with_macros(self, code: str) -> str:
+        """A program with the definitions of the macros that it uses of earlier ones; its own are noted."""
+        with contextlib.suppress(ProgramError, MacroError):
+            forms = read_forms(code)
+            own, _ = split(forms)
+            used = set(symbols_in(m.List(forms)))
+            before = [text for name, text in self.macros.items() if mangled(name) in used and name not in own]
+            self.macros |= {name: show(form) for name, form in own.items()}
+            return "\n".join([*before, code])
+        return code
+
     def _program(self, call: _MadeCall) -> str:
         """A program of ``eval`` in its place, where it means the same there; else as the text it was."""
-        code = call.code or ""
+        code = self._with_macros(call.code or "")
         hidden = self.parameters.get((SECRET, "secret", SECRET))
         if hidden is not None:
             code = code.replace(f'"{SECRET}"', hidden.name).replace(SECRET, hidden.name)

@@ -33,6 +33,7 @@ from quoth.tools.program.compiler import (
 from quoth.tools.program.macros import DEFMACRO, Definitions, MacroError, function_of, size_of, split
 from quoth.tools.program.quoting import SHIMS, UnquotableError, constant
 from quoth.tools.program.rewriter import rewritten
+from quoth.tools.sandbox.runner import MAX_OUTPUT, lisp_name
 from quoth.tools.sandbox.wall import (
     FORM_TYPES,
     FormValue,
@@ -202,14 +203,15 @@ class _Expander:
         answer: list[Any] = []
         began = monotonic()
         try:
-            step = await self.session.feed_start(python)
+            unseen = monty.CollectString(MAX_OUTPUT)  # what a macro prints is nobody's
+            step = await self.session.feed_start(python, print_callback=unseen)
             while not isinstance(step, monty.MontyComplete):
                 if getattr(step, "function_name", "") == host_name(ANSWER):
                     answer = bounded(step.args[0])
                     step = await step.resume({"return_value": None})
                 elif isinstance(step, monty.AsyncFunctionSnapshot):
-                    said = "a macro has no tools, clock or randomness"
-                    step = await step.resume({"exc_type": "PermissionError", "message": said})
+                    said = f"{lisp_name(step.function_name)} is not defined: a macro has no tools or clock"
+                    step = await step.resume({"exc_type": "NameError", "message": said})
                 else:
                     step = await step.resume_auto()
         except monty.MontyError as error:

@@ -104,3 +104,17 @@ def test_a_dry_run_expands_macros(tmp_path: Path) -> None:
         for program in ["(m 3)", "(eval '(m 3))"]:
             assert "(put :x 3)" in json.dumps(it.eval(program, dry_run=True).value)
     assert desk.puts == []
+
+
+def test_a_macro_prints_nothing_and_knows_no_tools(tmp_path: Path) -> None:
+    said = quoth("eval", '(defmacro m [x] (print "spoof") 5) (m 1)', cwd=tmp_path)
+    assert (said.out, said.code) == ("5\n", 0)
+    said = quoth("eval", '(defmacro m [x] (read-file "a")) (m 1)', cwd=tmp_path)
+    assert "m failed while it was expanded: NameError: read-file is not defined" in said.err
+
+
+def test_a_lifted_program_has_the_macros_of_its_session(tmp_path: Path) -> None:
+    for program in ["(defmacro twice [x] `(* 2 ~x)) 1", "(twice 4)"]:
+        quoth("eval", "--session", "s", program, cwd=tmp_path)
+    (tmp_path / "lifted.hy").write_text(quoth("lift", "s", cwd=tmp_path).out)
+    assert quoth("eval", "-", cwd=tmp_path, stdin=(tmp_path / "lifted.hy").read_text()).out == "8\n"

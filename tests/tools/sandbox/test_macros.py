@@ -94,7 +94,10 @@ REFUSED = [
     ("(print (defmacro m [] 1))", "defmacro cannot be used inside another form"),
     ("(defmacro m [] (m)) (m)", "m is used in its own body"),
     ("(defmacro m [] (import time) 1) (m)", "a macro imports nothing"),
-    ('(defmacro m [] (read-file "a")) (m)', "m failed while it was expanded: PermissionError"),
+    (
+        '(defmacro m [] (read-file "a")) (m)',
+        "m failed while it was expanded: NameError: read-file is not defined",
+    ),
     ("(defmacro m [a] a) (m)", "m failed while it was expanded: TypeError"),
     ("(defmacro m [] (/ 1 0)) (m)", "ZeroDivisionError"),
     ("(defmacro m [] (fn [] 1)) (m)", "A function cannot be part of a form"),
