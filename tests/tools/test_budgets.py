@@ -40,7 +40,7 @@ LINES = {
     "tools/call": 2550,
     "tools/catalog": 780,
     "tools/consent": 1210,
-    "tools/door": 1739,
+    "tools/door": 1749,
     "tools/dryrun": 1400,
     "tools/history": 1_833,
     "tools/knowledge": 980,

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,7 @@ from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 
 GRACE_SECONDS = 5.0  # for a body to put things away, past its deadline
+UNSHOWN = 100  # pieces of a generator that may wait for the event loop, so that it has time for others
 STOP_SECONDS = 0.3  # the same, when its call is cancelled: somebody waits for the end
 
 
@@ -165,12 +167,20 @@ async def _in_thread(
         if take is None or not inspect.isgenerator(value):
             return value
         pieces: list[Any] = []
+        room = threading.Semaphore(UNSHOWN)
+
+        def show(piece: Any) -> None:
+            room.release()
+            take(piece)
+
         while True:
             try:
                 pieces.append(next(value))
             except StopIteration as end:
                 return pieces if end.value is None else end.value
-            loop.call_soon_threadsafe(take, pieces[-1])
+            while not room.acquire(timeout=0.1):  # the thread can be stopped between two tries
+                pass
+            loop.call_soon_threadsafe(show, pieces[-1])
 
     def work() -> Callable[[], None]:
         value: Any = None

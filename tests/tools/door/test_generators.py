@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from words import agent, gateway
+from words import agent, gateway, wait_until
 
 from quoth import cognitive_tool, registering_in, tool_of
 from quoth.tools.registry.parameters import Secret
@@ -105,7 +105,7 @@ def test_a_generator_is_stopped_at_its_deadline_and_puts_things_away() -> None:
         tools = [tool_of(cognitive_tool(timeout=0.2)(one)) for one in (endless, endless_later)]
     for made in tools:
         assert gateway(made).pass_through(f"({made.name})").status == "timeout"
-    assert sorted(ended) == ["async", "sync"]
+    wait_until(lambda: sorted(ended) == ["async", "sync"])
 
 
 def test_no_secret_is_shown() -> None:
