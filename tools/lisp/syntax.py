@@ -145,7 +145,6 @@ class Builder:
         self.taken = set(symbols_in(m.List(forms))) | self.bound
         self.made = 0
         self.parts = 0
-        self.quotes = 0
 
     def fresh(self, node: Any) -> Any:
         """A new symbol, at the position of ``node``, that the program does not use."""

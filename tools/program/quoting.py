@@ -7,6 +7,7 @@ The rewriter makes the call, its arguments are the parts of a quasiquote that ar
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,9 @@ FORM, SYMBOL, KEYWORD = "__Form", "__Sym", "__Key"  # classes of the sandbox's w
 KINDS = {m.Expression: "(", m.List: "[", m.Dict: "{", m.Set: "#{", m.Tuple: "#("}
 MODELS = {kind: model for model, kind in KINDS.items()}
 FSTRING = 'f"'  # an f-string is one item, its text: nothing in it is taken apart
-_PREFIX = "__quoted_"  # no program can write a name that begins so
+# No program can write a name that begins so. What follows is a digest of the form: the functions that a session
+# keeps go on to use theirs beside those of later programs.
+_PREFIX = "__quoted_"
 SHIMS = "len, reversed = __form_len, __form_reversed\n"
 
 
@@ -54,8 +57,8 @@ def _quoted(w: Builder, node: Any, level: int) -> Any:
         python = None
     if python is None:
         return None
-    w.quotes += 1
-    head = Quoted(f"{_PREFIX}{w.quotes}", from_parser=True).replace(node)
+    digest = hashlib.sha256(show(node).encode("utf-8", "surrogatepass")).hexdigest()
+    head = Quoted(f"{_PREFIX}{digest[:16]}", from_parser=True).replace(node)
     head.python, head.holes = python, tuple(f"_{place}" for place in range(len(parts)))
     return w.form(node, head, *parts)
 
@@ -116,17 +119,16 @@ def _python(node: Any, level: int, parts: list[Any]) -> ast.expr:
 def definitions(forms: Sequence[Any]) -> str:
     """Python that defines the quoted forms in rewritten ``forms``: a constant, or a function
     of its evaluated parts. Empty for a program without quoted forms."""
-    written, pending = [], list(reversed(forms))
+    written, pending = dict[str, str](), list(reversed(forms))
     while pending:
         node = pending.pop()
-        if is_quoted(node):
-            head = node[0]
+        if is_quoted(node) and (head := node[0]) not in written:
             form = ast.unparse(head.python)
             given = f"def {head}({', '.join(head.holes)}):\n    return {form}\n" if head.holes else ""
-            written.append(given or f"{head} = {form}\n")
+            written[head] = given or f"{head} = {form}\n"
         if isinstance(node, m.Sequence):
             pending.extend(reversed(node))
-    return "".join(written)
+    return "".join(written.values())
 
 
 class Unquoted(ast.NodeTransformer):

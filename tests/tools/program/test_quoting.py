@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 
@@ -53,15 +54,22 @@ def test_a_program_without_quotes_compiles_to_the_same_python() -> None:
 
 def test_a_quoted_form_is_a_constant_in_front_of_the_program() -> None:
     python = compile_program("(setv f '(f 1 [a]))").python
-    form = "__quoted_1 = __Form('(', (__Sym('f'), 1, __Form('[', (__Sym('a'),))))"
-    assert form in python.splitlines()
-    assert "f = __quoted_1\n" in python
+    name = re.findall(r"^f = (__quoted_\w+)$", python, re.MULTILINE)[0]
+    assert f"{name} = __Form('(', (__Sym('f'), 1, __Form('[', (__Sym('a'),))))" in python.splitlines()
+
+
+def test_a_form_has_the_same_name_in_every_program_and_different_forms_have_different_names() -> None:
+    made = [compile_program(text).python for text in ("'(a b)", "'x '(a b) '(a b)", "`(a ~b)", "`(a ~c)")]
+    names = [re.findall(r"^(?:def )?(__quoted_\w+)(?: =|\()", python, re.MULTILINE) for python in made]
+    assert [len(found) for found in names] == [1, 2, 1, 1]
+    assert names[0][0] == names[1][1]
+    assert len({name for found in names for name in found}) == 4
 
 
 def test_the_parts_of_a_quasiquote_are_evaluated_and_levels_are_counted() -> None:
     python = compile_program("`(a ~e ~@es `(b ~(c ~d)))").python
     assert "__Sym('a'), __part(_0), *__parts(_1)" in python
-    assert "__quoted_1(e, es, d)" in python
+    assert re.search(r"__quoted_\w+\(e, es, d\)", python)
     assert [name.name for name in free_names("`(a ~e ~@es `(b ~(c ~d)))")] == ["e", "es", "d"]
 
 
