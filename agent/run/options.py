@@ -1,5 +1,5 @@
 """The options of an agent that are more than simple values: its tools, model, policy and limits. Its services
-are in host_services.py.
+are in channels.py.
 
 Each keyword of Agent takes the simple value or one of these. Knows how each is checked; it must not know how
 an agent is put together from them.

@@ -1,8 +1,7 @@
 """The model of a run as the loop sees it: the transcript answers what was asked before, and what is asked now
 is written to it.
 
-So a run is resumed, and replayed, by running the same loop again (its door: recorded_door.py). Knows sessions
-and back ends; it must not know how tools are called.
+So a run is resumed, and replayed, by running the same loop again. Its door is below.
 """
 
 from __future__ import annotations
@@ -322,8 +321,7 @@ def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
 # The door of a run as the loop sees it: the transcript answers calls that were made before, and those that
 # are made now are written to it.
 #
-# Tools run only through the real door, and a finished call is not repeated. Knows sessions and doors; it
-# must not know models (recorder.py).
+# Tools run only through the real door, and a finished call is not repeated.
 
 
 PATIENCE = 0.5  # seconds in which a call may end by itself once a person has interrupted the run

@@ -184,8 +184,8 @@ class RunState:
 
 @dataclass(eq=False, repr=False)
 class Run:
-    """One run of the loop. ``backend`` and ``door`` are those of agent/run/recorder.py and recorded_door.py,
-    which answer from the transcript what has happened before."""
+    """One run of the loop. ``backend`` and ``door`` are those of agent/run/recorder.py, which
+    answer from the transcript what has happened before."""
 
     spec: RunSpec
     log: RunLog  # writes its events, if it is live

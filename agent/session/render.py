@@ -68,7 +68,7 @@ def title(text: str, chars: int = TITLE_CHARS) -> str:
 
 def summary_line(one: Any, width: int, taken_by: Sequence[str] = ()) -> str:
     """The Summary of a session (index.py) as a line; its id takes ``width`` columns. ``taken_by`` are the
-    commands that would take it where none is named (latest.py)."""
+    commands that would take it where none is named."""
     parts = [
         f"{one.id:<{width}}",
         minute(one.last),

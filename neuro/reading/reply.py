@@ -17,7 +17,7 @@ is true:
 
 Before that, what is not the model's reply is cut: thoughts (also one that never ends, and one that began with
 the reply and only ends), results that the model makes up and what it says after them, and marks of turns
-(marks.py). Words that end their line with the mark of a thought that never ends may only speak of it: they
+(result.py). Words that end their line with the mark of a thought that never ends may only speak of it: they
 are text, and no call behind them counts. The markup of a family is a call, or a fault: it is never an answer.
 Marks are text inside of a form's strings, code spans, quotations, ``<pre>`` and the like, the words of a
 sentence, and fences; a fence with nothing but markup counts.

@@ -49,10 +49,10 @@ LINES = {
     "tools/org": 700,
     "tools/origin": 770,
     "tools/policy": 2910,
-    "tools/program": 1749_738,
+    "tools/program": 1_760,
     "tools/registry": 3_110,
     "tools/remote": 2000,
-    "tools/sandbox": 1129_127,
+    "tools/sandbox": 1_140,
     "tools/shared": 460,
     "tools/shell": 2170,
     "tools/storage": 1610,
@@ -65,7 +65,7 @@ WIDE = {  # records with more, each for a reason
     "CognitiveTool": 32,  # the options of def-cognitive-tool
     "CommandSettings": 46,  # a row for each option of the command line
     "Request": 22,  # what a person decides on
-    "RequestRow": 32,  # ?
+    "RequestRow": 32,  # the columns of a request in the store
     "ToolContext": 41,  # its names are public: what a tool's body may use
 }
 PARAMETERS = 8  # of a function, without self

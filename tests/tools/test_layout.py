@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,29 @@ def test_every_python_file_opens_with_what_it_is_for() -> None:
         if not path.read_text(encoding="utf-8").startswith(('"""', 'r"""'))
     ]
     assert silent == []
+
+
+def missing_files(text: str, known: Iterable[str]) -> list[str]:
+    """The files that comments and docstrings send to, as ``(file.py)`` or by a path of a room, and that are
+    not there."""
+    sent = re.findall(r"\((\w+\.(?:py|hy))\)|\b((?:agent|neuro|tools)/[\w/]+\.(?:py|hy))\b", text)
+    return [
+        path or name
+        for name, path in sent
+        if not any(f"/{one}".endswith(f"/{path or name}") for one in known)
+    ]
+
+
+def test_comments_send_to_files_that_are_there() -> None:
+    files = [*sources(".py"), *sources(".hy")]
+    known = [path.as_posix() for path in files]
+    found = {path.name: missing_files(path.read_text(encoding="utf-8"), known) for path in files}
+    assert {name: files for name, files in found.items() if files} == {}
+
+
+def test_a_missing_file_is_found() -> None:
+    text = "See (a.py), (b.py), tools/c.py and tools/x/c.py."
+    assert missing_files(text, ["/q/tools/a.py", "/q/tools/c.py"]) == ["b.py", "tools/x/c.py"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The catalogue of tools in Redis, signed, and the table that is rebuilt from it. Sends no call.
 
-What can be imported from here is loaded when it is: every agent asks where the key is (signing.py).
+What can be imported from here is loaded when it is: every agent asks where the key is (payload.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What may be stored in a block, and the sentences that say why something cannot be.
+"""What may be stored in a block, what its permission lets an agent do, and the sentences that say why not.
 
-It knows texts, labels and limits; it must not know stores, permissions or calls.
+It knows texts, labels and limits; it must not know stores or calls.
 """
 
 from __future__ import annotations

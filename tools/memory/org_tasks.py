@@ -1,6 +1,6 @@
 """Tasks and reminders as headlines of an Org file: reads them, and edits them without changing another byte.
 
-Knows Org and time; it must not know the disk (task_file.py), tools or commands. Each edit returns the file
+Knows Org and time; it must not know the disk, tools or commands. Each edit returns the file
 after it.
 """
 

@@ -342,7 +342,7 @@ def _server_of(text: str) -> str:
     return bare.partition("/")[0]
 
 
-# Programs that are no wrappers, and run what some of their arguments name, besides those of argv.py.
+# Programs that run what some of their arguments name, besides those of predicate_reader.py.
 _RUN_MORE = frozenset(
     ("git", "make", "tar", "rsync", "vim", "vi", "man", "less", "npm", "yarn", "pnpm", "pip", "hg", "svn")
 )

@@ -50,7 +50,7 @@ class CognitiveTool:
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
-    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``returns``
+    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary. ``returns``
     is the type that the value of its body must have; ``free_text`` says which of that value is text that
     somebody wrote, and no data: all of it (True), or the fields with these names at any depth and no others;
     where it is None, long values are (tools/origin). ``input_model`` is the class of which its body

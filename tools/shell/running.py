@@ -152,7 +152,7 @@ class Running:
         """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
         called. A program that sees to that itself, as bwrap does, need not be ``kept``: to start the keeper
         takes longer than all the rest. ``let_go`` is called before it is killed. Meanwhile quoth takes no
-        decision from what it starts (at_work.py). Raises OSError, ValueError and UsageError if that is not
+        decision from what it starts. Raises OSError, ValueError and UsageError if that is not
         possible."""
         with contextlib.ExitStack() as at_work:
             at_work.enter_context(AT_WORK.program())
