@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import NESTED_TOO_DEEPLY
 from words import calls, faults, heard, tool
 
 from quoth.neuro.reading.json_calls import json_calls
@@ -92,7 +93,7 @@ def test_no_argument_of_a_call_is_nested_too_deeply(place: str) -> None:
     assert found is not None
     for _ in range(60):
         value = [value]
-    with pytest.raises(InvalidCallError, match="nested too deeply"):
+    with pytest.raises(InvalidCallError, match=f"{NESTED_TOO_DEEPLY}"):
         json_calls(call(value), KNOWN)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import MADE_AS_CALL
 from words import complaint, files, form, tool
 
 from quoth.tools.call.call import (
@@ -80,8 +81,8 @@ def test_origins_come_back_from_their_text() -> None:
         ("consent", ALLOW, "allow"),
         ("consent", ask("ann"), "pending"),
         ("consent", deny("ann"), "deny: ann"),
-        ("consent", EditedCall(form("(a)"), "edited by ann", "c2"), "edited by ann: made as call c2"),
-        ("consent", EditedCall(form("(a)"), "", "c2"), "edited: made as call c2"),
+        ("consent", EditedCall(form("(a)"), "edited by ann", "c2"), f"edited by ann: {MADE_AS_CALL} c2"),
+        ("consent", EditedCall(form("(a)"), "", "c2"), f"edited: {MADE_AS_CALL} c2"),
     ],
 )
 def test_a_verdict_is_recorded_with_what_counts(voice: Any, said: Any, text: str) -> None:

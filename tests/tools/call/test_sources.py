@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sentences import CANNOT_BE_OPENED, IS_A_BINARY_FILE_OF, IS_NOT_UTF_8_TEXT
+from sentences import CANNOT_BE_OPENED, IS_A_BINARY_FILE_OF, IS_NOT_UTF_8_TEXT, THERE_IS_NO_FILE
 from words import Gateway, complaint, files, shipped
 
 from quoth import Agent, HostServices, Services
@@ -91,7 +91,11 @@ REFUSED = [
     ('"read" :name "facts/more"', "error", "The source facts is one file; read it as facts."),
     ('"read" :name "manual/picture.png"', "error", f"manual/picture.png {IS_A_BINARY_FILE_OF} 5 bytes."),
     ('"read" :name "manual/latin.txt"', "error", f"manual/latin.txt {IS_NOT_UTF_8_TEXT} (3 bytes)."),
-    ('"read" :name "manual/instal.org"', "error", "There is no file instal.org. Did you mean install.org?"),
+    (
+        '"read" :name "manual/instal.org"',
+        "error",
+        f"{THERE_IS_NO_FILE} instal.org. Did you mean install.org?",
+    ),
     ('"read" :name "manual/install.org" :start 9', "error", "manual/install.org has only 5 lines."),
 ]
 

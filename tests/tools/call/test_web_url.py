@@ -8,6 +8,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import CANNOT_BE_READ
 from words import complaint
 
 from quoth.tools.call.web_url import (
@@ -86,8 +87,8 @@ REFUSED = [
     ("http://", SERVER.format("http")),
     ("http:///a", SERVER.format("http")),
     ("http://example.org:0/", "A port is a number from 1 to 65535."),
-    ("http://example.org:65536/", "This address cannot be read: its server or its port is none."),
-    ("http://[::1/", "This address cannot be read: its server or its port is none."),
+    ("http://example.org:65536/", f"This address {CANNOT_BE_READ}: its server or its port is none."),
+    ("http://[::1/", f"This address {CANNOT_BE_READ}: its server or its port is none."),
     ("http://a b/", "An address holds no spaces, backslashes or control characters; a space is written %20."),
     (
         "http://a\\b/",

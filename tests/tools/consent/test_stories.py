@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IT_WRITES_FILES
+from sentences import IT_WRITES_FILES, THE_TOOL_HAS_CHANGED_SINCE
 from words import Desk, Spy, desk, form, tool
 
 from quoth.tools.call.call import Call, ask
@@ -211,8 +211,8 @@ def history(here: Desk) -> str:
 @pytest.mark.parametrize(
     ("kind", "more", "told"),
     [
-        ("once", {}, "; the tool has changed since it was approved"),
-        ("duration", {}, "; the tool has changed since it was approved"),
+        ("once", {}, f"; {THE_TOOL_HAS_CHANGED_SINCE}"),
+        ("duration", {}, f"; {THE_TOOL_HAS_CHANGED_SINCE}"),
         ("deny", {}, ""),
         ("edit", {"form": form("(probe 7)")}, ""),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IT_WRITES_FILES
+from sentences import IT_ASKS_FIRST, IT_DEPENDS_ON, IT_WRITES_FILES
 from words import Spy, files, gateway, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny, new_call
@@ -118,7 +118,7 @@ def test_a_call_that_cannot_be_is_told(
         ('(allow (put :path "a"))', {"path": "a", "text": HOLE}, "allow", ""),
         ('(allow (put :text "x"))', {"path": "a", "text": HOLE}, "ask", IT_WRITES_FILES),
         ('(deny (put :path "a"))', {"path": "a", "text": HOLE}, "deny", "p.hy:1 says"),
-        ('(deny (put :text "x"))', {"path": "a", "text": HOLE}, "ask", "it depends on :text"),
+        ('(deny (put :text "x"))', {"path": "a", "text": HOLE}, "ask", f"{IT_DEPENDS_ON} :text"),
         ('(ask (put) :why "so")', {"path": "a"}, "ask", "p.hy:1 says"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_rule_decides_on_what_is_known(
         (Spy(ALLOW), False, "ask", f"{IT_WRITES_FILES}; its guard was not asked"),
         (Spy(deny("not that")), True, "deny", "not that"),
         (Spy(ask("sure?")), True, "ask", f"{IT_WRITES_FILES}; sure?"),
-        (Spy(Verdict("ask")), True, "ask", f"{IT_WRITES_FILES}; it asks first"),
+        (Spy(Verdict("ask")), True, "ask", f"{IT_WRITES_FILES}; {IT_ASKS_FIRST}"),
     ],
 )
 def test_a_guard_is_asked_where_it_may_be(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_ASKS_FIRST, NESTED_DEEPER_THAN, NO_REASON_WAS_GIVEN
 from words import Spy, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny, new_call
@@ -102,9 +103,9 @@ def test_what_only_reads_and_is_neither_judged_nor_counted_may_run_beside(
     [
         (ALLOW, None, []),
         (ask("sure?."), None, ["sure?"]),
-        (Verdict("ask"), None, ["it asks first"]),
+        (Verdict("ask"), None, [f"{IT_ASKS_FIRST}"]),
         (deny("no."), Outcome("denied", message="probe was denied: no."), []),
-        (Verdict("deny"), Outcome("denied", message="probe was denied: no reason was given."), []),
+        (Verdict("deny"), Outcome("denied", message=f"probe was denied: {NO_REASON_WAS_GIVEN}."), []),
         (
             deny("no, pin 1234", told="no"),
             Outcome("denied", message="probe was denied: no.", note="probe was denied: no, pin 1234."),
@@ -122,7 +123,7 @@ def test_a_call_by_an_unknown_route_or_too_deep_is_denied() -> None:
     body = Spy("done")
     here = gateway(tool(body=body), max_depth=2)
     assert here.pass_through("(probe)", depth=2).ok
-    assert here.pass_through("(probe)", depth=3).message == "probe is nested deeper than 2 calls."
+    assert here.pass_through("(probe)", depth=3).message == f"probe is {NESTED_DEEPER_THAN} 2 calls."
     assert here.pass_through("(probe)", route="side").status == "denied"
     assert body.calls == 1
 

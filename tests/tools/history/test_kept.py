@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import MADE_AS_CALL
 from words import PausableClock, form, tool
 
 from quoth.tools.call.call import Call, EditedCall, ToolResult, ask, new_call
@@ -248,7 +249,7 @@ def test_whether_a_call_was_begun_is_read_from_its_events(logs: Logs, ends: list
 
 @pytest.mark.parametrize(
     ("consent", "said"),
-    [(None, []), (ask("?"), []), (EditedCall(form("(probe)"), "ann", "c2"), ["ann: made as call c2"])],
+    [(None, []), (ask("?"), []), (EditedCall(form("(probe)"), "ann", "c2"), [f"ann: {MADE_AS_CALL} c2"])],
 )
 def test_an_approval_is_an_event_and_a_question_is_none(logs: Logs, consent: Any, said: list[str]) -> None:
     logs.begin(WRITES, made(repairs=("Commas were dropped.",)), consent)

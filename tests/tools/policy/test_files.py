@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from sentences import CANNOT_BE_READ, SAYS_NOTHING, TAKES_NOTHING, TAKES_ONE_VALUE
 from words import complaint, files
 
 from quoth.tools.errors import UsageError
@@ -35,8 +36,8 @@ def test_a_file_of_rules_has_at_most_a_million_bytes(tmp_path: Path) -> None:
     assert complaint(UsageError, lambda: read_bytes(home / "a.hy/x", "There is none.")) == "There is none."
     assert complaint(UsageError, lambda: read_bytes(home / "sub", "none")).endswith("is no regular file.")
     said = complaint(UsageError, lambda: read_bytes(home / ("x" * 300), "none"))
-    assert said.endswith(" cannot be read: File name too long.")
-    assert "cannot be read: embedded null byte" in complaint(
+    assert said.endswith(f" {CANNOT_BE_READ}: File name too long.")
+    assert f"{CANNOT_BE_READ}: embedded null byte" in complaint(
         UsageError, lambda: read_bytes(home / "a\0", "none")
     )
     assert complaint(UsageError, lambda: parse_layer("user", b"\xff", "p.hy")) == "p.hy is not UTF-8 text."
@@ -71,7 +72,7 @@ def test_a_damaged_record_of_trust_is_told(text: str, tmp_path: Path) -> None:
     trust.trust(tmp_path, b"rules")
     (file,) = (tmp_path / "trust").iterdir()
     file.write_text(text)
-    assert "cannot be read; remove it and run: quoth trust" in complaint(
+    assert f"{CANNOT_BE_READ}; remove it and run: quoth trust" in complaint(
         UsageError, lambda: trust.trusted(tmp_path)
     )
 
@@ -131,12 +132,12 @@ def test_a_rule_is_told_with_the_name_of_its_file_in_the_package() -> None:
         ("(quota echo 1.5 :per :day)", "A quota is a whole number from 1, not 1.5."),
         ("(quota echo 1 :per :day)", ""),
         ("(quota echo 1)", "A quota needs its window: :per :day, or :minute, :hour, :week."),
-        ("(deny (echo :x (and)))", "(and) says nothing."),
-        ("(deny (echo :x (> 1 2)))", "(> …) takes one value."),
+        ("(deny (echo :x (and)))", f"(and{SAYS_NOTHING}."),
+        ("(deny (echo :x (> 1 2)))", f"(> {TAKES_ONE_VALUE}."),
         ('(deny (echo :x {"a"}))', "This dictionary has a key without a value."),
         ('(deny (echo :x {"a" 1 "b" 2}))', ""),
         ("(deny (echo :x (in-task)))", ""),
-        ("(deny (echo :x (in-task mail)))", "(in-task) takes nothing."),
+        ("(deny (echo :x (in-task mail)))", f"(in-task{TAKES_NOTHING}."),
         ("(deny (echo :x (in-field)))", ""),
         ("(deny (echo :x (in-field mail contacts)))", ""),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sentences import SET_IT_FIRST
 from words import complaint
 
 from quoth.tools.lisp.reader import read_all
@@ -90,10 +91,10 @@ def test_other_names_stay(text: str) -> None:
         ("count-fruits", f'(count-fruits "{LONG}")', " Did you mean count-fruit?"),
         ("count-fruits", "(count-fruits", " Did you mean count-fruit?"),
         ("+", "(f 1 + 2)", " An operator is the first of its form: (+ 1 2)."),
-        ("hello", "(f hello)", ' Set it first; a text stands in quotes: (f "hello").'),
-        ("hello", "(f 1 hello)", ' Set it first; a text stands in quotes: (f 1 "hello").'),
-        ("hello", "[1 hello]", ' Set it first; a text stands in quotes: [1 "hello"].'),
-        ("hello", "(f (. hello x))", ' Set it first; a text stands in quotes: (f "(. hello x)").'),
+        ("hello", "(f hello)", f' {SET_IT_FIRST}; a text stands in quotes: (f "hello").'),
+        ("hello", "(f 1 hello)", f' {SET_IT_FIRST}; a text stands in quotes: (f 1 "hello").'),
+        ("hello", "[1 hello]", f' {SET_IT_FIRST}; a text stands in quotes: [1 "hello"].'),
+        ("hello", "(f (. hello x))", f' {SET_IT_FIRST}; a text stands in quotes: (f "(. hello x)").'),
         ("hello", "(hello 1)", ""),
         ("hello", "(. x hello)", ""),
         ("hello", 'f"{hello}"', ""),
@@ -102,7 +103,7 @@ def test_other_names_stay(text: str) -> None:
         ("open", '(open "a.txt")', ' A file is read by (read-file :path "a.txt").'),
         ("open", '(f (open "src/a"))', ' A file is read by (read-file :path "src/a").'),
         ("open", '(open "no path")', ""),
-        ("open", '(f open "a.txt")', ' Set it first; a text stands in quotes: (f "open" "a.txt").'),
+        ("open", '(f open "a.txt")', f' {SET_IT_FIRST}; a text stands in quotes: (f "open" "a.txt").'),
         ("read-files", '(read-files "a.txt")', ' Did you mean read-file? Write (read-file "a.txt").'),
     ],
 )

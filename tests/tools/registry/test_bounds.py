@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
+from sentences import IS_GIVEN_TWICE, IS_ONE_TOO_MANY, RETURNED_A_VALUE_IN_WHICH
 from typing_extensions import TypedDict
 from words import complaint, form, gateway, tool
 
@@ -48,10 +49,10 @@ def test_positional_arguments_fill_what_is_offered(args: Any, positional: Any, b
 @pytest.mark.parametrize(
     ("args", "positional", "said"),
     [
-        ({}, (1, 2, 3, 4), "t takes 3 arguments; 4 is one too many."),
-        ({"a": 0}, (1, 2, 3), "t takes 3 arguments; 3 is one too many."),
-        ({"OF": 1, "of": 2}, (), "t: :of is given twice."),
-        ({"a_b": 1, "a-b": 2}, (), "t: :a-b is given twice."),
+        ({}, (1, 2, 3, 4), f"t takes 3 arguments; 4 {IS_ONE_TOO_MANY}."),
+        ({"a": 0}, (1, 2, 3), f"t takes 3 arguments; 3 {IS_ONE_TOO_MANY}."),
+        ({"OF": 1, "of": 2}, (), f"t: :of {IS_GIVEN_TWICE}."),
+        ({"a_b": 1, "a-b": 2}, (), f"t: :a-b {IS_GIVEN_TWICE}."),
     ],
 )
 def test_an_argument_too_many_is_told(args: Any, positional: Any, said: str) -> None:
@@ -61,7 +62,7 @@ def test_an_argument_too_many_is_told(args: Any, positional: Any, said: str) -> 
 def test_without_wire_names_a_name_is_given_once_too() -> None:
     assert own_names("t", [Param("a-b")], {"a_b": 1}) == {"a-b": 1}
     said = complaint(InvalidCallError, lambda: own_names("t", [Param("a-b")], {"a_b": 1, "a-b": 2}))
-    assert said == "t: :a-b is given twice."
+    assert said == f"t: :a-b {IS_GIVEN_TWICE}."
 
 
 @dataclass
@@ -261,7 +262,7 @@ class Price:
         (int, True, "returned a bool, and it declares int."),
         (int, "1", "returned a str, and it declares int."),
         (bool, 1, "returned an int, and it declares bool."),
-        (list[int], ["a"], "returned a value in which [0] is a str, and it declares list of int."),
+        (list[int], ["a"], f"{RETURNED_A_VALUE_IN_WHICH} [0] is a str, and it declares list of int."),
         (dict[str, list[int]], {"a": [1, "b"]}, '["a"][1] is a str'),
         (Price, Price(1, ["kg"]), ""),
         (list[int] | None, None, ""),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import RETURN_IT_IN_ANOTHER_SHAPE, THE_VALUE_IS_A_NUMBER
 from words import complaint
 
 from quoth.tools.errors import ToolError
@@ -41,7 +42,7 @@ def test_a_value_becomes_plain_data(value: Any, data: Any) -> None:
 
 def test_no_value_is_too_large_or_too_deep() -> None:
     assert complaint(ToolError, lambda: plain(2**14_000)) == (
-        "The value is a number of more than 4000 digits; return it in another shape."
+        f"{THE_VALUE_IS_A_NUMBER}; {RETURN_IT_IN_ANOTHER_SHAPE}."
     )
     for wrap in (lambda value: [value], lambda value: {"a": value}, lambda value: {1: value}):
         value: Any = 1
