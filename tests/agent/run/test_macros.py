@@ -122,6 +122,6 @@ def test_a_lifted_program_has_the_macros_of_its_session(tmp_path: Path) -> None:
 
 def test_a_function_that_a_session_keeps_goes_on_to_make_its_own_forms(tmp_path: Path) -> None:
     with agent(tmp_path) as it:
-        it.eval("(defn look [] '(read-file \"a\")) (defn put [x] `(put ~x))")
-        it.eval("(setv other '(write-file \"a\" \"\") more `(f ~1 ~2))")
+        it.eval('(defn look [] \'(read-file "a")) (defn put [x] `(put ~x))')
+        it.eval('(setv other \'(write-file "a" "") more `(f ~1 ~2))')
         assert it.eval("[(look) (put 1)]").value == [{"$form": '(read-file "a")'}, {"$form": "(put 1)"}]
