@@ -20,8 +20,8 @@ FORM, SYMBOL, KEYWORD = "__Form", "__Sym", "__Key"  # classes of the sandbox's w
 KINDS = {m.Expression: "(", m.List: "[", m.Dict: "{", m.Set: "#{", m.Tuple: "#("}
 MODELS = {kind: model for model, kind in KINDS.items()}
 FSTRING = 'f"'  # an f-string is one item, its text: nothing in it is taken apart
-# No program can write a name that begins so. What follows is a digest of the form: the functions that a session
-# keeps go on to use theirs beside those of later programs.
+# No program can write a name that begins so. A digest of the form follows: functions that a session keeps use
+# theirs beside those of later programs.
 _PREFIX = "__quoted_"
 SHIMS = "len, reversed = __form_len, __form_reversed\n"
 
