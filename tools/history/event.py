@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 from quoth.tools.call.redaction import SECRET, kept_text
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code, contains_form, form_data, print_value, to_value
+from quoth.tools.lisp.printer import Code, contains_form, form_data, forms_as_code, print_value, to_value
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_one
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement
@@ -165,9 +165,11 @@ def read_event(session: str, text: str, before: str) -> Event:
     )
 
 
-def _read(text: str, id: str = "") -> CallForm:
+def _read(text: str, id: str = "", *, call: bool = False) -> CallForm:
+    """An event, or a ``call`` in one: what that quotes is data, in an event it is a form."""
     try:
-        return from_model(read_one(text, LIMITS))
+        read: Any = read_one(text, LIMITS)
+        return from_model(read if call or "'" not in text else type(read)(map(forms_as_code, read)))
     except (ReadError, InvalidCallError) as error:
         which = f"Event {id}" if id else "An event of the transcript"
         raise TranscriptError(f"{which} cannot be read: {error}") from None
@@ -232,7 +234,7 @@ def result_text(said: Mapping[str, Any]) -> str:
 def read_result(text: str) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(text)
     if "lisp" in said:
-        said["value"] = form_data(to_value(read_one(said.pop("lisp"), LIMITS)))
+        said["value"] = form_data(to_value(forms_as_code(read_one(said.pop("lisp"), LIMITS))))
     return said
 
 
@@ -258,7 +260,7 @@ def _plain(name: str) -> Callable[[str], re.Match[str] | None]:
 def read_form(data: Any) -> CallForm:
     """The call that ``written_form`` stored."""
     if not isinstance(data, Mapping):
-        return _read(str(data))
+        return _read(str(data), call=True)
     args = {name: _meant(value) for name, value in data["args"].items()}
     return CallForm(data["tool"], args, tuple(_meant(value) for value in data["positional"]))
 

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quoth.tools.errors import Pending
-from quoth.tools.history.event import read_result, result_text
+from quoth.tools.history.event import content_of, event_form, read_result, result_text, value_in
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.lisp.printer import Code, FormData, form_data, print_value, show, to_value
+from quoth.tools.lisp.printer import Code, FormData, form_data, forms_as_code, print_value, show, to_value
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ProgramError, compile_program
 from quoth.tools.registry.values import plain
@@ -211,11 +211,14 @@ def test_a_form_in_a_value_survives_the_record_and_a_receipt(texts: list[str]) -
     value = [
         {"a": FormData(show(read_one(f"(g {text})"))), "b": text, "c": {"$form": "(rm)"}} for text in texts
     ]
+    kinds = ["a", ":k", "{b 1}", "{b}", "(f {b})", "{[1] 2}", "#{b}", "[b]", 'f"{b}"', "'b", "`(b ~c)"]
+    value += [{"a": FormData(text), "c": {"$form": text}} for text in kinds]
     for back in (
-        form_data(to_value(read_one(print_value(value)))),
+        form_data(to_value(forms_as_code(read_one(print_value(value))))),
+        value_in(content_of(event_form("result", 1, "", "", 0, "", {"value": value}))),
         read_result(result_text({"value": value}))["value"],
     ):
         assert back == value
-        assert [type(item["a"]) for item in back] == [FormData] * len(texts)
-        assert [type(item["c"]) for item in back] == [dict] * len(texts)
+        assert [type(item["a"]) for item in back] == [FormData] * len(value)
+        assert [type(item["c"]) for item in back] == [dict] * len(value)
     assert json.loads(json.dumps(value))[0]["a"] == {"$form": str(value[0]["a"])}
