@@ -503,3 +503,53 @@ def test_a_deadline_that_is_no_time_is_told() -> None:
         f"memory.org:1: 'soon' is no time; {IT_IS_WRITTEN_AS} DEADLINE: <2030-12-01 Sun 09:00>; "
         f"{THIS_HEADLINE_IS_LEFT_ALONE}."
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("pay", "Pay"),
+        ("pay rent", "Pay rent"),
+        ("PAY", "Pay"),
+        ("b", "Pay rent"),
+        ("rent now", "Pay rent now"),
+    ],
+)
+def test_an_id_counts_before_a_title_and_a_whole_title_before_a_part(words: str, title: str) -> None:
+    text = task(ID="a", title="Pay") + task(ID="b", title="Pay rent") + task(ID="c", title="Pay rent now")
+    assert tasks(text).find(words).title == title
+
+
+@pytest.mark.parametrize(("many", "more"), [(20, ""), (21, " and 1 more")])
+def test_of_many_tasks_the_first_are_named(many: int, more: str) -> None:
+    text = "".join(task(ID=f"t{number}", title=f"Task {number}") for number in range(many))
+    said = complaint(ToolError, lambda: tasks(text).find("xyz"))
+    assert said.endswith(f"t18, t19{more}.")
+
+
+def test_a_task_is_shown_as_data() -> None:
+    file = tasks(
+        BERLIN + "* TODO late\nSCHEDULED: <2026-11-22 Sun 11:59>\n* DONE over\nSCHEDULED: <2026-11-22 Sun>\n"
+    )
+    shown = [file.shown(one, NOON) for one in file.tasks]
+    assert [(one["title"], one["overdue"], one["line"]) for one in shown] == [
+        ("late", True, 2),
+        ("over", False, 4),
+    ]
+    assert file.is_due(file.tasks[0], NOON)
+    assert not tasks("* TODO none\n").is_due(tasks("* TODO none\n").tasks[0], NOON)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"), [(b"\0", 1), (b"* TODO a\n\0", 2), (b"\xff", 1), (b"* TODO a\n\xff", 2)]
+)
+def test_a_file_that_is_no_text_is_told_by_the_line(data: bytes, line: int) -> None:
+    assert complaint(ToolError, lambda: TaskFile(data)).startswith(f"memory.org:{line}: ")
+
+
+def test_a_note_may_be_just_so_long() -> None:
+    file = tasks(THREE)
+    one = file.find("call-mum")
+    assert b"x" * 2_000 in dump(file.note(one, "x" * 2_000, By(NOON)))
+    said = complaint(ToolError, lambda: file.note(one, "x" * 2_001, By(NOON)))
+    assert said == "The note has 2001 characters, 1 too many; at most 2000 fit."
