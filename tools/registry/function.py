@@ -168,10 +168,11 @@ def cognitive_tool(function: Callable[..., Any] | None = None, /, **options: Any
     it is bound: ``tools=[shop.count]``. Raises DefinitionError."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        given = {**_options_of(function), **options}
         if _is_unbound(function):  # checked now, and made where it is bound
-            _made(function, options, unbound=True)
-            return _noted(function, _Note(function, options))
-        return _noted(function, _Note(function, options, current_table().register(_made(function, options))))
+            _made(function, given, unbound=True)
+            return _noted(function, _Note(function, given))
+        return _noted(function, _Note(function, given, current_table().register(_made(function, given))))
 
     return decorate if function is None else decorate(function)
 
@@ -184,7 +185,7 @@ def tool_of(function: Callable[..., Any]) -> CognitiveTool:
     note = _note_of(function)
     if note is not None and note.tool is not None and note.function is function:
         return note.tool
-    return _made(function, note.options if note else {})
+    return _made(function, _options_of(function))
 
 
 # What is noted on a function
@@ -221,6 +222,12 @@ def _note_of(function: Callable[..., Any]) -> _Note | None:
     while (note := getattr(function, NOTE, None)) is None and isinstance(function, functools.partial):
         function = function.func
     return note if isinstance(note, _Note) else None
+
+
+def _options_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The options of the decorated function that a method, partial or wrapper is of."""
+    note = _note_of(function)
+    return {} if note is None or note.function is function else note.options
 
 
 def _is_unbound(function: Callable[..., Any]) -> bool:

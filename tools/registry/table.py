@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from quoth.tools.errors import DuplicateToolError, UnknownToolError
+from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.tool import COSTS as COSTS
 from quoth.tools.registry.tool import EFFECTS as EFFECTS
@@ -46,6 +46,9 @@ class ToolTable:
     def register(self, tool: CognitiveTool, *, replace: bool = False) -> CognitiveTool:
         """Add a tool. Raises DuplicateToolError for a name that is taken, unless ``replace`` (or the tool's
         own ``:replace True``), and for a tag that is."""
+        if not hasattr(tool, "params"):  # a decorated function
+            name = getattr(tool, "__name__", "f")
+            raise DefinitionError(f"{tool!r} is not the entry of a tool; write tool_of({name}).")
         if tool.name in self._tools and not (replace or tool.replace):
             how = ":replace True" if tool.form else "replace=True"
             raise DuplicateToolError(

@@ -153,6 +153,17 @@ def test_a_decorated_method_is_a_tool_once_it_is_bound(tmp_path: Path, table: To
                 """Look."""
 
 
+def test_a_decorated_method_keeps_its_options_where_it_is_decorated_bound(table: ToolTable) -> None:
+    cognitive_tool(name="look-there")(SHOP.look)
+    made = table.get("look-there")
+    assert (made.effects, made.guarded) == (("reads",), True)
+
+
+def test_a_table_takes_entries_and_says_how_to_get_one(table: ToolTable) -> None:
+    said = complaint(DefinitionError, lambda: ToolTable([double]))  # type: ignore[list-item]
+    assert said.endswith("is not the entry of a tool; write tool_of(double).")
+
+
 def test_a_method_that_is_bound_can_be_decorated(table: ToolTable) -> None:
     count = cognitive_tool(name="count-it", effects="reads")(SHOP.count)
     assert count("pear") == 3
