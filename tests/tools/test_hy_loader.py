@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IS_NOT_DEFINED
 from words import files, rooms
 
 from quoth.tools import hy_loader
@@ -243,5 +244,5 @@ def test_each_macro_of_ours_that_is_not_required_is_told(tmp_path: Path) -> None
 
 def test_a_name_that_is_missing_elsewhere_is_told_as_it_is(tmp_path: Path) -> None:
     files(tmp_path, {"bot.hy": "(require quoth [def-cognitive-tool])\n(len sky)\n"})
-    with pytest.raises(UsageError, match="2:6: NameError: name 'sky' is not defined"):
+    with pytest.raises(UsageError, match=f"2:6: NameError: name 'sky' {IS_NOT_DEFINED}"):
         hy_loader.load_hy_file(tmp_path / "bot.hy")

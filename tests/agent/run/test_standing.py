@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sentences import (
     CANNOT_LEAVE_THE_PROGRAM,
+    IS_NOT_DEFINED,
     IT_USES_THE_NETWORK,
     IT_WAS_BEGUN_BEFORE_AND,
     ITS_GUARD_REFUSED_THESE_ARGUMENTS,
@@ -634,7 +635,9 @@ def test_other_sessions_other_users_and_inner_programs_do_not_see_them(desk: Des
         with Agent(workspace=desk.folder, **{"session": "s", "user": "ann"} | marks) as it:
             assert it.eval("(values)").value == []
             assert it.eval("secret").message == f"{THE_PROGRAM_USES} secret, {WHICH_IS_NOT_DEFINED}."
-    assert desk.eval('[(eval "secret")]').message.startswith("The program uses secret, which is not defined.")
+    assert desk.eval('[(eval "secret")]').message.startswith(
+        f"The program uses secret, which {IS_NOT_DEFINED}."
+    )
 
 
 def test_a_program_that_fails_leaves_the_values_as_they_were(desk: Desk) -> None:

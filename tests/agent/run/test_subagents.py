@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sentences import (
     COULD_NOT_BE_USED,
     IS_NESTED_DEEPER_THAN,
+    IS_NOT_DEFINED,
     IS_OUTSIDE_THE_WORKSPACE,
     IT_WRITES_FILES,
     NO_TOOLS_ARE_REGISTERED,
@@ -218,7 +219,7 @@ async def test_a_program_of_the_sub_agent_has_no_more_than_the_sub_agent(office:
     model = cast(lead=['(cognitive-loop :task "Help." :tools ["look" "eval"])', "Done."], help=inner)
     await office.run(model, consent="yes")
     assert office.done == []
-    assert "name 'mark' is not defined" in json.loads(model.seen[2])[-2]["content"]
+    assert f"name 'mark' {IS_NOT_DEFINED}" in json.loads(model.seen[2])[-2]["content"]
 
 
 async def test_a_sub_agent_of_a_sub_agent_cannot_have_more_than_that(office: Office) -> None:

@@ -11,6 +11,7 @@ import pytest
 from dry_runs import TEXT, House
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import IS_NOT_DEFINED
 from words import Spy, files, lines, tool
 
 from quoth.tools.call.call import ALLOW, ToolResult
@@ -138,7 +139,7 @@ TREES: list[tuple[str, list[str]]] = [
     ("(try (closed) (except [e PermissionError] (sh 1)))", ["(closed)", "(sh :x 1)"]),
     ("(closed) (sh 1)", ["(closed)", "; it ends here: closed would be denied: keep out."]),
     ("(/ 1 0)", ["; it ends here: The program failed: ZeroDivisionError: division by zero"]),
-    ("(nope)", ["; it ends here: The program uses nope, which is not defined."]),
+    ("(nope)", [f"; it ends here: The program uses nope, which {IS_NOT_DEFINED}."]),
     (
         '(when (sh 1) (get {} "a")) (sh 2)',
         [

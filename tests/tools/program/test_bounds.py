@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sentences import SET_IT_FIRST
+from sentences import IS_NOT_DEFINED, SET_IT_FIRST
 from words import complaint
 
 from quoth.tools.lisp.reader import read_all
@@ -13,7 +13,7 @@ from quoth.tools.program.hint import MAX_FIXED
 
 LONG = "x" * MAX_FIXED
 TOOLS = ["read-file", "echo", "count-fruit"]
-UNDEFINED = "The program uses {}, which is not defined."
+UNDEFINED = f"The program uses {{}}, which {IS_NOT_DEFINED}."
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_without_a_tool_that_reads_no_file_is_named() -> None:
 @pytest.mark.parametrize(
     ("kind", "message", "said"),
     [
-        ("NameError", "name 'hello' is not defined", UNDEFINED.format("hello")),
+        ("NameError", f"name 'hello' {IS_NOT_DEFINED}", UNDEFINED.format("hello")),
         ("NameError", "odd", None),
         ("TypeError", "'int' object is not callable", "The program calls a value (int): x is it, (x) calls"),
         ("TypeError", "odd", None),

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mistakes import MISTAKES, Mistake
-from sentences import DOES_NOT_FIT_HERE, IS_NOT_KNOWN_HERE, THE_PROGRAM_USES, WHICH_IS_NOT_DEFINED
+from sentences import (
+    DOES_NOT_FIT_HERE,
+    IS_NOT_DEFINED,
+    IS_NOT_KNOWN_HERE,
+    THE_PROGRAM_USES,
+    WHICH_IS_NOT_DEFINED,
+)
 from words import complaint
 
 from quoth import Agent
@@ -197,12 +203,16 @@ def test_any_text_is_compiled_or_told_in_a_short_sentence(text: str) -> None:
 # Names that are not there
 
 UNDEFINED = [
-    ("(ehco 1)", "ehco", "The program uses ehco, which is not defined. Did you mean echo? Write (echo 1)."),
+    (
+        "(ehco 1)",
+        "ehco",
+        f"The program uses ehco, which {IS_NOT_DEFINED}. Did you mean echo? Write (echo 1).",
+    ),
     ("ehco", "ehco", f"{THE_PROGRAM_USES} ehco, {WHICH_IS_NOT_DEFINED}. Did you mean echo?"),
     (
         "(len x)",
         "x",
-        'The program uses x, which is not defined. Set it first; a text stands in quotes: (len "x").',
+        f'The program uses x, which {IS_NOT_DEFINED}. Set it first; a text stands in quotes: (len "x").',
     ),
     ("x", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),
     ("(", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),

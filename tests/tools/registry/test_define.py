@@ -10,6 +10,7 @@ from sentences import (
     AN_EXAMPLE_HAS_THE_UNKNOWN,
     CANNOT_BE_READ,
     EXAMPLES_CALL_THE_TOOL_ITSELF,
+    IS_NOT_DEFINED,
     IS_NOT_OF_ITS_TYPE,
     THE_MODEL_CHOOSES_BY_IT,
 )
@@ -173,7 +174,7 @@ def reserved(deny: str) -> None:
         (no_description, f"no-description needs a description: {THE_MODEL_CHOOSES_BY_IT}."),
         (
             unknown_annotation,
-            f"unknown-annotation: its annotations {CANNOT_BE_READ} (name 'Nowhere' is not defined).",
+            f"unknown-annotation: its annotations {CANNOT_BE_READ} (name 'Nowhere' {IS_NOT_DEFINED}).",
         ),
         (wrong_default, f'wrong-default, parameter x: the default "a" {IS_NOT_OF_ITS_TYPE}, int.'),
         (reserved, "reserved, parameter deny: deny is reserved; choose another name."),

@@ -26,6 +26,7 @@ from sentences import (
     EXAMPLES_CALL_THE_TOOL_ITSELF,
     HAS_NO_VALUE,
     IS_NEVER_CLOSED,
+    IS_NOT_DEFINED,
     IS_NOT_OF_ITS_TYPE,
     IS_OUTSIDE_THE_WORKSPACE,
     IT_RUNS_A_PROGRAM,
@@ -433,7 +434,7 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         "(setv a 1)\n(print (undefined-thing a))",
         "undefined-thing",
-        "NameError: name 'undefined_thing' is not defined",
+        f"NameError: name 'undefined_thing' {IS_NOT_DEFINED}",
     ),
     ("(/ 1 0)", "(/", "ZeroDivisionError: division by zero"),
     ("(import nowhere-at-all)", "(import", "ModuleNotFoundError: No module named 'nowhere_at_all'"),

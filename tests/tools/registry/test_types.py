@@ -17,7 +17,7 @@ from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field, create_model
-from sentences import CANNOT_BE_WRITTEN
+from sentences import CANNOT_BE_WRITTEN, IS_NOT_DEFINED
 from typing_extensions import TypedDict
 from words import complaint, files, form, gateway, load, tool
 
@@ -452,4 +452,4 @@ def test_a_type_that_names_another_which_is_not_there_is_refused() -> None:
         other: Missing  # type: ignore[name-defined]  # noqa: F821
 
     said = complaint(DefinitionError, lambda: taking(Unready))
-    assert said.startswith("probe, parameter it: Unready names a type that is not defined ("), said
+    assert said.startswith(f"probe, parameter it: Unready names a type that {IS_NOT_DEFINED} ("), said
