@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from quoth.agent.session.stats import Amounts, Price
     from quoth.neuro.backends.base import Usage
-    from quoth.tools.history.audit import StoreAudit
     from quoth.tools.storage.database import Store
 
 UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}

@@ -24,7 +24,6 @@ from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.tools.call.service_types import Block, SearchHit
-    from quoth.tools.memory.transfer import Carried
     from quoth.tools.storage.database import Store
 
 

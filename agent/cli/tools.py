@@ -21,7 +21,6 @@ from quoth.tools.loading import load_tools
 from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
-    from quoth.agent.cli.options import Options
     from quoth.agent.client import AsyncAgent
     from quoth.tools.registry.table import CognitiveTool, ToolTable
 

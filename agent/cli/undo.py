@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.replay.replay import Replay
     from quoth.agent.run.host import SessionHost
-    from quoth.agent.session.undo import Undo, UndoPlan
+    from quoth.agent.session.undo import UndoPlan
     from quoth.tools.history.event import Event
     from quoth.tools.storage.database import Store
 

@@ -28,7 +28,7 @@ from quoth.agent.run.recorder import build_run
 from quoth.agent.run.run import Run, RunLimits, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import RunTeam, chosen, opening, services_for
-from quoth.agent.run.surroundings import surroundings_for
+from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
@@ -313,9 +313,6 @@ class _Attempt:
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
             table = agent.parts.offers.table(table, dialect, session.user, "reply", before)
-            told = agent.models.instructions
-            here = surroundings_for(agent, past, table, session.user, "flight")
-            messages = opening(session, name, past, table, dialect, search, told, here)
             if past.stimulus is None:
                 options = agent.models.request_options
                 task, data = self._briefed()
@@ -323,8 +320,8 @@ class _Attempt:
                     task,
                     user=session.user,
                     hidden=tuple(table.hidden),
-                    instructions=told,
-                    surroundings=here,
+                    instructions=agent.models.instructions,
+                    surroundings=surroundings_of(agent, table, session.user, "flight"),
                     temperature=None if options is None else options.temperature,
                     data=data,
                     model=facts_of(backend),
@@ -334,6 +331,7 @@ class _Attempt:
                     limits=vars(agent.limits),
                 )
                 log.reply = log.add("stimulus", spec.written(), parent=self.context.log.begun)
+            messages = opening(session, name, past, table, spec)
         session.talk_of(messages).table = agent.table
 
         def offers(table: ToolTable) -> ToolTable:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.subagents import services_for
+from quoth.agent.session.origins import past_calls
 from quoth.agent.terminal.pages import explanation_lines
 from quoth.tools.call.call import Route, ToolResult, Verdict, deny, new_call
 from quoth.tools.call.canonical import as_written, checked
@@ -23,7 +24,6 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.limits import changes_nothing
 
 if TYPE_CHECKING:
-    from quoth.agent.run.host import SessionHost
     from quoth.tools.call.call import Call
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation
@@ -140,8 +140,6 @@ class JudgedCall:
 def judged_again(host: SessionHost) -> Iterator[JudgedCall]:
     """The calls of the host's session that do more than read, in their order: each as the rules would judge
     it now, by what the session had seen when it was made."""
-    from quoth.agent.session.origins import past_calls
-
     for event, call, origins in past_calls(host.transcript, host.session, lambda: host.table):
         tool = host.table.get(call.tool) if call.tool in host.table else None
         if changes_nothing(tool) if tool is not None else not event.data.get("does"):

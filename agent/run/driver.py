@@ -29,7 +29,6 @@ from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.call.services import NO_SERVICES
 from quoth.tools.history.call_log import secrets_in
 from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import read_form, written_form
@@ -83,7 +82,7 @@ class Driver:
     def opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self.host.record.messages_before(name)
-        begun = self.host.transcript.last(self.host.session, "stimulus", run=name)
+        begun = self.host.record.stimulus(name)
         messages = (
             read_messages(before, self._image) if before else self.begin_talk(begun.data if begun else None)
         )
@@ -123,7 +122,7 @@ class Driver:
         asked = self.host.transcript.last(self.host.session, "request", run=run)
         if asked is None:
             return ""
-        begun = self.host.transcript.last(self.host.session, "stimulus", run=run)
+        begun = self.host.record.stimulus(run)
         seen = self.host.table.hiding(begun.data.get("hidden", ())) if begun else self.host.table
         return changes_of(self.host.record.given(before=asked.seq), self.host.given()).told(seen)
 
@@ -159,7 +158,7 @@ class Driver:
             past = host.record.past(name).without_failures()
         offers = partial(self.offered_in, spec.dialect, told)
         table = offers(self.table_of(told)) if live else self.table_of(told)
-        context = host.context(spec.task, user=speaker, knowledge=spec.data, services=NO_SERVICES)
+        context = host.context(spec.task, user=speaker, knowledge=spec.data)
         parts = RunParts(
             door=host.door.narrowed(table),
             backend=host.models.for_run() if live else None,

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quoth.agent.reply import CallRecord, FollowUp, Reply
 from quoth.agent.run.run import CALLING, Run, Turn
+from quoth.agent.run.spec import images_message
 from quoth.agent.session.past import SentMessage
 from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import Aside, shortened, show_value
@@ -30,10 +31,6 @@ from quoth.tools.history.long_results import more_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
-
-if TYPE_CHECKING:
-    from quoth.agent.run.run import Run, Turn
-
 
 # What a run makes of its model's habits: repeated calls, which may stop any run, and the coach of small
 # models, which must look before they answer.
@@ -337,11 +334,7 @@ def call_observation(record: CallRecord, run: Run, again: bool) -> str:
 def result_images(records: Iterable[CallRecord], run: Run) -> list[Any]:
     """The message with the images that calls gave, for a model that can see."""
     values = [record.result.value for record in records if images_in(record.result.value)]
-    if not values or not takes_images(run.backend):
-        return []
-    from quoth.agent.run.spec import result_images
-
-    return list(result_images(values, run.parts.pages))
+    return images_message(values, run.parts.pages) if values and takes_images(run.backend) else []
 
 
 def part_shown(run: Run) -> Aside:

@@ -152,7 +152,7 @@ def with_news(messages: Sequence[tuple[str, ...]], news: str) -> list[tuple[str,
 async def _news(run: Run) -> str:
     """The message on the memory at this turn; empty if the model knows all of it."""
     said = _recorded(run)
-    if said is None and run.log.live and run.parts.memory is not None and not is_recorded(run):
+    if said is None and run.log.live and run.parts.memory is not None and not run.past.answers:
         said = await _look(run)
         if said is not None:
             run.log.add("memory", said, parent=run.log.reply)
@@ -170,11 +170,6 @@ def _recorded(run: Run) -> Mapping[str, Any] | None:
     """What was said of the memory at this turn, as the transcript tells."""
     event = run.past.memory.get(run.state.step)
     return None if event is None else event.data
-
-
-def is_recorded(run: Run) -> bool:
-    """Whether the transcript has the model's reply to this turn."""
-    return run.past.answers
 
 
 async def _look(run: Run) -> dict[str, Any] | None:
@@ -277,7 +272,7 @@ async def _news_of_remote(run: Run) -> str:
     if event is not None:
         return str(event.data["text"])
     renew = run.parts.renew
-    if renew is None or not run.log.live or is_recorded(run):
+    if renew is None or not run.log.live or run.past.answers:
         return ""
     before = run.door.table
     known, run.whole = run.whole or before.whole, await renew()

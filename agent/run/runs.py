@@ -9,7 +9,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.calls import Calls
@@ -17,7 +17,7 @@ from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
 from quoth.agent.run.options import renames
-from quoth.agent.run.spec import OutputType, RunSpec, attached, facts_of
+from quoth.agent.run.spec import OutputType, RunSpec, TaskFile, attached, facts_of
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
@@ -33,10 +33,6 @@ from quoth.tools.history.versions import StoreVersions
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.turns import own_turn
-
-if TYPE_CHECKING:
-    from quoth.agent.run.host import SessionHost
-    from quoth.agent.run.spec import OutputType, TaskFile
 
 
 class RunSettings(TypedDict, total=False):
@@ -129,10 +125,7 @@ class Runs:
             elif self.host.chat and self._talk and (last := self.host.record.last_talk()) != self._talk:
                 self.forget()
                 self._talk = last  # another process has gone on with the chat
-            elif (
-                self._talk
-                and self.host.transcript.last(self.host.session, "stimulus", run=self._talk) is None
-            ):
+            elif self._talk and self.host.record.stimulus(self._talk) is None:
                 self.forget()
                 self.host.events.note(
                     f"Session {self.host.session} was removed. A new conversation begins in it."
@@ -147,12 +140,8 @@ class Runs:
             if (last := self.host.record.last_run()) != self._talk:
                 self.forget()
                 self._talk = last
-            told = (
-                self.host.transcript.last(self.host.session, "stimulus", run=last)
-                if last and not self.host.chat
-                else None
-            )
-            if told is not None and (chat := told.data.get("chat")):
+            told = self.host.record.stimulus(last)
+            if told is not None and not self.host.chat and (chat := told.data.get("chat")):
                 async with self._in_chat(chat) as runs:
                     return await runs.follow(text)
             return await self._follow(text)
@@ -266,7 +255,7 @@ class Runs:
     def last_message(self) -> Event | None:
         """The event of the last message of the conversation, which ``take_back`` takes back."""
         last = (self.host.record.last_talk() if self.host.named else "") if self._talk is None else self._talk
-        return self.host.transcript.last(self.host.session, "stimulus", run=last) if last else None
+        return self.host.record.stimulus(last)
 
     def take_back(self) -> str:
         """Let the next ``say`` go on from before the last message; its text. What its calls have done stays.
@@ -312,7 +301,8 @@ class Runs:
         if shown and host.models.options.must_act is None:  # there is something to answer from
             must_act = False
         options, dialect = host.models.request_options, host.dialect()
-        news = [self._told_of_plan(after), self._told_anew(after), self._news(after)]
+        begun = host.record.stimulus(after)
+        news = [self._told_of_plan(begun), self._told_anew(begun), self._news(begun)]
         spec = RunSpec(
             task,
             user=host.user,
@@ -337,7 +327,7 @@ class Runs:
         with host.record.driven():
             host.record.open(host.given)
             name = host.record.begin(spec.written(), after, key)
-            past = Past(stimulus=host.transcript.last(host.session, "stimulus", run=name))
+            past = Past(stimulus=host.record.stimulus(name))
             try:
                 reply, ended_with = await self._driver.go(name, past, messages, output=output)
             except BaseException:
@@ -391,18 +381,16 @@ class Runs:
         self.host.record.let_go(messages)
         return reply
 
-    def _told_anew(self, last: str) -> str:
-        """What is told of the instructions where they are others than in the run ``last``, with which the
-        conversation goes on."""
-        begun = self.host.transcript.last(self.host.session, "stimulus", run=last) if last else None
+    def _told_anew(self, begun: Event | None) -> str:
+        """What is told of the instructions where they are others than in the run with this stimulus, with
+        which the conversation goes on."""
         now = self.host.models.instructions
         if begun is None or begun.data.get("instructions", "") == now:
             return ""
         return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
 
-    def _told_of_plan(self, last: str) -> str:
+    def _told_of_plan(self, begun: Event | None) -> str:
         """What is told of plan mode where it begins or ends with the next run."""
-        begun = self.host.transcript.last(self.host.session, "stimulus", run=last) if last else None
         was = begun is not None and bool(begun.data.get("plan"))
         if was == self.host.plan:
             return ""
@@ -410,18 +398,13 @@ class Runs:
 
         return ON if self.host.plan else OVER
 
-    def _news(self, last: str) -> str:
-        """What has become, since the run ``last`` began, of calls that waited when the chat went on."""
-        begun = (
-            self.host.transcript.last(self.host.session, "stimulus", run=last)
-            if self.host.chat and last
-            else None
-        )
-        if begun is None:
+    def _news(self, begun: Event | None) -> str:
+        """What has become, since the last run began, of calls that waited when the chat went on."""
+        if begun is None or not self.host.chat:
             return ""
         told = []
         for event in self.host.transcript.events(self.host.session, kind="receipt", after=begun.seq):
-            if event.run in ("", last) or "/" in event.run or event.status == "pending":
+            if event.run in ("", begun.run) or "/" in event.run or event.status == "pending":
                 continue
             call = self.host.record.past(event.run).calls[event.key]
             if call.own and call.begun is not None:

@@ -215,7 +215,7 @@ def image_of(recorded: Mapping[str, Any], pages: Texts | None) -> Image:
     return image
 
 
-def result_images(values: Iterable[Any], pages: Texts | None) -> list[tuple[str, str, str, list[Image]]]:
+def images_message(values: Iterable[Any], pages: Texts | None) -> list[tuple[str, str, str, list[Image]]]:
     """The message that shows a model the images among the values of its calls; none without any."""
     found = {one["image"]: one for value in values for one in images_in(value)}
     images = [

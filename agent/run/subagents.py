@@ -22,7 +22,7 @@ from quoth.agent.run.models import OwnModel
 from quoth.agent.run.observation import RunRouter, answer_of
 from quoth.agent.run.run import Run, RunDoor, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
-from quoth.agent.run.surroundings import surroundings_for
+from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.session import RunLog, Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
@@ -211,7 +211,7 @@ class RunTeam:
                 speaker="" if call.user == agent.user else call.user,
                 tools=None if table.whole is agent.table else tuple(table.names()),
                 hidden=tuple(table.hidden),
-                surroundings=surroundings_for(agent, past, table, call.user, "agent") if looks else "",
+                surroundings=surroundings_of(agent, table, call.user, "agent") if looks else "",
                 data=data,
                 model=facts_of(backend),
                 dialect=dialect,
@@ -241,7 +241,7 @@ class RunTeam:
             may_force=looks and agent.models.forces,
             turn=key,
         )
-        messages = opening(session, name, past, table, dialect, search, surroundings=spec.surroundings)
+        messages = opening(session, name, past, table, spec)
         session.talk_of(messages).table = agent.table if self._run is None else self._run.whole
         return build_run(spec, RunLog(session, name), past.without_failures(), messages, parts, call)
 
@@ -291,16 +291,9 @@ def begin(
     return messages
 
 
-def opening(
-    session: Session,
-    name: str,
-    past: Past,
-    table: ToolTable,
-    dialect: Dialect,
-    search: bool,
-    instructions: str = "",
-    surroundings: str = "",
-) -> Messages:
+def opening(session: Session, name: str, past: Past, table: ToolTable, spec: RunSpec) -> Messages:
     """The conversation with which a run begins, or began if it is being resumed."""
     before = session.messages_before(name) if past.exchanges else []
-    return read_messages(before) if before else begin(table, dialect, search, instructions, surroundings)
+    if before:
+        return read_messages(before)
+    return begin(table, spec.dialect, spec.search, spec.instructions, spec.surroundings)

@@ -14,7 +14,6 @@ from datetime import date
 from pathlib import Path
 
 from quoth.agent.run.host import SessionHost
-from quoth.agent.session.past import Past
 from quoth.neuro.prompt.surroundings import Notes, skills_text, surroundings_text
 from quoth.tools.call.call import Route, new_call
 from quoth.tools.call.ignored import SKIPPED, Ignored
@@ -23,6 +22,7 @@ from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge.skill_folders import has_folders
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import Trust, digest_of
+from quoth.tools.policy.policy import Walk
 from quoth.tools.policy.project import below
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
@@ -47,13 +47,6 @@ def surroundings_of(host: SessionHost, table: ToolTable, user: str = "", route: 
     notes, root = project_notes(host), host.workspace.root
     here = surroundings_text(date.today(), root.name or "/", names, more, notes, below(root))
     return f"{here}\n{skills}" if skills else here
-
-
-def surroundings_for(host: SessionHost, past: Past, table: ToolTable, user: str, route: Route) -> str:
-    """The same for a run that may have begun: then it is what was recorded."""
-    if past.stimulus is not None:
-        return str(past.stimulus.data.get("surroundings", ""))
-    return surroundings_of(host, table, user, route)
 
 
 # Files
@@ -146,8 +139,6 @@ def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], boo
     reader = _shipped(READER)
     if not host.policy.strict(tool) and (reader is None or not host.policy.strict(reader)):
         return lambda path: True
-    from quoth.tools.policy.policy import Walk  # here: where there are no rules nothing is judged
-
     args = {"path": WorkspacePath("."), "pattern": "*", "limit": MOST_ENTRIES}
     call = new_call(CallForm(LISTER, {"path": "."}), route=route, user=user, session=host.session)
     context = host.context(user=user)

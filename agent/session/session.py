@@ -171,13 +171,16 @@ class Session:
         name = f"r{self.transcript.runs(self.id) + 1}"
         parent = 0
         if after:
-            last = self.transcript.last(self.id, "end", run=after)
-            last = last or self.transcript.last(self.id, "stimulus", run=after)
+            last = self.transcript.last(self.id, "end", run=after) or self.stimulus(after)
             parent = last.seq if last is not None else 0
             data = {**data, "after": after}
         with self.transcript.together(synced=False):  # nothing is told of it before the model is asked
             self.transcript.add(self.id, "stimulus", data, run=name, parent=parent, key=key)
         return name
+
+    def stimulus(self, run: str) -> Event | None:
+        """The event with which a run began; None for one that is not there, as an empty name."""
+        return self.transcript.last(self.id, "stimulus", run=run) if run else None
 
     def run_of(self, key: str) -> str:
         """The run that was begun with this key; empty if there is none."""
@@ -187,7 +190,7 @@ class Session:
         """The recorded past of a run; of what happened up to event ``after`` only its stimulus."""
         past = Past.of(self.transcript.events(self.id, run=run, after=after))
         if after:
-            past.stimulus = self.transcript.last(self.id, "stimulus", run=run)
+            past.stimulus = self.stimulus(run)
         return past
 
     def latest_past(self, run: str) -> tuple[Past, int]:
@@ -299,7 +302,7 @@ class Session:
         last TALK_RUNS runs the message and the reply, without what was shown or looked up for them."""
         said: list[tuple[str, str]] = []
         for _ in range(TALK_RUNS):
-            stimulus = self.transcript.last(self.id, "stimulus", run=run)
+            stimulus = self.stimulus(run)
             if stimulus is None:
                 break
             told, end = stimulus.data, self.transcript.last(self.id, "end", run=run)
@@ -330,7 +333,7 @@ class Session:
     def messages_before(self, run: str) -> list[Message]:
         """The messages with which a run began; for a new conversation only its system message, and none if
         the run was killed before its first request."""
-        if self.transcript.last(self.id, "stimulus", run=run) and (before := self._before(run))[0]:
+        if self.stimulus(run) and (before := self._before(run))[0]:
             return self.conversation(*before)
         for event in self.transcript.events(self.id, run=run, kind="request"):
             opening = [m for m in event.data["messages"] if m["role"] == "system"]
@@ -344,7 +347,7 @@ class Session:
     def _before(self, run: str) -> tuple[str, int]:
         """The run whose conversation a run continues, and the event that was its last then; empty and 0 if
         there is none."""
-        stimulus = self.transcript.last(self.id, "stimulus", run=run)
+        stimulus = self.stimulus(run)
         if stimulus is None:
             raise UsageError(f"There is no run {run} in session {self.id}.")
         return str(stimulus.data.get("after", "")), stimulus.parent

@@ -27,7 +27,6 @@ from quoth.tools.registry.values import UNKNOWN
 
 if TYPE_CHECKING:
     from quoth.tools.call.keeping import FileWrite
-    from quoth.tools.call.preview import CallPreview
     from quoth.tools.policy.policy import Walk
 
 

@@ -14,7 +14,7 @@ from pictures import png
 from sentences import CANNOT_BE_READ, IT_WRITES_FILES, THESE_WORDS_STAND_IN, WHAT_WAS_GIVEN_WITH_THE
 from words import Agent, agent, complaint, quoth, scripted
 
-from quoth.agent.run.spec import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, result_images
+from quoth.agent.run.spec import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, images_message
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.base import Completion, ModelError
 from quoth.neuro.backends.context_window import IMAGE_TOKENS, message_tokens
@@ -253,7 +253,7 @@ def test_an_id_that_names_no_image_shows_none(tmp_path: Path) -> None:
     forged = {"image": "", "name": "x.png", "type": "image/png", "width": 1, "height": 1}
     with Agent(workspace=tmp_path, model=scripted()) as it:
         forged["image"] = it._agent.host.pages.keep("a long text, and no image")
-        ((_, _, _, (image,)),) = result_images([forged], it._agent.host.pages)
+        ((_, _, _, (image,)),) = images_message([forged], it._agent.host.pages)
     assert image.data == ""
 
 

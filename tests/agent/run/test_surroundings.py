@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from commands import quoth
@@ -14,8 +12,7 @@ from sentences import HAS_CHANGED_SINCE_IT_WAS, IS_TRUSTED_AS_IT_IS, READ_IT_THE
 from words import agent, files, scripted, story, table_of
 
 from quoth import Agent, ModelOptions, cognitive_tools
-from quoth.agent.run.surroundings import MOST_ENTRIES, list_files, surroundings_for
-from quoth.agent.session.past import Past
+from quoth.agent.run.surroundings import MOST_ENTRIES, list_files
 from quoth.tools.call.workspace import Workspace
 
 TODAY = f"{date.today().isoformat()}, {date.today():%A}"
@@ -128,11 +125,6 @@ def test_what_was_told_stays_so_when_the_session_goes_on(home: Path) -> None:
         assert here(model.seen[0]) == [HOLDS, *SHOWN]
         assert not made.replay().differences
     assert "| later.txt" in here(story(home, "Well.").requests[0])
-
-
-def test_a_sub_agent_begun_before_there_were_surroundings_goes_on_without() -> None:
-    past, host = Past(stimulus=SimpleNamespace(data={"text": "Do it."})), SimpleNamespace()  # type: ignore[arg-type]
-    assert surroundings_for(cast("Any", host), past, table_of(), "ann", "agent") == ""
 
 
 def test_a_sub_agent_is_told_too(home: Path) -> None:
