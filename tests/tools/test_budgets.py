@@ -50,7 +50,7 @@ LINES = {
     "tools/origin": 770,
     "tools/policy": 2910,
     "tools/program": 1_760,
-    "tools/registry": 3_110,
+    "tools/registry": 3_030,
     "tools/remote": 2000,
     "tools/sandbox": 1_140,
     "tools/shared": 460,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
-from quoth.tools.registry.param_types import UNIONS, WorkspacePath, is_json, schema_at
+from quoth.tools.registry.json_type import as_given, core_of
+from quoth.tools.registry.param_types import WorkspacePath, has_json, is_json, schema_at
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
 from quoth.tools.text import count, short
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
 
-# The JSON Schema of parameters as pydantic gives it (parameters.json_schema), with no model compiled for
-# it.
+# The JSON Schema of parameters: what a model is shown, and what arguments are checked by.
 #
-# A model takes a hundred times as long, and of the tools that are shown or hashed few are called. Types for
-# which pydantic has rules of its own are left to it. Must not know tools or models.
+# Must not know tools or calls.
 
 
 _NULL = {"type": "null"}
@@ -45,80 +44,64 @@ _TYPES: dict[Any, dict[str, Any]] = {
     None: _NULL,
     Any: {},
 }
-_BOUNDED = (int, float)
-_DATA = (str, int, float, bool, type(None), list, dict)
-_CHOSEN = {str: "string", int: "integer", bool: "boolean"}
+_CHOSEN = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 
 
-def plain_schema(params: Iterable[Param]) -> dict[str, Any] | None:
-    """The schema with its words in pydantic's order; None where pydantic must say it. It is for reading only:
-    parts of it are shared."""
-    properties: dict[str, Any] = {}
-    required = []
-    for param in params:
-        if (made := _property(param)) is None:
-            return None
-        properties[param.name] = made
-        if param.required:
-            required.append(param.name)
+def parameters_schema(params: Iterable[Param]) -> dict[str, Any]:
+    """The schema with its words in pydantic's order. It is for reading only: parts of it are shared."""
+    properties = {param.name: _property(param) for param in params}
+    required = [param.name for param in params if param.required]
     schema = {"additionalProperties": False, "properties": properties}
     return {**schema, **({"required": required} if required else {}), "type": "object"}
 
 
-def _property(param: Param) -> dict[str, Any] | None:
-    hint, bounds = param.type, {"maximum": param.max, "minimum": param.min}
-    bounds = {word: limit for word, limit in bounds.items() if limit is not None}
-    if bounds and typing.get_args(hint)[1:] == (type(None),):  # they stand where the number does
-        hint = typing.get_args(hint)[0]
-    made = _choices(param.choices) if param.choices else _type(hint)
-    if made is None or hint is None or (bounds and hint not in _BOUNDED):
-        return None
-    made = {**bounds, **made}
-    if bounds:
-        made = dict(sorted(made.items()))
-    if param.default is None or hint is not param.type:
-        made = {"anyOf": _or_null(made.get("anyOf", [made]))} if made != _NULL else made
-    if param.doc:
-        made["description"] = param.doc
-    if not param.required:
-        if type(param.default) not in _DATA:
-            return None
-        made["default"] = param.default
-    return dict(sorted(made.items()))
+def _property(param: Param) -> dict[str, Any]:
+    made = _given(param)
+    if param.default is None and made != _NULL:
+        branches = _branches(made)
+        made = {"anyOf": branches if _NULL in branches else [*branches, _NULL]}
+    doc = {"description": param.doc} if param.doc else {}
+    default = {} if param.required else {"default": param.default}
+    return dict(sorted({**made, **doc, **default}.items()))
 
 
-def _or_null(branches: list[Any]) -> list[Any]:
-    return branches if _NULL in branches else [*branches, _NULL]
+def _branches(schema: dict[str, Any]) -> list[Any]:
+    """The schemas of which a value fits one."""
+    return schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
 
 
-def _choices(choices: tuple[Any, ...]) -> dict[str, Any] | None:
-    kinds = {type(choice) for choice in choices}
-    if len(set(choices)) != len(choices) or len(kinds) != 1 or (kind := kinds.pop()) not in _CHOSEN:
-        return None
-    if len(choices) == 1:
-        return {"const": choices[0], "type": _CHOSEN[kind]}
-    return {"enum": list(choices), "type": _CHOSEN[kind]}
+def _given(param: Param) -> dict[str, Any]:
+    """The schema of an argument that is given."""
+    if param.choices:
+        return _choices(param.choices)
+    bounds = {"maximum": param.max, "minimum": param.min}
+    return _type(param.type, {word: limit for word, limit in bounds.items() if limit is not None})
 
 
-def _type(hint: Any) -> dict[str, Any] | None:
+def _choices(choices: tuple[Any, ...]) -> dict[str, Any]:
+    single = {(type(choice), choice): choice for choice in choices}  # True is 1 for a dictionary
+    kinds = {_CHOSEN[kind] for kind, _ in single}
+    values = {"enum": [*single.values()]} if len(single) > 1 else {"const": choices[0]}
+    return {**values, "type": kinds.pop()} if len(kinds) == 1 else values
+
+
+def _type(hint: Any, bounds: Mapping[str, float]) -> dict[str, Any]:
+    """The schema of a portable type, whose numbers have these bounds."""
     if (known := _TYPES.get(hint)) is not None:
-        return known
+        return {**bounds, **known} if hint in (int, float) else known
     if is_json(hint):
         return _ordered(hint.schema)  # type: ignore[no-any-return]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return _choices(args)
-    inner = [made for made in map(_type, args) if made is not None]
-    if not inner or len(inner) < len(args):
-        return None
+    inner = [_type(arg, bounds) for arg in args]
     if origin is list:
         return {"items": inner[0], "type": "array"}
-    if origin is dict and args[0] is str:
+    if origin is dict:
         return {"additionalProperties": inner[1] or True, "type": "object"}
-    if origin in UNIONS and not any("anyOf" in one for one in inner):
-        kept = [one for place, one in enumerate(inner) if one not in inner[:place]]
-        return kept[0] if len(kept) == 1 else {"anyOf": kept}
-    return None
+    branches = [branch for one in inner for branch in _branches(one)]
+    kept = [one for place, one in enumerate(branches) if one not in branches[:place]]
+    return kept[0] if len(kept) == 1 else {"anyOf": kept}
 
 
 def _ordered(node: Any, of: str = "") -> Any:
@@ -131,42 +114,21 @@ def _ordered(node: Any, of: str = "") -> Any:
     return {key: _ordered(node[key], key) for key in keys}
 
 
-# The strict check of a call's arguments as its input model makes it (parameters.build_model), without that.
-#
-# Its errors are the model's own, for pydantic-core makes both. pydantic itself, whose import takes most of
-# the time of a first check, is not imported. Must not know tools or calls.
-
-
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]  # raises pydantic's ValidationError
 
-_CORE_TYPES: dict[Any, dict[str, Any]] = {
-    str: {"type": "str"},
-    Code: {"type": "str"},
-    WorkspacePath: {"type": "str"},
-    int: {"type": "int"},
-    float: {"type": "float"},
-    bool: {"type": "bool"},
-    list: {"type": "list", "items_schema": {"type": "any"}},
-    dict: {"type": "dict", "keys_schema": {"type": "any"}, "values_schema": {"type": "any"}},
-    Any: {"type": "any"},
-}
 _EXACT = {str: str, Code: str, WorkspacePath: str, int: int, bool: bool}
 
 
-def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> Check:
-    """What checks arguments by name, and gives the values by the names of the model's fields; by the
-    ``model`` where a type has rules of its own."""
-    fields = {param.field: _field(param) for param in params}
-    if any(field is None for field in fields.values()):
-        made = model()
-        return lambda data: vars(made.model_validate(data))
+def check_of(params: Sequence[Param]) -> Check:
+    """The strict check of arguments by their JSON Schema, which gives them with the defaults."""
 
     @cache
     def strict() -> SchemaValidator:
         from pydantic_core import SchemaValidator  # here: the arguments of most calls are plain
 
+        fields = {param.name: {"type": "model-field", "schema": _core(param)} for param in params}
         schema: Any = {"type": "model-fields", "fields": fields, "extra_behavior": "forbid"}
-        return SchemaValidator(schema, {"strict": True, "extra_fields_behavior": "forbid"})
+        return SchemaValidator(schema, {"strict": True})
 
     def check(data: Mapping[str, Any]) -> Mapping[str, Any]:
         made = as_they_are(params, data)
@@ -176,14 +138,14 @@ def check_of(params: Sequence[Param], model: Callable[[], type[BaseModel]]) -> C
 
 
 def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The values by the names of fields, where pydantic-core would take each of them as it is; else None."""
+    """The arguments, where pydantic-core would take each of them as it is; else None."""
     made: dict[str, Any] = {}
     for param in params:
         if param.name in data:
             value: Any = data[param.name]
             if param.choices or type(value) is not _EXACT.get(param.type):
                 return None
-            made[param.field] = value
+            made[param.name] = value
             if isinstance(value, str) and not value.isascii():  # it may hold half a character
                 return None
             number: Any = data[param.name]  # only numbers have bounds
@@ -194,43 +156,20 @@ def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, A
         elif param.required or isinstance(param.default, (list, dict)):
             return None
         else:
-            made[param.field] = param.default
+            made[param.name] = param.default
     return made if len(data) == sum(param.name in data for param in params) else None
 
 
-def _field(param: Param) -> dict[str, Any] | None:
-    bounds = {word: limit for word, limit in (("ge", param.min), ("le", param.max)) if limit is not None}
-    made = _literal(param.choices) if param.choices else _core_type(param.type)
-    if made is None or (bounds and param.type not in (int, float)):
-        return None
-    made = {**made, **bounds}
-    if param.default is None and made["type"] != "nullable":
-        made = {"type": "nullable", "schema": made}
-    if not param.required:
-        made = {"type": "default", "schema": made, "default": param.default}
-        if isinstance(param.default, (list, dict)):
-            made["copy_default"] = True
-    return {"type": "model-field", "schema": made, "validation_alias": param.name}
-
-
-def _literal(choices: Sequence[Any]) -> dict[str, Any]:
-    return {"type": "literal", "expected": list(choices)}
-
-
-def _core_type(hint: Any) -> dict[str, Any] | None:
-    if (known := _CORE_TYPES.get(hint)) is not None:
-        return known
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin is list:
-        inner = _core_type(args[0])
-        return inner and {"type": "list", "items_schema": inner}
-    if origin is dict:
-        keys, values = map(_core_type, args)
-        return keys and values and {"type": "dict", "keys_schema": keys, "values_schema": values}
-    if origin in UNIONS and len(args) == 2 and args[1] is type(None):
-        inner = _core_type(args[0])
-        return inner and {"type": "nullable", "schema": inner}
-    return None
+def _core(param: Param) -> dict[str, Any]:
+    core: dict[str, Any] = core_of(_given(param))
+    if has_json(param.type):
+        core = as_given(core)
+    if param.default is None:
+        core = {"type": "nullable", "schema": core}
+    if param.required:
+        return core
+    copied = {"copy_default": True} if isinstance(param.default, (list, dict)) else {}
+    return {"type": "default", "schema": core, "default": param.default, **copied}
 
 
 def bind(
@@ -322,7 +261,7 @@ def validate(
             others = [param for param in params if param.name in data and param.name not in wrong]
             raise InvalidCallError(_sentence(tool, said + _made(others, data)[1])) from None
         return {}
-    values = {param.name: made[param.field] for param in params}
+    values = {param.name: made[param.name] for param in params}
     for param in params:
         if param.type is Code and values[param.name] is not None:
             values[param.name] = Code(values[param.name])
@@ -386,7 +325,7 @@ def _left_out(param: Param | None) -> bool:
 
 
 def plain_argument(value: Any, param: Param | None) -> Any:
-    """An argument as its parameter wants it: a program as text, anything else as the data it spells. A
+    """An argument as its parameter wants it: a program as text, anything else as the JSON data it spells. A
     quoted form is the program that it quotes, as in ``(eval '(+ 1 2))``."""
     if param is not None and param.type is Code:
         if isinstance(value, Code) and value.startswith("'"):
@@ -395,7 +334,8 @@ def plain_argument(value: Any, param: Param | None) -> Any:
     if isinstance(value, Code):
         return value if value.data is None else plain_argument(value.data, param)
     if isinstance(value, Mapping):
-        return {_key(key, param): plain_argument(item, param) for key, item in value.items()}
+        items = ((key if isinstance(key, str) else str(key), item) for key, item in value.items())
+        return {key: plain_argument(item, param) for key, item in items}
     if isinstance(value, (list, tuple)):
         return [plain_argument(item, param) for item in value]
     if param is None or param.own is None or type(value) in _JSON or value is UNKNOWN:
@@ -407,10 +347,6 @@ def plain_argument(value: Any, param: Param | None) -> Any:
 
 
 _JSON = (type(None), str, int, float, bool, WorkspacePath)
-
-
-def _key(key: Any, param: Param | None) -> Any:
-    return str(key) if param is not None and param.own is not None and isinstance(key, (int, float)) else key
 
 
 def program_argument(program: str) -> Code:

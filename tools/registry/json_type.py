@@ -59,13 +59,16 @@ class JsonType:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_wrap_validator_function(_as_given, cls.core)
+        return as_given(cls.core)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
         return copy.deepcopy(cls.schema)
+
+
+def as_given(core: Any) -> Any:
+    """A schema of pydantic-core that checks a value and leaves it as it is."""
+    return {"type": "function-wrap", "function": {"type": "no-info", "function": _as_given}, "schema": core}
 
 
 def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:

@@ -1,7 +1,6 @@
-"""Parameters of a tool: their declaration, its checks, and the strict pydantic model built from it.
+"""Parameters of a tool: their declaration, and its checks when a tool is defined.
 
-Must not know guards, bodies or doors. The declaration is checked when a tool is defined. pydantic is
-imported, and the model compiled, at the first use: importing it takes twice as long as starting Python.
+Must not know guards, bodies or doors.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
-from quoth.tools.registry.json_type import inline
 from quoth.tools.registry.param_types import (
     PLAIN,
     WorkspacePath,
@@ -34,8 +33,6 @@ from quoth.tools.registry.values import plain
 from quoth.tools.safe_regex import compiled
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from quoth.tools.registry.python_types import PythonType
 
 
@@ -138,11 +135,6 @@ class Param:
         return " | ".join(map(print_value, self.choices)) or type_name(self.type)
 
     @property
-    def field(self) -> str:
-        """Its field name in the model, prefixed because pydantic reserves "json", "copy", "model_…"."""
-        return f"arg_{self.name.replace('-', '_')}"
-
-    @property
     def holds_paths(self) -> bool:
         """Whether its type is or contains a path."""
         return has_paths(self.type)
@@ -205,7 +197,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         limit = spec.get(bound)
         if limit is None:
             continue
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit != limit:
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not isfinite(limit):
             raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
         if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
             raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
@@ -337,44 +329,6 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     if isinstance(value, (list, tuple)):
         return depth < MAX_DEPTH and all(is_plain(item, depth + 1) for item in value)
     return value is None or isinstance(value, (str, int, float))
-
-
-def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
-    """The strict input model of a tool; its fields have the parameters' canonical names as aliases."""
-    from pydantic import Field, create_model
-
-    from quoth.tools.registry.strict_model import StrictModel
-
-    fields: dict[str, Any] = {}
-    for param in params:
-        hint = param.type
-        if hint is Code:
-            hint = str
-        if param.choices:
-            hint = typing.Literal[param.choices]
-        if param.default is None:
-            hint = hint | None if not isinstance(hint, str) else hint
-        bounds: dict[str, Any] = {"ge": param.min, "le": param.max}
-        fields[param.field] = (
-            hint,
-            Field(
-                default=... if param.required else param.default,
-                alias=param.name,
-                description=param.doc or None,
-                **{key: value for key, value in bounds.items() if value is not None},
-            ),
-        )
-    return create_model(
-        "".join(part.title() for part in tool.split("-")) + "Input", __base__=StrictModel, **fields
-    )
-
-
-def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON Schema, inline, with ``additionalProperties`` false."""
-    schema = inline(model.model_json_schema(by_alias=True))
-    schema.pop("description", None)
-    schema.setdefault("properties", {})
-    return schema
 
 
 # Response tags as tools declare them: the line ``PREFIX: words`` that calls a tool, and its pattern.

@@ -23,14 +23,14 @@ from quoth.tools.registry.arguments import (
     built,
     check_of,
     example_of,
-    plain_schema,
+    parameters_schema,
     program_argument,
     python_values,
     validate,
 )
 from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
-from quoth.tools.registry.parameters import NAME, Param, Tag, build_model, json_schema, make_param, tag_of
+from quoth.tools.registry.parameters import NAME, Param, Tag, make_param, tag_of
 from quoth.tools.registry.returns import Returns, declared_free_text, returns_of_data
 
 if TYPE_CHECKING:
@@ -183,14 +183,9 @@ class CognitiveTool:
         return tuple(param for param in self.params if not param.hidden)
 
     @cached_property
-    def model(self) -> type[BaseModel]:
-        """The strict input model, compiled at first use."""
-        return build_model(self.name, self.params)
-
-    @cached_property
     def check(self) -> Check:
         """What checks the arguments of a call, compiled at first use."""
-        return check_of(self.params, lambda: self.model)
+        return check_of(self.params)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -198,7 +193,7 @@ class CognitiveTool:
         return copy.deepcopy(self._schema()) if self.there is None else self.there["parameters"]
 
     def _schema(self) -> dict[str, Any]:
-        schema = plain_schema(self.params) or json_schema(self.model)
+        schema = parameters_schema(self.params)
         for param in self.params:
             if param.hidden:
                 schema["properties"].pop(param.name, None)
@@ -285,9 +280,8 @@ class CognitiveTool:
 
     def prepare(self) -> None:
         """Make what the first call in a table needs of each of its tools, so that it need not be made of
-        thousands then; nothing where that takes an input model."""
-        if plain_schema(self.params) is not None:
-            self.line, self.outline  # noqa: B018  kept
+        thousands then."""
+        self.line, self.outline  # noqa: B018  kept
 
     @cached_property
     def version(self) -> str:
@@ -302,9 +296,9 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """16 hex digits that change with the definition; unlike ``version``, no input model is compiled. They
-        stand in the openings of sessions: if others come of the same definition, a model that goes on with an
-        older session is told that all tools have changed."""
+        """16 hex digits that change with the definition, and not with its code. They are in the openings of
+        sessions: if others come of the same definition, a model that continues an older session is told that
+        all tools have changed."""
         if self.there is not None:
             return self.version[:16]
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]

@@ -17,7 +17,7 @@ from quoth.neuro.prompt.grammar import grammar
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.loading import load_tools
-from quoth.tools.registry.parameters import json_schema
+from quoth.tools.registry.arguments import parameters_schema
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.tool import entry_tool, schema_hash
 
@@ -35,7 +35,7 @@ def assert_shown_alike(here: CognitiveTool, there: CognitiveTool) -> None:
     assert grammar(both[0]) == grammar(both[1])
     assert here.signature() == there.signature()
     assert json.dumps(here.describe()) == json.dumps(there.describe())
-    assert json.dumps(json_schema(here.model)) == json.dumps(json_schema(there.model))
+    assert json.dumps(parameters_schema(here.params)) == json.dumps(parameters_schema(there.params))
     assert here.version == there.version
     assert both[0].schema_hash == both[1].schema_hash == schema_hash([there.entry])
     assert both[0].secrets == both[1].secrets

@@ -24,7 +24,6 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.strict_model import StrictModel
 
 
 def call(text: str | CallForm, **params: dict[str, Any]) -> ToolResult:
@@ -238,13 +237,6 @@ def test_the_schema_of_no_parameters_is_an_empty_object() -> None:
 def test_a_type_that_contains_itself_is_refused() -> None:
     said = complaint(DefinitionError, lambda: tool(params={"x": {"type": Tree}}))
     assert said == "probe, parameter x: the type Tree contains itself, which cannot be shown."
-
-
-def test_every_input_model_is_a_strict_model() -> None:
-    model = tool(params={"x": {"type": int}}).model
-    assert issubclass(model, StrictModel)
-    assert model.model_config["extra"] == "forbid"
-    assert model.model_config["strict"] is True
 
 
 # Definitions
