@@ -181,12 +181,10 @@ class PostgresMemory(BlockMemory):
         agent_id: str,
         *,
         store: Callable[[], Store] | None = None,
-        user: str = "",
         embedder: Embedder | None = None,
-        person: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(agent_id, user=user, person=person, **options)
+        super().__init__(agent_id, **options)
         self.server = Postgres(url, MIGRATIONS)
         self.store = store
         self.embedder = embedder

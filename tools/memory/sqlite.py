@@ -51,13 +51,11 @@ class SqliteMemory(BlockMemory):
         store: Callable[[], Store],
         agent_id: str,
         *,
-        user: str = "",
         embedder: Embedder | None = None,
         older: Callable[[str], Embedder | None] = lambda name: None,
-        person: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(agent_id, user=user, person=person, **options)
+        super().__init__(agent_id, **options)
         self.store = store
         self.embedder = embedder
         self.older = older
@@ -216,21 +214,12 @@ def _block(row: Iterable[Any], owner: str = "") -> Block:
 POSTGRES = ("postgresql", "postgres")
 
 
-def open_memory(
-    url: str | None,
-    store: Callable[[], Store],
-    agent_id: str,
-    *,
-    user: str = "",
-    embedder: Embedder | None = None,
-    older: Callable[[str], Embedder | None] = lambda name: None,
-    person: bool = False,
-) -> Any:
+def open_memory(url: str | None, store: Callable[[], Store], agent_id: str, **options: Any) -> Any:
     """The memory of an agent, which is MemoryStore, Search and SharedBlocks: in the store of the workspace,
-    or in the database that ``url`` names. Conversations are searched in ``store`` either way. ``older`` gives
-    the embedder of vectors that another one than ``embedder`` made."""
+    or in the database that ``url`` names. Conversations are searched in ``store`` either way. The
+    ``options`` are those of SqliteMemory."""
     if not url:
-        return SqliteMemory(store, agent_id, user=user, embedder=embedder, older=older, person=person)
+        return SqliteMemory(store, agent_id, **options)
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in POSTGRES:
         shown = f"{excerpt(scheme)}://" if colon else "a text without ://"
@@ -238,5 +227,6 @@ def open_memory(
             "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or,"
             f" when no URL is given, in the workspace; {shown} is neither."
         )
+    options.pop("older", None)  # there a search adds the vectors that are missing
     postgres = import_module("quoth.tools.memory.postgres")
-    return postgres.PostgresMemory(url, agent_id, store=store, user=user, embedder=embedder, person=person)
+    return postgres.PostgresMemory(url, agent_id, store=store, **options)
