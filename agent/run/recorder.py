@@ -217,8 +217,7 @@ class RecordedBackend:
         data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
         if self._note and self._recalls:
             data["noted"] = True
-        with self._log.session.transcript.together(synced=False):
-            seq = self._log.add("request", data, parent=self._log.reply)
+        seq = self._log.add("request", data, parent=self._log.reply)
         talk.count, talk.reply = len(messages), None
         return seq
 

@@ -427,13 +427,14 @@ class RunLog:
     def add(
         self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
     ) -> int:
+        """Append an event and return its sequence number. It is on disk after ``on_disk``."""
         if not self.live:
             return 0
         if kind in SPECIAL or (kind == "reply" and "raised" in data):
             self.plain = False
-        return self.session.transcript.add(
-            self.session.id, kind, data, run=self.run, parent=parent, key=key, status=status
-        )
+        transcript, session = self.session.transcript, self.session.id
+        with transcript.together(synced=False):
+            return transcript.add(session, kind, data, run=self.run, parent=parent, key=key, status=status)
 
     async def on_disk(self) -> None:
         """Wait until all that was written by now is on disk. Raises StoreError."""
@@ -461,7 +462,6 @@ class RunLog:
         if rest:
             data |= {"from": start, "messages": rest}
             talk.count, talk.reply = len(messages), None
-        with self.session.transcript.together(synced=False):
-            self.add("end", data, parent=self.reply, status=reply.status)
+        self.add("end", data, parent=self.reply, status=reply.status)
         if reply.status == "done":
             self.session.forget_secrets(self.run)

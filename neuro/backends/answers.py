@@ -52,10 +52,11 @@ class PartialReply:
         """The number of characters of its text and of the arguments of its calls."""
         return sum(map(len, [*self.pieces, *(call["arguments"] for call in self.calls)]))
 
-    def completion(self, turn: int, start: float) -> Completion:
-        """The finished Completion. A call without an id of its own gets one with the number ``turn`` in it;
-        ``start`` is the monotonic time of the request. A refusal has words alone, and so has
-        a reply whose calls the server could not read."""
+    def completion(self, turn: int, start: float, note: str, adapted: Mapping[str, Any]) -> Completion:
+        """The finished Completion, without the keys that this process has sent. A call without an id of its
+        own gets one with the number ``turn`` in it; ``start`` is the monotonic time of the request, and how
+        that was ``adapted`` is kept. A refusal has words alone, and so has a reply whose calls the server
+        could not read."""
         if self.finish in ("refused", "malformed"):
             self.calls, self.kept = [], None
         taken: set[str] = set()
@@ -65,17 +66,11 @@ class PartialReply:
                 call["id"] = f"call_{turn}_{place}"
             taken.add(call["id"])
         usage = replace(self.usage, seconds=time.monotonic() - start)
-        return Completion(
-            "".join(self.pieces), usage, self.finish or "stop", tuple(self.calls), kept=self.kept
-        )
-
-
-def without_keys(answer: Completion) -> Completion:
-    """A reply without the keys that this process has sent."""
-    calls = tuple(_bare_call(call) for call in answer.calls)
-    kept = SENT.data(answer.kept)
-    kept = answer.kept if kept == answer.kept else kept
-    return replace(answer, text=SENT.without(answer.text), calls=calls, kept=kept)
+        calls = tuple(map(_bare_call, self.calls))
+        kept = {**(self.kept or {}), **adapted} if adapted else self.kept
+        bare = SENT.data(kept)
+        text, finish = SENT.without("".join(self.pieces)), self.finish or "stop"
+        return Completion(text, usage, finish, calls, kept if bare == kept else bare, note)
 
 
 def _bare_call(call: NativeCall) -> NativeCall:

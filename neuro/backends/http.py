@@ -9,8 +9,8 @@ import asyncio
 import random
 import re
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -26,7 +26,6 @@ from quoth.neuro.backends.answers import (
     TooLongError,
     events_of,
     whole_of,
-    without_keys,
 )
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
 from quoth.neuro.backends.breaker import Breaker, breaker_of
@@ -162,7 +161,7 @@ class HttpBackend(Server):
             if heard_all is not None:
                 heard_all()
         await own_turn()  # many may be answered at once
-        return without_keys(answer)
+        return answer
 
     async def _answer(self, request: ModelRequest) -> Completion:
         """The answer, after as many tries as it takes; none once a part of it has been shown."""
@@ -259,21 +258,14 @@ class HttpBackend(Server):
     def _credentials(self) -> tuple[str, ...]:
         return tuple(credentials(self._sent_headers, self._url))
 
-    @asynccontextmanager
-    async def _sent(
-        self, payload: Payload, transport: httpx.AsyncBaseTransport
-    ) -> AsyncIterator[httpx.Response]:
-        """The reply to a request; closed when it has been read, or will not be."""
-        waits = {"connect": self._connect_timeout, "read": self._timeout, "write": self._timeout}
-        headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
-        request = httpx.Request(
+    def _sent(self, payload: Payload) -> httpx.Request:
+        """The request as it is sent. How long its reply may take is seen to by whoever waits for it."""
+        headers = httpx.Headers(self._sent_headers)
+        headers["content-length"] = str(payload.length)
+        waits = {"connect": self._connect_timeout}
+        return httpx.Request(
             "POST", self._url, headers=headers, stream=payload, extensions={"timeout": waits}
         )
-        response = await transport.handle_async_request(request)
-        try:
-            yield response
-        finally:
-            await response.aclose()
 
     def _payload(self, request: ModelRequest) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
@@ -297,16 +289,15 @@ class HttpBackend(Server):
         async with pool.place(self._url) as transport:
             request.queues = False
             with self._failing(lambda: response):
-                async with (
-                    asyncio.timeout(self._timeout) as deadline,
-                    self._sent(payload, transport) as response,
-                ):
-                    if response.status_code == 200:
-                        completion = await self._answered(response, request, deadline)
-                        if request.unread:  # to close the reply alone tells nothing to a server of HTTP/2
-                            await pool.close(transport)
-                        return completion
-                    refusal = await whole_of(response)
+                async with asyncio.timeout(self._timeout) as deadline:
+                    response = await transport.handle_async_request(self._sent(payload))
+                    async with aclosing(response):
+                        if response.status_code == 200:
+                            completion = await self._answered(response, request, deadline)
+                            if request.unread:  # to close the reply alone tells nothing to a server of HTTP/2
+                                await pool.close(transport)
+                            return completion
+                        refusal = await whole_of(response)
         if response.status_code in MISFITS:
             fault = error_of(parsed(refusal))
             tries = (self._loosen, self._adapt, self._leave_out, self._shorten)
@@ -335,12 +326,10 @@ class HttpBackend(Server):
             self._garbage(f"{len(answer.calls):,} calls in one reply")
         if on_text is not None and not request.shown and answer.finish != "refused":
             on_text("".join(answer.pieces))  # of a server that cannot stream
-        completion = answer.completion(request.messages.turn, request.start)
-        kept = completion.kept
-        if changed := self._adapted.data(self._usual):
-            kept = {**(kept or {}), ADAPTED: {"model": self._place, **changed}}
+        changed = self._adapted.data(self._usual)
+        adapted = {ADAPTED: {"model": self._place, **changed}} if changed else {}
         note, self._note = self._note, ""
-        return replace(completion, note=note, kept=kept)
+        return answer.completion(request.messages.turn, request.start, note, adapted)
 
     @property
     def _place(self) -> str:

@@ -359,12 +359,15 @@ class Store:
         with self._lock:
             if self._depth:
                 return self._statement(sql, values)
-            with self._told():
+            try:
                 if not sql.lstrip().startswith("SELECT"):
                     self._require(self._files[:1])
                     self.known.clear()
                     self._sync_with_commits(True)
                 return self._rows(sql, tuple(values))
+            except apsw.Error as error:
+                self._tell(error)
+                raise
 
     def _sync_with_commits(self, wanted: bool) -> None:
         """Let commits be synced or not. Without a log they always are."""
