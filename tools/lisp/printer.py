@@ -52,8 +52,8 @@ def form_data(value: Value) -> Value:
 
 
 def forms_as_code(model: Any) -> Any:
-    """A model of data in which each quoted form is one symbol: ``to_value`` makes Code of it, also of a name, or
-    of a dictionary that has a key without a value."""
+    """A model of data in which each quoted form is one symbol: ``to_value`` makes Code of it, also of a name,
+    or of a dictionary that has a key without a value."""
     if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
         return m.Symbol(show(model), from_parser=True)
     return type(model)(map(forms_as_code, model)) if type(model) in (m.List, m.Dict) else model
