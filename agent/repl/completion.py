@@ -126,7 +126,7 @@ class PromptCompleter(Completer):
         if frame.opener.text == "[" and len(frames) > 1:
             frame = frames[-2]
             items = frame.items
-        tool = self._agent.table.get(frame.head) if frame.head in self._agent.table else None
+        tool = self._agent.table.find(frame.head)
         if tool is None or not items:
             return tool, None
         named = items[-1]

@@ -61,7 +61,7 @@ class _PromptTable(ToolTable):
 
     def register(self, tool: CognitiveTool, *, replace: bool = False) -> CognitiveTool:
         table = self._person.agent.table
-        known = table.get(tool.name) if tool.name in table else None
+        known = table.find(tool.name)
         again = known is not None and known.module == tool.module and known.name == tool.name
         table.register(tool, replace=replace or again)
         self._person.place_tools()

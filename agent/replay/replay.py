@@ -284,7 +284,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
         if (key := print_value(given.said)) not in agents:
             agents[key] = live(given)
         agent = agents[key]
-        tool = agent.table.get(form.tool) if form.tool in agent.table else None
+        tool = agent.table.find(form.tool)
         if tool is None or not only_reads(tool) or tool.name == PROGRAMS or said["status"] == "pending":
             continue
         if SECRET in str(form):

@@ -141,7 +141,7 @@ def judged_again(host: SessionHost) -> Iterator[JudgedCall]:
     """The calls of the host's session that do more than read, in their order: each as the rules would judge
     it now, by what the session had seen when it was made."""
     for event, call, origins in past_calls(host.transcript, host.session, lambda: host.table):
-        tool = host.table.get(call.tool) if call.tool in host.table else None
+        tool = host.table.find(call.tool)
         if changes_nothing(tool) if tool is not None else not event.data.get("does"):
             continue
         if tool is None:
@@ -154,6 +154,6 @@ def judged_again(host: SessionHost) -> Iterator[JudgedCall]:
                 said = host.policy.explain(tool, call, args, context).verdict
             except InvalidCallError as error:
                 said = deny(str(error))
-        hide = Redactor(call.form, tool.params if tool else (), host.table.secrets)
+        hide = Redactor.of(call.form, host.table)
         told = replace(said, reason=hide.text(said.reason.rstrip(".")), origin=hide.text(said.origin))
         yield JudgedCall(f"{host.session}.{event.seq}", hide.form, call.route, call.user, told)

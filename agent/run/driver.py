@@ -218,9 +218,7 @@ class Driver:
 
     def _shows_block(self, label: str, user: str) -> bool:
         """Whether the rules let the block of that label be read without asking anybody."""
-        tool = next(
-            (tools.get("block") for tools in (self.host.table, cognitive_tools) if "block" in tools), None
-        )
+        tool = self.host.table.find("block") or cognitive_tools.find("block")
         if tool is None or not self.host.policy.strict(tool):
             return True
         args = {"operation": "read", "label": label}
@@ -379,9 +377,8 @@ class Keeper:
         made = CallForm(form[0], form[1], tuple(form[2])) if type(form) is list else read_form(form["form"])
         shown, table = made, self.run.door.table
         if table.secrets:
-            tool = table.get(made.tool) if made.tool in table else None
-            shown = Redactor(made, tool.params if tool else (), table.secrets, by_looks=False).form
-            hidden = secrets_in(made, tool, table.secrets)
+            shown = Redactor.of(made, table, by_looks=False).form
+            hidden = secrets_in(made, table.find(made.tool), table.secrets)
             self._log.session.transcript.hide(self.run.session, hidden)
         audit = {"tool": made.tool, "status": status, "stage": stage, "ts": times.get(key, "")}
         result = ToolResult(id, made.tool, status, value, message, tuple(effects), audit, follow_up)

@@ -142,7 +142,7 @@ class PlanMode:
             data["quoted"] = call.quoted
         if call.tool in table and (led := _led(call, table.get(call.tool))):
             data["origins"] = led
-        self._log.hide(table.get(call.tool) if call.tool in table else None, call)
+        self._log.hide(table.find(call.tool), call)
         self._transcript.add(self._session, "plan", data, run=call.run or self._run, key=step.key)
         self._steps.append(step)
         return step

@@ -230,8 +230,8 @@ class RecordedBackend:
         table = run.door.table
         reading = run.dialect.read(completion, table)
         for found in reading.calls if table.secrets else ():
-            tool = table.get(found.form.tool) if found.form.tool in table else None
-            self._log.session.transcript.hide(run.session, secrets_in(found.form, tool, table.secrets))
+            hidden = secrets_in(found.form, table.find(found.form.tool), table.secrets)
+            self._log.session.transcript.hide(run.session, hidden)
         return reading
 
     def _keep_tags(self, text: str, reading: Reading | None) -> None:

@@ -380,9 +380,7 @@ class Run:
 
     def shown_form(self, form: CallForm) -> CallForm:
         """The form as a person may see it, without the arguments that its tool declares secret."""
-        table = self.door.table
-        params = table.get(form.tool).params if form.tool in table else ()
-        return Redactor(form, params, table.secrets, by_looks=False).form
+        return Redactor.of(form, self.door.table, by_looks=False).form
 
     def marks(self, place: int, name: str = "") -> dict[str, Any]:
         """The fields of the call at a place in a reply that only the host knows. Its key stays the same when

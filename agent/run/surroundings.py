@@ -25,7 +25,7 @@ from quoth.tools.policy.files import Trust, digest_of
 from quoth.tools.policy.policy import Walk
 from quoth.tools.policy.project import below
 from quoth.tools.registry.param_types import WorkspacePath
-from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import number_of
 
@@ -133,10 +133,10 @@ def _inside(
 def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], bool] | None:
     """Whether a file may be named to this user's model: what list-files would name. None where it may not be
     called unasked."""
-    tool = _shipped(LISTER)
+    # The rules about a tool that ships hold where it is not offered, too.
+    tool, reader = cognitive_tools.find(LISTER), cognitive_tools.find(READER)
     if tool is None:
         return None
-    reader = _shipped(READER)
     if not host.policy.strict(tool) and (reader is None or not host.policy.strict(reader)):
         return lambda path: True
     args = {"path": WorkspacePath("."), "pattern": "*", "limit": MOST_ENTRIES}
@@ -146,11 +146,6 @@ def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], boo
         return None
     walk = Walk(host.policy, tool, call, args, host.workspace, reader, origins=context.origins)
     return walk.may_list
-
-
-def _shipped(name: str) -> CognitiveTool | None:
-    """A tool that ships: the rules about it hold where it is not offered, too."""
-    return cognitive_tools.get(name) if name in cognitive_tools else None
 
 
 # What the people of a project have written for agents: AGENTS.md, those of its folders, and skills, each

@@ -50,8 +50,7 @@ _NAMING = ("path", "file", "url", "name", "id", "query", "pattern")
 
 def label_of(form: CallForm, table: ToolTable) -> str:
     """The name of a call's result, for a person: ``read-file mail.txt``."""
-    params = table.get(form.tool).params if form.tool in table else ()
-    form = Redactor(form, params, table.secrets).form
+    form = Redactor.of(form, table).form
     texts = [form.args[name] for name in _NAMING if name in form.args]
     texts += [*form.positional, *form.args.values()]
     texts = [" ".join(text) if _is_listed(text) else text for text in texts]
@@ -306,7 +305,7 @@ class SessionOrigins:
             self._index.text(label, data["message"])
         if status != "ok":
             return
-        tool = table.get(form.tool) if form.tool in table else None
+        tool = table.find(form.tool)
         if form.tool == ASKS and tool is not None and not tool.remote:
             self._index.say(data.get("value"), made.user)
             return

@@ -190,7 +190,7 @@ class Tracer:
     @contextmanager
     def passage(self, call: Call, table: ToolTable) -> Iterator[Callable[[ToolResult], None]]:
         """The span of a passage of the door, which is told the result."""
-        tool = table.get(call.tool) if call.tool in table else None
+        tool = table.find(call.tool)
         unknown = encodable(call.tool)[:200] if self.content else "unknown"  # words of the model
         name = unknown if tool is None else tool.name
         attributes: dict[str, Any] = {

@@ -33,6 +33,7 @@ from quoth.tools.registry.values import encodable
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
+    from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.lean_httpx import httpx
 
 
@@ -183,6 +184,12 @@ class Redactor:
             map(is_, places, form.positional)
         )
         self.form = form if same else CallForm(form.tool, args, places)
+
+    @classmethod
+    def of(cls, form: CallForm, table: ToolTable, *, by_looks: bool = True) -> Redactor:
+        """That of a call of a tool that the table may have."""
+        tool = table.find(form.tool)
+        return cls(form, tool.params if tool else (), table.secrets, by_looks=by_looks)
 
     def text(self, text: str) -> str:
         """A sentence about the call, redacted; cut to KEPT_CHARS for storage unless ``by_looks`` is False."""

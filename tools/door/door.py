@@ -191,5 +191,4 @@ class Door(Parts):
 
     def _shown(self, form: CallForm) -> str:
         """A form without declared secrets."""
-        params = self.table.get(form.tool).params if form.tool in self.table else ()
-        return str(Redactor(form, params, self.table.secrets, by_looks=False).form)
+        return str(Redactor.of(form, self.table, by_looks=False).form)

@@ -183,8 +183,11 @@ class Inner:
         """What the rules say of the files that this call comes upon, once its arguments are known."""
         from quoth.tools.policy.policy import Walk  # here: few calls walk
 
-        state, given, tables = self._state, self._given, (self._door.table, cognitive_tools)
-        reader, lister = (_shipped(name, tables) for name in (READER, LISTER))
+        state, given = self._state, self._given
+        # The rules about it hold where it is not offered, too.
+        reader, lister = (
+            self._door.table.find(name) or cognitive_tools.find(name) for name in (READER, LISTER)
+        )
         return Walk(
             self._door.policy,
             state.known_tool,
@@ -239,8 +242,3 @@ class Inner:
         except StoreError as error:
             state.broken = str(error)
             raise
-
-
-def _shipped(name: str, tables: tuple[Any, ...]) -> CognitiveTool | None:
-    """The tool that reads, or lists, files; the rules about it hold where it is not offered, too."""
-    return next((table.get(name) for table in tables if name in table), None)

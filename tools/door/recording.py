@@ -151,9 +151,8 @@ def _evidence(
     door: Parts, state: CallState, message: str, effects: tuple[str, ...], details: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The rest of an audit row, without secrets: who made the call, the verdicts, and the outcome."""
-    call, tool, table = state.call, state.tool, door.table
-    if tool is None and call.tool in table:
-        tool = table.get(call.tool)
+    call, table = state.call, door.table
+    tool = state.tool or table.find(call.tool)
     hide = Redactor(call.form, tool.params if tool else (), table.secrets)
     try:
         schema_hash = table.schema_hash

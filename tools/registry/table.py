@@ -141,10 +141,13 @@ class ToolTable:
 
     def get(self, name: str) -> CognitiveTool:
         """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""
-        tool = self._tools.get(name) or self._tools.get(kebab(name))
-        if tool is None:
+        if (tool := self.find(name)) is None:
             raise UnknownToolError(name, self.visible.names())
         return tool
+
+    def find(self, name: str) -> CognitiveTool | None:
+        """The same; None where there is no such tool."""
+        return self._tools.get(name) or self._tools.get(kebab(name))
 
     def names(self) -> list[str]:
         """All names, sorted."""

@@ -285,7 +285,7 @@ class Worker:
             return
         away = Away(self._broker.redis, self._key, self._prefix, said, self._broker.lent)
         self._receive(said, away, taken.inbox)
-        known = door.table.get(form.tool) if form.tool in door.table else None
+        known = door.table.find(form.tool)
         begun = taken.begun
         if ended is None and known is not None and not changes_nothing(known):
             first = await away.begins(delivery.by)
