@@ -44,6 +44,7 @@ from quoth.tools.sandbox.wall import (
     MAX_VALUE,
     argument,
     bounded,
+    given,
     host_name,
     placeholders,
     require_readable,
@@ -195,7 +196,7 @@ class _DryRun:
         name, path = step.function_name.removeprefix(host_name("")), walk.path
         answer: Any = None
         if name == ANSWER:
-            walk.answers.append(bounded(step.args[0]))
+            walk.answers.append(bounded(given(step)[0][0]))
         elif name == NOTE and step.args[0] == "cut":
             raise _Cut(self._line(step.args[1]))
         elif name == NOTE:
@@ -228,8 +229,9 @@ class _DryRun:
         assert self.ctx.look is not None, "asked before"
         self._count()
         try:
-            named = {kebab(name): argument(bounded(value)) for name, value in step.kwargs.items()}
-            form = CallForm(tool, named, tuple(argument(bounded(value)) for value in step.args))
+            positional, by_name = given(step)
+            named = {kebab(name): argument(bounded(value)) for name, value in by_name.items()}
+            form = CallForm(tool, named, tuple(argument(bounded(value)) for value in positional))
             require_readable(form)
         except (ProgramError, ToolError) as error:
             return not_called(tool, error)

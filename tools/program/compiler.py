@@ -33,7 +33,7 @@ from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
 from quoth.tools.program.macros import DEFMACRO, Definitions, GeneratedSymbol, MacroError, function_of, split
-from quoth.tools.program.quoting import SHIMS, Unquoted, definitions, is_quoted
+from quoth.tools.program.quoting import KEPT_SHIMS, SHIMS, Unquoted, definitions, is_quoted
 from quoth.tools.program.rewriter import rewrite
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -141,7 +141,7 @@ def _program(forms: Sequence[Any], text: str, given: Definitions | None, *, macr
             fitted = [Unquoted().visit(tree) for tree in fitted]
         before = "".join(source for name, source in PRELUDES.items() if name in used)
         if with_forms:
-            before += SHIMS + functions + quotes
+            before += (SHIMS if macro else KEPT_SHIMS) + functions + quotes
         if macro:
             python = f"{ast.unparse(_macro(macro, before, *fitted))}\n"
         else:

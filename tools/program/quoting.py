@@ -24,6 +24,11 @@ FSTRING = 'f"'  # an f-string is one item, its text: nothing in it is taken apar
 # theirs beside those of later programs.
 _PREFIX = "__quoted_"
 SHIMS = "len, reversed = __form_len, __form_reversed\n"
+# The same, beside functions of these names that the session keeps.
+KEPT_SHIMS = """\
+len = __form_len if len is __len else len
+reversed = __form_reversed if reversed is __reversed else reversed
+"""
 
 
 class Quoted(m.Symbol):  # type: ignore[misc]

@@ -35,7 +35,7 @@ from quoth.tools.program.quoting import SHIMS, UnquotableError, constant
 from quoth.tools.program.rewriter import rewritten
 from quoth.tools.sandbox.runner import MAX_OUTPUT, lisp_name
 from quoth.tools.sandbox.wall import (
-    FORM_TYPES,
+    FORM_NAMES,
     FormValue,
     bounded,
     host_name,
@@ -54,6 +54,7 @@ _PRELUDE = """\
 __macros, __generated = {{}}, []
 def gensym(name="g"):
     __generated.append(0)
+    name = "".join([char if char.isalnum() else "_" for char in __str(name)])
     return __Sym(f"_hy_gensym_{{name}}_{{__len(__generated)}}_{digest}")
 def macroexpand_1(form):
     if __type(form) == __Form and form.kind == "(" and form.items and __type(form.items[0]) == __Sym:
@@ -75,7 +76,7 @@ async def compile_expanded(
     """The program ``text`` with its macros, and those that its session has ``kept``, expanded. ``names`` are
     the tools'. Raises ProgramError."""
     macros = kept.macros if kept is not None else {}
-    forms = kept is not None and any(value["type"] in FORM_TYPES for value in kept.listing)
+    forms = kept is not None and any(value["type"] in FORM_NAMES.values() for value in kept.listing)
     return compile_program(text, names, await expand(text, names, sandbox, macros, forms=forms))
 
 
@@ -91,7 +92,8 @@ async def expand(
     ``names`` are the tools', ``kept`` the definitions of the session's macros by name. Raises
     ProgramError."""
     kept = kept or {}
-    if DEFMACRO not in text and not any(name in text for name in (*kept, "macroexpand")):
+    spelt = text.replace("_", "-")  # as the names of macros are, or not
+    if DEFMACRO not in text and not any(name.replace("_", "-") in spelt for name in (*kept, "macroexpand")):
         return Definitions(forms=True) if forms else None
     tools = tuple(names)
     try:
@@ -104,10 +106,7 @@ async def expand(
     expander = _Expander(text, {**kept, **{name: show(form) for name, form in defined.items()}}, forms)
     async with sandbox.worker(MAX_SECONDS) as session:
         await expander.begin(session)
-        for (
-            name,
-            form,
-        ) in defined.items():  # each is compiled, used or not: its errors are those of the program
+        for name, form in defined.items():  # used or not: its errors are those of the program
             await expander.function(name, form, text)
         if not MACROEXPANDS.isdisjoint(symbols_in(hy.models.List(written))):
             for name in expander.given.macros:

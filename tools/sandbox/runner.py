@@ -28,6 +28,7 @@ from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
 from quoth.tools.sandbox.pool import SandboxLimits, WorkerPool
 from quoth.tools.sandbox.wall import (
+    FORM_NAMES,
     MAX_MESSAGE,
     MAX_NAME,
     _placeholder,
@@ -35,6 +36,7 @@ from quoth.tools.sandbox.wall import (
     argument,
     bounded,
     entering,
+    given,
     host_function,
     host_name,
     packed,
@@ -234,13 +236,13 @@ class Sandbox(WorkerPool):
             elif step.is_os_function:
                 step = await step.resume_not_handled()
             elif step.function_name == host_name(ANSWER):
-                run.answer = bounded(step.args[0])
+                run.answer = bounded(given(step)[0][0])
                 step = await step.resume({"return_value": None})
             elif step.function_name == host_name(BRANCH):
                 blob = step.dump()
                 return blob, partial(self._branches, run, path, blob, step.args[0])
             elif step.function_name == host_name(JOIN):
-                return _Branch(bounded(step.args[0]))
+                return _Branch(bounded(given(step)[0][0]))
             elif step.function_name == host_name(FAILED):
                 return _Branch(
                     failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]), MAX_MESSAGE))
@@ -369,13 +371,14 @@ async def _inner(run: _RunState, path: str, step: Any) -> _Answer | _Suspended:
     tool = run.outside[step.function_name]
     run.count()
     try:
+        positional, by_name = given(step)
         named: dict[str, Any] = {}
-        for spelt, value in step.kwargs.items():
+        for spelt, value in by_name.items():
             if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
                 why = "stands twice" if name in named else "is no name"
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
             named[name] = argument(bounded(value))
-        form = CallForm(tool, named, tuple(argument(bounded(value)) for value in step.args))
+        form = CallForm(tool, named, tuple(argument(bounded(value)) for value in positional))
         require_readable(form)
     except (ProgramError, ToolError) as error:
         return not_called(tool, error)
@@ -427,7 +430,8 @@ async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
     step = await session.feed_start(_looks(names), external_lookup=known)
     while getattr(step, "function_name", None) != host_name(ANSWER):
         step = await step.resume_auto()
-    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in bounded(step.args[0])])
+    rows = [(name, FORM_NAMES.get(kind, kind), length) for name, kind, length in bounded(step.args[0])]
+    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in rows])
 
 
 def lisp_name(name: str) -> str:

@@ -172,6 +172,13 @@ class __Form:
                         pending.append((" ",))
             elif __type(item) == __str:
                 written.append(__json.dumps(item, ensure_ascii=False))
+            elif __type(item) == __PLAIN[2]:
+                text = __repr(item)
+                written.append({"inf": "Inf", "-inf": "-Inf", "nan": "NaN"}.get(text, text))
+            elif __type(item) == __PLAIN[-1]:
+                text = __repr(item)
+                double = text[1] == '"'
+                written.append(text if double else 'b"' + text[2:-1].replace('"', '\\\\"') + '"')
             else:
                 written.append(__repr(item))
         return "".join(written)
@@ -277,6 +284,14 @@ def require_readable(form: CallForm) -> None:
             raise ProgramError(f"Its arguments are too large to be kept: {error}.") from None
 
 
+def given(step: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call that the sandbox makes. Raises ProgramError where the host cannot hash them."""
+    try:
+        return step.args, step.kwargs
+    except TypeError:
+        raise ProgramError("A form cannot leave the program in a set or as a key; use texts.") from None
+
+
 def bounded(value: Any) -> Any:
     """A copy of a value from the sandbox: plain data of bounded size. Raises ProgramError otherwise.
 
@@ -320,6 +335,7 @@ def bounded(value: Any) -> Any:
 
 
 FORM_TYPES = {FORM: "", SYMBOL: "'", KEYWORD: ":"}
+FORM_NAMES = {FORM: "form", SYMBOL: "symbol", KEYWORD: "keyword"}  # the types of values that a session keeps
 
 
 @dataclass(frozen=True)

@@ -126,3 +126,12 @@ def test_a_function_that_a_session_keeps_goes_on_to_make_its_own_forms(tmp_path:
         it.eval('(defn look [] \'(read-file "a")) (defn put [x] `(put ~x))')
         it.eval('(setv other \'(write-file "a" "") more `(f ~1 ~2))')
         assert it.eval("[(look) (put 1)]").value == [{"$form": '(read-file "a")'}, {"$form": "(put 1)"}]
+
+
+def test_a_session_keeps_forms_under_names_of_lisp_and_functions_of_its_own(tmp_path: Path) -> None:
+    with agent(tmp_path) as it:
+        it.eval("(defn len [x] 7) (setv form '(a) name 'a key ':k)")
+        it.eval("(setv other '(b))")
+        assert it.eval("[(len form) (len other)]").value == [7, 7]
+        kinds = {row["name"]: row["type"] for row in it.eval("(values)").value}
+    assert kinds == {"len": "function", "form": "form", "name": "symbol", "key": "keyword", "other": "form"}

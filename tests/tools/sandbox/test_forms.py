@@ -72,7 +72,10 @@ VALUES = [
     ('(= \'a "a")', False),
     ("(= '(1 2) '#(1 2))", False),
     ("(str '(a 'b \"c\"))", '(a \'b "c")'),
+    ("(str '(f 1e400 -1e400 inf b\"it's\"))", '(f Inf -Inf inf b"it\'s")'),
+    (r"""(str '(f b"\"'\x00\\"))""", r"""(f b"\"\'\x00\\")"""),
     ("(get {'a 1} 'a)", 1),
+    ("(defn len [x] 7) [(len '(a)) (len [1])]", [7, 7]),
     ("(pmap (fn [x] `(f ~x)) [1 2])", [{"$form": "(f 1)"}, {"$form": "(f 2)"}]),
     ("(len (get (pmap (fn [x] `(f ~x)) [1 2]) 0))", 2),
     ("(mapcar 'str [1 2])", ["1", "2"]),
@@ -99,6 +102,13 @@ async def test_a_dictionary_of_a_tool_that_looks_like_a_form_stays_a_dictionary(
     calls: list[CallForm] = []
     await run(sandbox, "(echo :text (get (echo) 1))", calls)
     assert calls[1].args == {"text": {"$form": "(rm)"}}
+
+
+@pytest.mark.parametrize("text", ["#{'a}", "{'a 1}", "[{#('a 1) 2}]", "(pmap (fn [x] {'a x}) [1])"])
+async def test_a_form_that_is_a_key_cannot_leave_the_program(sandbox: Sandbox, text: str) -> None:
+    for whole in (text, f"(echo {text})", f"(echo :text {text})"):
+        with pytest.raises(ProgramError, match="A form cannot leave the program in a set or as a key"):
+            await run(sandbox, whole)
 
 
 @pytest.mark.parametrize(

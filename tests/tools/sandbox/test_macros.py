@@ -60,6 +60,7 @@ EXPANDED = [
     (OR + "(setv v 5) (or2 None v)", 5),
     (OR + "[(or2 0 1) (or2 0 2)]", [1, 2]),
     ("(defmacro five [] 5) (+ (five) 1)", 6),
+    ('(defmacro m [x] (setv g (gensym "a-b ü") h (gensym \'k?)) `(do (setv ~g ~x ~h 1) ~g)) (m 3)', 3),
     ("(defmacro nothing [] None) (nothing)", None),
     ("(defmacro both [a [b 2]] [a b]) (both 1)", [1, 2]),
     ("(defmacro q [x] `'~x) (q (a b))", form("(a b)")),
@@ -137,6 +138,7 @@ async def test_a_session_keeps_its_macros(sandbox: Sandbox) -> None:
     program = await compile_expanded(UNLESS + OR, TOOLS, sandbox)
     assert [*program.macros] == ["unless2", "or2"]
     assert await run(sandbox, "(or2 None (unless2 False 3))", program.macros) == 3
+    assert await run(sandbox, "(is_it 3)", {"is-it": "(defmacro is-it [x] x)"}) == 3
     used = await compile_expanded(
         "(unless2 False 1)", TOOLS, sandbox, SavedValues(b"", [], macros=program.macros)
     )
