@@ -18,7 +18,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.installing import install_extra
 from quoth.tools.memory.passages import LONGEST, is_behind, split
-from quoth.tools.memory.search import added_up, erase, status
+from quoth.tools.memory.search import _told, added_up, erase, status
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.storage.database import Store
 
@@ -508,3 +508,26 @@ def test_words_count_beside_the_best_match_and_meaning_as_it_is() -> None:
     }
     assert added_up({1: 0.0}, {1: 0.0, 2: 0.5}) == {1: {}, 2: {"meaning": 0.5}}
     assert added_up({}, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("parts", "own", "told"),
+    [
+        ({"words": 0.8, "meaning": 0.5}, 1.0, {"words": 0.8, "meaning": 0.5}),
+        ({"words": 1.0, "meaning": 0.5}, 0.25, {"words": 0.25, "neighbours": 0.75, "meaning": 0.5}),
+        ({"words": 0.8}, 0.0, {"neighbours": 0.8}),
+        ({"meaning": 0.5}, 0.0, {"meaning": 0.5}),
+        ({"words": 0.0}, 1.0, {}),
+    ],
+)
+def test_what_neighbours_add_is_a_part_of_its_own(
+    parts: dict[str, float], own: float, told: dict[str, float]
+) -> None:
+    assert _told(parts, own) == told
+
+
+async def test_a_word_of_a_neighbour_counts_half_as_much(store: Store, memory: SqliteMemory) -> None:
+    conversation(store, "s1", "Where is the boat?", "It is green.")
+
+    for hit in await memory.search("green boat", "agent", ALL):
+        assert hit.parts["words"] == pytest.approx(2 * hit.parts["neighbours"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import dict_memory, done, sqlite_memory
 
 from quoth.tools.call.service_types import BlockVersion
-from quoth.tools.memory.stored import delta, unrolled
+from quoth.tools.memory.stored import common, delta, unrolled
 from quoth.tools.storage.database import Store
 
 # Texts that often share a beginning, an end, or both with overlaps.
@@ -84,3 +85,30 @@ def test_undo_gives_the_text_before_the_last_change_of_it_as_a_new_version(steps
         assert [text for at, text in enumerate(seen) if not at or text != seen[at - 1]] == texts
 
     done(go())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("abcXdef", "abcYdef", (3, 3, "X")),
+        ("abcdef", "abcXdef", (3, 3, "")),
+        ("abcXdef", "abcdef", (3, 3, "X")),
+        ("abc", "abcdef", (3, 0, "")),
+        ("abc", "", (0, 0, "abc")),
+        ("aaa", "aa", (2, 0, "a")),
+        ("abc", "xbc", (0, 2, "a")),
+        ("ab", "ab", (2, 0, "")),
+    ],
+)
+def test_of_an_older_text_only_what_differs_is_kept(old: str, new: str, kept: tuple[int, int, str]) -> None:
+    found = delta(BlockVersion(1, old), new)
+    assert (found.head, found.tail, found.middle) == kept
+    assert found.before(new) == old
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "many"),
+    [("", "", 0), ("a", "b", 0), ("ab", "abc", 2), ("x" * 99 + "a", "x" * 99 + "b", 99)],
+)
+def test_what_two_texts_begin_with_is_counted(one: str, other: str, many: int) -> None:
+    assert common(one, other) == common(other, one) == many
