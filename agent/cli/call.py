@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.agent.cli.common import read_text, run_call, show_result, text_of, tools_of, with_agent
-from quoth.agent.cli.options import DONE, USAGE, AgentOptions, Options, argument, switch
+from quoth.agent.cli.options import DONE, REMOTE, USAGE, AgentOptions, Options, argument, switch
 from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
 from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
@@ -26,7 +26,7 @@ class CallOptions(AgentOptions):
 
 @dataclass(init=False, repr=False, eq=False)
 class ReadOptions(Options):
-    works_in_workspace, groups = False, "model tools"
+    works_in_workspace, groups = False, f"tools --dialect {REMOTE}"
     file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
     display: bool = switch("--display", "show what a person would be shown of it")
 

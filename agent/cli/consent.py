@@ -15,6 +15,7 @@ from quoth.agent.cli.common import agent_of, open_store, policy_options, text_of
 from quoth.agent.cli.options import (
     DONE,
     FAILED,
+    SHARED,
     AgentOptions,
     Options,
     argument,
@@ -49,7 +50,7 @@ STEP = "of a plan, this step or group alone"
 
 @dataclass(init=False, repr=False, eq=False)
 class PendingOptions(Options):
-    groups = "redis"
+    groups = f"tools --session {SHARED}"
     id: str | None = argument("ID", "the request to show in full", nargs="?")
 
 
@@ -70,8 +71,7 @@ class ApproveOptions(AgentOptions):
 
 
 @dataclass(init=False, repr=False, eq=False)
-class DenyOptions(Options):
-    groups = "redis asking"
+class DenyOptions(AgentOptions):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
     why: str = option("--why", "TEXT", "the reason", default="")
@@ -291,8 +291,7 @@ def opened(options: Options, *, lists: bool = False) -> Iterator[tuple[Store | N
 
 
 @dataclass(init=False, repr=False, eq=False)
-class AnswerOptions(Options):
-    groups = "asking"
+class AnswerOptions(AgentOptions):
     id: str = argument("ID", "the question, as quoth pending lists it")
     text: Sequence[str] = argument(
         "TEXT", "the answer, or the number of a choice; - reads it from stdin", nargs="*", default=()

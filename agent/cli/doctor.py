@@ -56,6 +56,7 @@ MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
 
 @dataclass(init=False, repr=False, eq=False)
 class DoctorOptions(Options):
+    groups = "--model --policy --boundary"
     works_in_workspace = False
     check: bool = switch("--check", "ask the providers whose key is known, too")
 

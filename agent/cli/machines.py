@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class WorkerOptions(OfferOptions):
-    groups = f"{OfferOptions.groups} --shared --trace --trace-content"
+    groups = f"policy {OfferOptions.groups} --shared --trace --trace-content"
     jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
     memory: str | None = option(
         "--memory", "MB", "all the memory that the worker may use (default: no limit)"

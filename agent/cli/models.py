@@ -29,7 +29,7 @@ LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong pla
 class ModelsOptions(Options):
     """Options of ``quoth models``."""
 
-    groups = "model asking"
+    groups = "--dialect --base-url --temperature --timeout --api-key --max-reply-tokens asking"
     works_in_workspace = False
     what: str | None = argument(
         "ACTION",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # Where an option stands that may be repeated: before the command, before its action, or after both.
 PLACES = BEFORE, WITHIN, AFTER = "_before", "_within", "_after"
 OF_A_RUN = ("limits", "plan")  # groups of settings that only commands take which name them
+OF_ALL = ("common", "asking")  # and those that every command takes: one that asks nothing keeps to them
 
 
 def options_of(kind: type[Any]) -> list[Field[Any]]:
@@ -94,8 +95,9 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Any], place: str) -> None:
-        """Add the options of ``kind``; help shows the settings of its groups. ``place``, of PLACES, ends the
-        attribute of an option that may be repeated, because a later list would replace an earlier one."""
+        """Add the options of ``kind``; help shows the settings of its groups, and AFTER the command there are
+        no others. ``place``, of PLACES, ends the attribute of an option that may be repeated, because a later
+        list would replace an earlier one."""
         shown = {"common", *kind.groups.split()}
         parts: dict[str, Any] = {}  # of the help, and options that exclude each other
         for one in options_of(kind):
@@ -105,6 +107,8 @@ class Parser(argparse.ArgumentParser):
             if rivals:
                 where = parts.get(rivals) or parts.setdefault(rivals, self.add_mutually_exclusive_group())
             elif row and not shown & {row.group, *one.metadata["flags"]}:
+                if place == AFTER and row.group not in OF_ALL:
+                    continue
                 more["help"] = argparse.SUPPRESS
             elif row:
                 title = GROUPS[row.group]
@@ -166,7 +170,8 @@ def as_user(user: str | None) -> list[str]:
 class Options(CommandSettings):
     """The options that every command has, with those of its ``groups`` of settings in its help.
 
-    Every command understands every setting but those of a run, so that a script may give all the same."""
+    Before the command every setting but those of a run is taken, so that a script gives all the same.
+    Behind it are only those that the command uses."""
 
     groups: ClassVar[str] = ""  # of settings, or the flags of some, beside the common ones
     works_in_workspace: ClassVar[bool] = True  # whether the command first prints where that is
@@ -226,6 +231,8 @@ class Options(CommandSettings):
 
 THOUGHTS = "also what the model thinks, dimmed"
 WORK = "model tools policy services memory redis session asking"  # what an agent needs
+REMOTE = "--remote --local --prefix --key --redis-ca"  # what the table of remote tools needs
+SHARED = "--shared --prefix --key --redis-ca"  # what shared requests need
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -260,7 +267,7 @@ class StreamOptions(RunOptions):
 
 @dataclass(init=False, repr=False, eq=False)
 class CatalogOptions(Options):
-    groups = "policy --tools --prefix --key --redis-ca"
+    groups = "--policy --tools --prefix --key --redis-ca"
     redis: str | None = option(
         "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
     )
@@ -327,6 +334,8 @@ def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
             f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
         )
     name = word.partition("=")[0]
+    if name in FLAGS.values():
+        raise UsageError(f"{command} does not use {name}. See: {command} --help")
     known = [one.metadata["flags"][0] for one in options_of(kind) if one.metadata["flags"]]
 
     raise no_option(name, command, known, f". See: {command} --help")

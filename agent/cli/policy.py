@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, open_store, text_of, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option, switch, take_over
+from quoth.agent.cli.options import (
+    DONE,
+    FAILED,
+    REMOTE,
+    WORK,
+    Actions,
+    Options,
+    argument,
+    option,
+    switch,
+    take_over,
+)
 from quoth.agent.repl.loaded import OWN_NAME as INIT_NAME
 from quoth.agent.repl.loaded import TRUST as INIT_TRUST
 from quoth.agent.repl.loaded import own_init
@@ -51,13 +62,13 @@ def _share(text: str) -> float:
 
 @dataclass(init=False, repr=False, eq=False)
 class CheckOptions(Options):
-    groups = "tools policy"
+    groups = f"tools --policy --boundary {REMOTE}"
     file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
 
 
 @dataclass(init=False, repr=False, eq=False)
 class ExplainOptions(Options):
-    groups = "tools policy redis session"
+    groups = WORK
     form: str | None = argument(
         "FORM", "such as '(read-file \"x\")'; - reads it from stdin (default: those of --session)", nargs="?"
     )

@@ -39,6 +39,7 @@ class UndeliveredError(ToolError):
 class RemindOptions(Options):
     """Options of ``quoth remind``."""
 
+    groups = "--channel"
     file: str | None = argument("FILE", "an Org file of the workspace (default: memory.org)", nargs="?")
     to: str | None = option("--to", "NAME", "send it to this channel too (see --channel)")
     watch: bool = switch("--watch", "stay, and tell what comes due, until Ctrl-C")

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Options, argument, option
+from quoth.agent.cli.options import DONE, FAILED, REMOTE, WORK, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
-from quoth.tools.loading import load_tools
+from quoth.tools.loading import load_tools, with_search
 from quoth.tools.text import number_of, short
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class ToolsOptions(Options):
-    groups = "tools policy"
+    groups = WORK
     name: str | None = argument("NAME", "the tool to show; test makes the examples of a FILE", nargs="?")
     file: str | None = argument("FILE", "test: the file of tools", nargs="?")
 
 
 @dataclass(init=False, repr=False, eq=False)
 class BeltOptions(Options):
-    groups = "tools policy"
+    groups = f"tools --model --dialect --belt --policy {REMOTE}"
     view: str = option(
         "--view",
         "VIEW",
-        "lisp, plist, json, tags, run, bare, openai, responses, anthropic or mcp (default: lisp)",
-        default="lisp",
+        "lisp, plist, json, tags, run, bare, openai, responses, anthropic or mcp (default: lisp, or what"
+        " --model, --dialect and --belt choose)",
     )
 
 
@@ -103,12 +103,38 @@ def belt(options: BeltOptions) -> int:
     from quoth.neuro.prompt.belt import belt as view_of
     from quoth.neuro.prompt.belt import belt_json
 
-    table = _for_user(options, tools_of(options), "reply", programs=options.view == "run")
+    view, more = options.view or "lisp", {}
+    if options.model or options.dialect or options.belt:
+        if options.view:
+            raise UsageError("--view names a view by itself; --model, --dialect and --belt choose one.")
+        view, dialect = _chosen_view(options)
+        more = {"dialect": dialect}
+    found = tools_of(options)
+    if options.belt == "search":
+        found = with_search(found)
+    table = _for_user(options, found, "reply", programs=view == "run")
     if options.json:
-        print_json(belt_json(table, options.view))
+        print_json(belt_json(table, view) | more)
     else:
-        print_line(view_of(table, options.view).rstrip("\n"))
+        print_line(view_of(table, view).rstrip("\n"))
     return DONE
+
+
+def _chosen_view(options: BeltOptions) -> tuple[str, str]:
+    """The view that a model is shown, and its dialect; without a model one that takes native tools."""
+    from quoth.agent.config.loading import load_config
+    from quoth.neuro.backends.select import tool_view_of
+    from quoth.neuro.prompt.dialects import choose_dialect
+
+    config = load_config(options.folder)
+    model = options.model or os.environ.get("QUOTH_MODEL") or config.model or ""
+    native, search = tool_view_of(model, config) if model else "openai", options.belt == "search"
+    wanted = options.dialect or config.dialect
+    known: Any = {"takes_tools": bool(native), "search": search, "configured": config.providers}
+    dialect, note = choose_dialect(model, wanted, **known)
+    if note:
+        complain(note)
+    return "bare" if search else dialect.view or native, dialect.name
 
 
 # ``quoth tools test FILE``: makes the calls of the ``:examples`` of a file's tools, in a copy of the

@@ -17,7 +17,7 @@ from quoth.agent.cli.common import (
     with_agent,
     write_new,
 )
-from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, REMOTE, Options, argument, option, switch
 from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file, session_in_store
 from quoth.agent.session.session import Session, alone
 from quoth.agent.session.undo import Undo, changed_lines, done_text, left_lines, plan_lines
@@ -42,7 +42,7 @@ ID = "the session, or the beginning of its id (default: your latest that has wri
 
 @dataclass(init=False, repr=False, eq=False)
 class UndoOptions(Options):
-    groups = "asking"
+    groups = "policy asking"
     of: str | None = argument("SESSION", ID, nargs="?")
     to: str | None = option(
         "--to", "CALL", "the first call to take back, as quoth log counts: 12 or ID.12 (default: all)"
@@ -162,13 +162,14 @@ def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
 class PastOptions(Options):
     """Options that name a recorded session."""
 
-    groups = "model tools policy redis memory"
+    groups = f"tools --session {REMOTE}"
     of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
     last: bool = switch("--last", "your latest session with a run, a flight, a form or a call")
 
 
 @dataclass(init=False, repr=False, eq=False)
 class ReplayOptions(PastOptions):
+    groups = f"--dialect --belt --tools --without --session policy memory {REMOTE}"
     live_tools: bool = switch("--live-tools", "make calls that only read again and show what changed")
 
 

@@ -92,7 +92,8 @@ def lifted(
     there is no such call. Raises UsageError for an unknown run.
 
     - Dry runs are left out, and calls that were answered by an earlier result; a call that a person changed
-      is used as changed. Calls made inside programs and sub-agents are part of the outer call.
+      is used as changed. Calls made inside programs and sub-agents are part of the outer call, unless that
+      still runs or waits: then those that have ended are calls of the session.
     - A program given to ``eval`` is inserted unchanged, with its comments.
     - A text or number in an argument becomes a parameter, with its value as the default, if the task mentions
       it (as a whole word) or if it occurs more than once. It is named after the first argument that has it.
@@ -123,8 +124,11 @@ def _calls(events: Sequence[Event]) -> Iterator[_MadeCall]:
         elif event.kind == "receipt":
             ended[event.key] = event
     for key, event in begun.items():
-        inner = key.removeprefix(f"{event.run}/") if event.run else key
-        if "/" in inner or "/" in event.run or key not in ended or ended[key].status != "ok":
+        if "/" in event.run or key not in ended or ended[key].status != "ok":
+            continue
+        start = len(event.run) + 1 if event.run else 0
+        outer = (key[:at] for at in range(start, len(key)) if key[at] == "/")
+        if any(one in ended and ended[one].status != "pending" for one in outer):
             continue
         done, said = key, ended[key].said
         while f"{done}/edited" in begun:

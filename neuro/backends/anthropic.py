@@ -30,6 +30,7 @@ class AnthropicBackend(HttpBackend):
 
     kind = "Anthropic's Messages API"
     holds = "content"
+    tool_view = "anthropic"
     thinking_tokens = THINKING
 
     def __init__(
@@ -53,7 +54,6 @@ class AnthropicBackend(HttpBackend):
             options={"cache_control": CACHED, **(extra or {})},
             **more,
         )
-        self.tool_view = "anthropic"
         self.owner = owner_of(self.name, self._url)
 
     def _headers(self) -> dict[str, str]:

@@ -32,6 +32,7 @@ class OpenAIBackend(HttpBackend):
 
     kind = "an OpenAI-compatible server"
     holds = "choices"
+    tool_view = "openai"
     path = "/chat/completions"
     provider = "openai"
 
@@ -65,7 +66,6 @@ class OpenAIBackend(HttpBackend):
             **more,
         )
         self.takes_grammar = takes_grammar
-        self.tool_view = "openai"
         self._stream_options = {"stream_options": {"include_usage": True}} if stream_usage else {}
         self._thoughts = thoughts
         self.owner = owner_of(self.name, self._url)
@@ -254,6 +254,7 @@ class ResponsesBackend(OpenAIBackend):
     with its reply, and goes back as it came."""
 
     kind = "OpenAI's Responses API"
+    tool_view = "responses"
     holds = "output"
     path = "/responses"
     provider = "openai-responses"
@@ -261,7 +262,6 @@ class ResponsesBackend(OpenAIBackend):
     def __init__(self, model: str, *given: Any, extra: Mapping[str, Any] | None = None, **more: Any) -> None:
         stateless = {"store": False, "include": [ENCRYPTED]}
         super().__init__(model, *given, extra={**stateless, **(extra or {})}, **more)
-        self.tool_view = "responses"
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool

@@ -119,6 +119,17 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
     return provider, model
 
 
+def tool_view_of(spec: str, config: Defaults = NO_DEFAULTS) -> str:
+    """The view of the belt in which this model takes native tools; empty where it takes none. It opens no
+    backend, and so needs no key. Raises UsageError."""
+    provider, model = provider_of(spec, config)
+    if provider.name == "cascade":
+        return tool_view_of(model.partition(",")[0].strip(), config)
+    own = {"scripted": ("quoth.neuro.backends.scripted", "ScriptedBackend")}
+    module, name = provider.backend or own.get(provider.name, ("", ""))
+    return str(getattr(getattr(import_module(module), name), "tool_view", "")) if module else ""
+
+
 def _meant(spec: str, known: Sequence[str]) -> str:
     """What a spec without a provider may mean: a name such as gpt-5-mini lacks only its own."""
     maker = next((maker for begin, maker in MAKERS.items() if spec.startswith(begin)), "")

@@ -18,7 +18,7 @@ from words import python_nodes, rooms, sources
 LINES = {
     "agent": 1139,
     "agent/chat": 710,
-    "agent/cli": 5110,
+    "agent/cli": 5150,
     "agent/config": 330,
     "agent/flight": 1920,
     "agent/manual": 270,
@@ -26,7 +26,7 @@ LINES = {
     "agent/repl": 1930,
     "agent/replay": 440,
     "agent/run": 5099,
-    "agent/session": 2480,
+    "agent/session": 2490,
     "agent/terminal": 1820,
     "agent/trace": 360,
     "agent/worker": 450,

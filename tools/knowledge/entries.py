@@ -38,11 +38,10 @@ SEARCHED_CHARS: Final = 50_000  # of a text
 _GUARD = "\u200b"  # what Org itself advises where a text would be markup
 _HEADLINE = re.compile(r"^\*+ ", re.MULTILINE)
 _UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # what no file of text holds
-# What Org would take in a headline for a link, a time, a tag, a macro or a call, and Emacs in a first line
-# for settings; and what reorders text.
-_MARKUP = re.compile(
-    r"[\[\]<>{}]|-\*-|(?<!\w):|:(?! )|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)
+# What Org would take in a headline for a link, a time, a macro or a call, and Emacs in a first line for
+# settings; and what reorders text.
+_MARKUP = re.compile(r"[\[\]<>{}]|-\*-|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_COLON = re.compile(r"(?<!\S):+|(?<=[^\W\d_]):+(?=\S)")  # of a tag, or of a link: ``:new:``, ``https:…``
 _SETTINGS = re.compile("(?<=local variables):", re.IGNORECASE)  # how those begin in any line of a file
 # What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
 _LINK = re.compile(
@@ -348,7 +347,8 @@ def _todo_words(data: bytes) -> Sequence[str]:
 
 def _heading(title: str, todo_words: Sequence[str]) -> str:
     """A title as a headline that is a title only, for reading; where it says less, TITLE says it all."""
-    words = " ".join(_MARKUP.sub(" ", _UNTEXT.sub(" ", title[: 8 * HEADING_CHARS])).split())
+    plain = _MARKUP.sub(" ", _UNTEXT.sub(" ", _plain(title[: 8 * HEADING_CHARS])))
+    words = " ".join(_COLON.sub(" ", plain).split())
     words = short(_SETTINGS.sub("", words), HEADING_CHARS).strip() or "Untitled"
     first = words.split(" ", 1)[0]
     return f"{_GUARD}{words}" if first in (*WORDS, *todo_words, "COMMENT") else words

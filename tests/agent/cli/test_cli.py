@@ -278,7 +278,7 @@ def test_version_and_help(here: Path) -> None:
     shown = page.out.splitlines()
     assert len(shown) <= 24
     assert {name for names in COMMANDS.values() for name in names} <= set(page.out.split())
-    assert "--redis-ca" not in page.out + quoth("tools", "--help", cwd=here).out
+    assert "--redis-ca" not in page.out + quoth("log", "--help", cwd=here).out
 
 
 def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> None:

@@ -76,7 +76,7 @@ class Desk:
         return quoth("fly", name, "--tools", "tools.hy", "--user", "ann", *words, cwd=self.folder)
 
     def does(self, *words: str, **options: dict[str, str]) -> Said:
-        return quoth(*words, "--tools", "tools.hy", "--user", "ann", cwd=self.folder, **options)  # type: ignore[arg-type]
+        return quoth("--tools", "tools.hy", *words, "--user", "ann", cwd=self.folder, **options)  # type: ignore[arg-type]
 
     @property
     def text(self) -> str:

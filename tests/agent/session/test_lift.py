@@ -119,6 +119,38 @@ def test_a_lifted_call_that_asks_stands_still_like_any(tmp_path: Path) -> None:
 # What is in it
 
 
+HALF = '(eval (do (setv x (read-file :path "a.txt")) (write-file :path "b.txt" :content x) (len x)))'
+
+
+def test_while_a_program_waits_its_calls_that_have_ended_are_lifted(tmp_path: Path) -> None:
+    files(tmp_path, {"a.txt": "one\ntwo\n"})
+    with agent(tmp_path, HALF, "It waits.", "Done.", consent=None) as it:
+        assert it.run("Copy it.").status == "pending"
+        found = lift(tmp_path)
+        assert found is not None
+        assert found.calls == 1
+        assert '(read-file :path "a.txt")' in found.program
+        assert "write-file" not in found.program
+        (request,) = it.broker.requests()
+        it.broker.decide(request.id, Decision("once", "ann"))
+        it.resume()
+    found = lift(tmp_path)  # and now that it has ended, it is the program
+    assert found is not None
+    assert (found.calls, found.program.count("(setv x (read-file")) == (1, 1)
+
+
+def test_a_program_at_work_is_lifted_as_far_as_it_has_come(tmp_path: Path) -> None:
+    files(tmp_path, {"a.txt": "one\n"})
+
+    def look() -> list[Any]:
+        found = lift(tmp_path)
+        assert found is not None
+        return [found.calls, found.program.count("read-file")]
+
+    with agent(tmp_path, tools=[tool("look", look)]) as it:
+        assert it.eval('(do (read-file :path "a.txt") (look))').value == [1, 1]
+
+
 def test_what_did_not_go_well_or_was_answered_before_is_left_out(tmp_path: Path) -> None:
     files(tmp_path, {"a.txt": "x"})
     read = '(read-file :path "a.txt")'

@@ -452,3 +452,23 @@ if EMACS:
         shelf.claim("ours")
         assert [one.title for one in shelf.entries] == ["old", "mine", "ours"]
         assert shelf.entries[0].text == "older"
+
+
+@pytest.mark.parametrize(
+    ("title", "headline"),
+    [
+        ("Solar cells: a review", "Solar cells: a review"),
+        ("At 12:30: the minutes", "At 12:30: the minutes"),
+        ("C++: a tour", "C++: a tour"),
+        ("https://a.example/b: its page", "https //a.example/b: its page"),
+        ("Minutes:", "Minutes:"),
+        ("Cells :new:", "Cells new:"),
+        ("[a]:new:", "a new:"),
+        ("elisp:(shell-command)", "elisp (shell-command)"),
+    ],
+)
+def test_a_headline_keeps_each_colon_that_is_no_tag_and_no_link(title: str, headline: str) -> None:
+    data = Draft("source", title, "text", ANN).appended(b"")
+    (entry,) = (one for one, _ in KnowledgeFile(data, "x").entries)
+    assert re.findall(r"^\*+ (.*)$", data.decode(), re.MULTILINE) == [headline]
+    assert entry.title == title

@@ -1,0 +1,214 @@
+"""Each setting behind each command is used or refused. Before a command all may stand: for a script, that is
+what all its commands share."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import files, quoth
+
+from quoth.agent.cli import main as command_line
+from quoth.agent.cli.options import OF_ALL, Options, options_of, parsed
+from quoth.agent.settings import FLAGS, ROWS
+from quoth.tools.errors import UsageError
+
+AGENT = {"model", "tools", "policy", "services", "memory", "redis", "session", "limits", "plan"}
+
+
+def kinds() -> Iterator[tuple[list[str], type[Options]]]:
+    """Each command, or action of one, with its options."""
+    for rows in command_line.COMMANDS.values():
+        for name, (place, _) in rows.items():
+            found = command_line._found(place)
+            actions = {action: do for action, (do, _) in found.items()} if isinstance(found, dict) else None
+            for words, do in (
+                [([name, one], do) for one, do in actions.items()] if actions else [([name], found)]
+            ):
+                yield words, vars(import_module(do.__module__))[do.__annotations__["options"]]
+
+
+KINDS = {" ".join(words): kind for words, kind in kinds()}
+
+
+def shown(kind: type[Options]) -> set[str]:
+    """The settings that a command says it uses, beside those that every command takes."""
+    groups = set(kind.groups.split())
+    taken = {one.name for one in options_of(kind)}
+    own = {name for name in vars(kind) if name in ROWS}  # options of its own under the same name
+    named = {name for name, row in ROWS.items() if row.group in groups or FLAGS[name] in groups}
+    return {name for name in (named & taken) - own if ROWS[name].group not in OF_ALL}
+
+
+def spelt(name: str) -> list[str]:
+    one = next(one for one in options_of(command_line.ReplOptions) if one.name == name)
+    if one.metadata.get("action") not in (None, "append"):
+        return [FLAGS[name]]
+    value = (one.metadata.get("choices") or ["1"])[0]
+    return [FLAGS[name], f"@{value}" if name == "api_key" else value]
+
+
+def needed(kind: type[Options]) -> list[str]:
+    """A word for each argument that the command must have."""
+    rows = [one.metadata for one in options_of(kind) if not one.metadata["flags"]]
+    return [str((row.get("choices") or ["x"])[0]) for row in rows if row.get("nargs") not in ("?", "*")]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_setting_that_a_command_does_not_use_is_refused_behind_it(name: str) -> None:
+    kind, words = KINDS[name], [*name.split(), *needed(KINDS[name])]
+    for setting, row in ROWS.items():
+        if row.group in OF_ALL or row.group in ("limits", "plan") or setting in vars(kind):
+            continue
+        given = [*words, *spelt(setting)]
+        if setting in shown(kind):
+            parsed(command_line.parser(given), given)
+        else:
+            with pytest.raises(UsageError, match=rf"^quoth {words[0]} does not use {FLAGS[setting]}\. See: "):
+                parsed(command_line.parser(given), given)
+        before = [*spelt(setting), *words]
+        parsed(command_line.parser(before), before)
+
+
+# What a command is given, so that it looks at each setting that its help shows. One that makes an agent of
+# its settings uses all those of an agent.
+SCRIPT = '(write-file :path "a.txt" :content "x")\n---\nIt waits.'
+PLAN = "* PLAN one\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
+RUN = ["run", "Write.", "--model", "scripted:r.txt"]
+NO_REDIS = "redis://127.0.0.1:1"
+REMOTE = ["--remote", NO_REDIS]
+USES: dict[str, list[list[str]]] = {
+    "run": [[*RUN, "--session", "s3"]],
+    "chat": [["chat", "--model", "scripted:chat.txt"]],
+    "fly": [["fly", "plan.org"]],
+    "resume": [["resume", "s2", "And?"]],
+    "models": [["models", "test", "scripted:chat.txt"], ["models"]],
+    "call": [["call", '(echo :text "hi")']],
+    "eval": [["eval", "(* 6 7)"]],
+    "read": [["read", "hi.txt"], ["read", "hi.txt", *REMOTE]],
+    "tools": [["tools"], ["tools", "test", "t.hy"]],
+    "belt": [["belt", "--model", "scripted:r.txt", "--policy", "p.hy"], ["belt", *REMOTE]],
+    "policy check": [["policy", "check"], ["policy", "check", *REMOTE]],
+    "policy explain": [["policy", "explain", '(echo :text "x")']],
+    "audit": [["audit"]],
+    "pending": [["pending"], ["pending", "--shared", NO_REDIS]],
+    "approve": [["approve", "REQUEST", "--resume"]],
+    "deny": [["deny", "plan.org"]],
+    "answer": [["answer", "QUESTION", "red", "--resume"]],
+    "undo": [["undo", "s2"]],
+    "replay": [["replay", "--session", "s2", "--live-tools"]],
+    "lift": [["lift", "--session", "s2"], ["lift", "s2", *REMOTE]],
+    "doctor": [["doctor"]],
+    "remind": [["remind", "--to", "desk", "--channel", "desk=desk.txt"]],
+    **{name: [[*name.split(), *needed(kind)]] for name, kind in KINDS.items() if name.startswith("memory ")},
+    "memory import": [["memory", "import", "memory.org"]],
+}
+ELSEWHERE = {  # what needs a Redis, and is tested with one in tests/agent/worker and test_catalog.py
+    name for name in KINDS if name.split()[0] in ("worker", "catalog")
+}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("desk")
+    tool = (
+        '(require quoth [def-cognitive-tool])\n(def-cognitive-tool probe "P." :examples [(probe)] :body 1)\n'
+    )
+    texts = {"r.txt": SCRIPT, "chat.txt": "Hello.", "plan.org": PLAN, "t.hy": tool, "p.hy": "(allow (echo))"}
+    texts |= {"ask.txt": '(ask-person :question "Which?")\n---\nDone.', "memory.org": "#+TITLE: Memory\n"}
+    files(folder, {**texts, "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.'})
+    with pytest.MonkeyPatch.context() as own:
+        own.setenv("QUOTH_STATE", str(folder.with_name("state")))
+        assert quoth(*RUN, "--session", "s1", cwd=folder).code == 3
+        assert quoth("run", "Hi.", "--model", "scripted:hi.txt", "--session", "s2", cwd=folder).code == 0
+        ask = ["run", "Ask.", "--model", "scripted:ask.txt", "--session", "s4"]
+        assert quoth(*ask, cwd=folder).code == 3
+        yield folder
+
+
+@pytest.fixture
+def desk(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("QUOTH_STATE", str(here.with_name("state")))
+    return here
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if shown(KINDS[name]) and name not in ELSEWHERE])
+def test_a_command_looks_at_each_setting_of_its_help(name: str, desk: Path) -> None:
+    seen: set[str] = {"boundary"}  # main reads it
+    for words in USES[name]:
+        waiting = {one["session"]: one["id"] for one in json.loads(quoth("pending", "--json", cwd=desk).out)}
+        known = {"REQUEST": waiting.get("s1"), "QUESTION": waiting.get("s4")}
+        seen |= looked_at([known.get(word) or word for word in words], desk)
+    assert shown(KINDS[name]) - seen == set()
+
+
+def looked_at(words: list[str], folder: Path) -> set[str]:
+    """The settings that a command line reads, run in a process of its own."""
+    ours, theirs = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            seen: set[str] = set()
+            os.chdir(folder)
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(null, stream)
+            sys.stdin, sys.stdout, sys.stderr = (os.fdopen(stream, mode) for stream, mode in enumerate("rww"))
+            _record(seen)
+            command_line.main(words)
+        finally:
+            os.write(theirs, json.dumps(sorted(seen)).encode())
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as told:
+        text = told.read()
+    os.waitpid(child, 0)
+    return set(json.loads(text))
+
+
+COPYING = ("__init__", "take_over")  # what reads all of them, to pass them on
+
+
+def _record(seen: set[str]) -> None:
+    from quoth.agent.cli import common
+
+    plain, whole = command_line.parsed, common.settings_of
+
+    class Reads(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:
+            seen.add(name)
+            return super().get(name, default)
+
+        def items(self) -> Any:
+            return ((name, self[name]) for name in self)
+
+        def __getitem__(self, name: str) -> Any:
+            seen.add(name)
+            return super().__getitem__(name)
+
+    def recording(words: Any, given: Any) -> Any:
+        do, options = plain(words, given)
+        kind = type(options)
+
+        def read(self: Any, name: str) -> Any:
+            caller = sys._getframe(1).f_code
+            copies = caller.co_filename.endswith("dataclasses.py") or caller.co_name in COPYING
+            if name in ROWS and not copies:
+                seen.add(name)
+            found = object.__getattribute__(self, name)
+            return Reads(found) if name == "__dict__" and not copies else found
+
+        own = type(kind.__name__, (kind,), {"__getattribute__": read, "__module__": kind.__module__})
+        return do, own(**vars(options))
+
+    def all_of_an_agent(*given: Any, **more: Any) -> Any:
+        seen.update(name for name, row in ROWS.items() if row.group in AGENT)
+        return whole(*given, **more)
+
+    command_line.parsed = recording
+    common.settings_of = all_of_an_agent
