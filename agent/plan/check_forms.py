@@ -20,9 +20,10 @@ from quoth.tools.errors import InvalidCallError, did_you_mean
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.printer import Code, code_in, show
 from quoth.tools.lisp.reader import ReadError, read_all
-from quoth.tools.lisp.syntax import bound_in, fixed_arity, head_of, mangled
+from quoth.tools.lisp.syntax import begins, bound_in, fixed_arity, head_of, mangled, symbols_in
 from quoth.tools.program.compiler import (
     LACKING,
+    MACROEXPANDS,
     PRELUDES,
     PROGRAM_LIMITS,
     FreeName,
@@ -41,7 +42,7 @@ _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
 _QUOTES = re.compile(r"['`]|\((?:quote|quasiquote)\b")
 _SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")
 PROGRAMS = "eval"
-_GIVEN = frozenset({*BUILTINS, *PRELUDES} - LACKING)  # what every program has
+_GIVEN = frozenset({*BUILTINS, *PRELUDES, *MACROEXPANDS} - LACKING)  # what every program has
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def form_faults(
     forms = _read(whole, table)
     heads = _heads(forms)
     tools = _tools(table)
+    given = _GIVEN | _named_by_macros(whole, table)
 
     @cache
     def near() -> list[str]:
@@ -85,7 +87,7 @@ def form_faults(
         node, written = heads.get((use.line, use.column)), _written(whole, use)
         if use.name in tools:
             found += _call_faults(node, table.get(tools[use.name]), above) if node is not None else []
-        elif use.name not in _GIVEN:
+        elif use.name not in given:
             close = did_you_mean(written, near())
             if node is not None and head_of(node) == written:
                 close = close or did_you_mean(written, filter(str.islower, _GIVEN))
@@ -113,7 +115,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
         free = free_names(whole, table.tool_names, _given(whole, table))
     except ProgramError:
         return []
-    known = {*_tools(table), *_GIVEN}
+    known = {*_tools(table), *_GIVEN, *_named_by_macros(whole, table)}
     return list(dict.fromkeys(_written(whole, use) for use in free if use.name not in known))
 
 
@@ -145,6 +147,20 @@ def _given(text: str, table: ToolTable) -> Definitions | None:
         return unseen(text, read_forms(text), table.tool_names)
     except MacroError:
         return Definitions()  # the compiler says what is wrong
+
+
+def _named_by_macros(text: str, table: ToolTable) -> set[str]:
+    """The names in the macros of a program and in their calls: an expansion may give them a value."""
+    given, pending, found = _given(text, table), list[Any](), set[str]()
+    if given is not None:
+        macros, pending = {mangled(name) for name in given.macros}, list(read_forms(text))
+    while pending:
+        node = pending.pop()
+        if begins(node, DEFMACRO) or mangled(head_of(node)) in macros:
+            found.update(symbols_in(node))
+        elif isinstance(node, m.Sequence):
+            pending.extend(node)
+    return found
 
 
 def _named_tools(text: str, table: ToolTable, above: int) -> Iterator[ToolUse]:

@@ -22,7 +22,7 @@ LINES = {
     "agent/config": 330,
     "agent/flight": 1920,
     "agent/manual": 270,
-    "agent/plan": 1_719,
+    "agent/plan": 1_735,
     "agent/repl": 1930,
     "agent/replay": 440,
     "agent/run": 5099,

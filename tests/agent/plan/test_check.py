@@ -711,6 +711,9 @@ def test_a_block_may_define_macros(table: ToolTable) -> None:
     macro = "(defmacro twice [x] `(do ~x ~x))"
     assert said(block(macro, '(twice (read-file "a.txt"))'), table) == []
     assert said(block(macro, "(twice 1)", "(raed-file 1)"), table) != []
+    assert said(block("(defmacro set1 [name] `(setv ~name 1 total 2))", "(set1 n)", "[n total]"), table) == []
+    assert said(block(macro, "(twice 1)", "[n total]"), table) != []
+    assert said(block("(macroexpand '(a))"), table) == []
     assert said(block("(defmacro twice [x])"), table) == [
         "3:1: A macro is written (defmacro name [parameters] body …)."
     ]
