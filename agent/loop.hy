@@ -10,8 +10,9 @@ thousand turns use no more stack than ten."
   dataclasses [dataclass replace]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
-  quoth.agent.run.observation [Advice Lesson call-observation coach-of complaint cut-off empty-reply find-repeats
-                               known-calls last-words refused remember reminder result-images unreadable]
+  quoth.agent.run.observation [Advice Lesson call-observation coach-of complaint cut-off empty-reply
+                               find-repeats known-calls last-words refused remember reminder
+                               result-images unreadable]
   quoth.agent.run.own [NoMemoryError with-memory with-tools]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.run.spec [NO-JSON]
