@@ -92,8 +92,24 @@ async def bridge(address: str, *options: str) -> int:
     return await gateway.wait() or int(refused)
 
 
+HELP = """usage: quoth-telegram [OPTION ...]
+
+A Telegram bot in front of quoth chat. The options are those of quoth chat, such as --workspace DIR, --tools FILE
+and --approvers ID,…; quoth chat --help lists them. The environment has:
+
+  TELEGRAM_TOKEN  the token of the bot, from @BotFather
+  TELEGRAM_API    the address of another server (default: https://api.telegram.org)
+
+example:
+  TELEGRAM_TOKEN=… quoth-telegram --workspace bot --approvers 4711
+"""
+
+
 def main() -> int:
     """Run the bridge of the token in the environment."""
+    if {"-h", "--help"} & {*sys.argv[1:]}:
+        sys.stdout.write(HELP)
+        return 0
     server = os.environ.get("TELEGRAM_API", "https://api.telegram.org")
     if not (token := os.environ.pop("TELEGRAM_TOKEN", "")):  # the gateway's environment has none
         sys.exit("telegram: Set TELEGRAM_TOKEN to the token of the bot.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +18,9 @@ import pytest
 from loopback import Handler, Server
 from sentences import A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT
 from words import files, rooms, wait_until
+
+from quoth.agent.cli.options import options_of
+from quoth.agent.cli.run import ChatOptions
 
 BRIDGE = rooms()[0].parent / "plans" / "bridges" / "telegram.py"
 TOKEN = "4711:very-secret"
@@ -177,6 +181,19 @@ def test_a_message_is_brought_when_telegram_can_take_it_and_one_that_is_refused_
         ("1:wrong-token", 241, "telegram: getUpdates: Unauthorized\n"),
     ],
 )
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_it_helps_without_a_token(tmp_path: Path, word: str) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "TELEGRAM_TOKEN"}
+    done = subprocess.run(
+        [sys.executable, BRIDGE, word], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: quoth-telegram [OPTION ...]\n")
+    assert "TELEGRAM_TOKEN  " in done.stdout
+    known = {flag for one in options_of(ChatOptions) for flag in one.metadata["flags"]}
+    assert set(re.findall(r"--[a-z-]+", done.stdout)) - {"--help"} <= known
+
+
 def test_without_a_right_token_it_ends_and_says_so(
     token: str, code: int, told: str, telegram: Telegram, tmp_path: Path
 ) -> None:
