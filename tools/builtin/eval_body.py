@@ -19,8 +19,8 @@ from quoth.tools.sandbox.wall import MAX_MESSAGE
 from quoth.tools.text import short
 
 # What the outermost program of a session began with: a program that it evaluates may use that, and change
-# nothing in it.
-_OUTER: ContextVar[SavedValues | None] = ContextVar("values of the outer program", default=None)
+# nothing in it. And whether that may be something else since the outermost waited.
+_OUTER: ContextVar[tuple[SavedValues | None, bool]] = ContextVar("values of the outer program")
 
 
 _CHANGED = (
@@ -58,16 +58,17 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
         state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None
     except SnapshotError as error:
         raise ToolFailure("error", str(error)) from None
+    changed = state is None or state["base"] != (kept.generation if kept else "")
     if call.route == "program":
-        kept = _OUTER.get()
+        kept, changed = _OUTER.get((None, True))
     try:
         program = await compile_expanded(text, ctx.tool_names, sandbox, kept)
     except ProgramError as error:
         raise ToolFailure("invalid", str(error)) from None
     macros = kept.macros if kept is not None else {}
     expanded = program_digest(program.python) if program.uses else ""
-    unsure = not program.uses.isdisjoint(macros) if state is None else state.pop("expanded", "") != expanded
-    if call.resumed and unsure:
+    unsure = changed and not program.uses.isdisjoint(macros)
+    if call.resumed and (unsure if state is None else state.pop("expanded", "") != expanded):
         raise ToolFailure("error", _CHANGED)
     base = state.pop("base") if state is not None else kept.generation if kept else ""
 
@@ -77,7 +78,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
             left = SavedValues(values, listing, base, {**macros, **program.macros})
             ctx.written.append(snapshots.keep_values(*whose, left))
 
-    outer = _OUTER.set(kept)
+    outer = _OUTER.set((kept, changed))
     try:
         value, printed = await sandbox.run(
             program,

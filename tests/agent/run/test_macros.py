@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sentences import IS_NOT_DEFINED
+import pytest
 from words import Spy, agent, quoth, scripted, tool
 
 from quoth import Agent
@@ -135,3 +136,22 @@ def test_a_session_keeps_forms_under_names_of_lisp_and_functions_of_its_own(tmp_
         assert it.eval("[(len form) (len other)]").value == [7, 7]
         kinds = {row["name"]: row["type"] for row in it.eval("(values)").value}
     assert kinds == {"len": "function", "form": "form", "name": "symbol", "key": "keyword", "other": "form"}
+
+
+@pytest.mark.parametrize(("changed", "puts"), [(False, [1, 2]), (True, [1])])
+def test_a_program_that_waited_evaluates_with_the_macros_that_it_began_with(
+    tmp_path: Path, changed: bool, puts: list[int]
+) -> None:
+    desk = Desk(tmp_path)
+    with desk.agent("(eval (do (put 1) (eval '(m))))") as it:
+        it.eval("(defmacro m [] '(put 2))")
+        assert it.run("Go.").status == "pending"
+        if changed:
+            it.eval("(defmacro m [] '(put 9))")
+    desk.decide()
+    (reply,) = desk.resumed("Done.")
+    assert (reply.status == "pending") is not changed
+    if not changed:
+        desk.decide()
+        desk.resumed("Done.")
+    assert desk.puts == puts
