@@ -140,7 +140,9 @@ def test_each_step_is_read_as_often_in_a_long_run(shop: Shop, monkeypatch: pytes
     from quoth.tools.history import event
 
     read, reads = event._read, []
-    monkeypatch.setattr(event, "_read", lambda text, *more: reads.append(text) or read(text, *more))
+    monkeypatch.setattr(
+        event, "_read", lambda text, *args, **named: reads.append(text) or read(text, *args, **named)
+    )
     counts: list[int] = []
     for session, steps in (("s", 5), ("t", 10), ("u", 15)):
         calls = [f'(sell :fruit "plum {number}")' for number in range(steps)]
