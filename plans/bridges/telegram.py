@@ -94,8 +94,8 @@ async def bridge(address: str, *options: str) -> int:
 
 HELP = """usage: quoth-telegram [OPTION ...]
 
-A Telegram bot in front of quoth chat. The options are those of quoth chat, such as --workspace DIR, --tools FILE
-and --approvers ID,…; quoth chat --help lists them. The environment has:
+A Telegram bot in front of quoth chat. The options are those of quoth chat, such as --workspace DIR,
+--tools FILE and --approvers ID; quoth chat --help lists them. The environment has:
 
   TELEGRAM_TOKEN  the token of the bot, from @BotFather
   TELEGRAM_API    the address of another server (default: https://api.telegram.org)

@@ -174,13 +174,6 @@ def test_a_message_is_brought_when_telegram_can_take_it_and_one_that_is_refused_
     )
 
 
-@pytest.mark.parametrize(
-    ("token", "code", "told"),
-    [
-        ("", 1, "telegram: Set TELEGRAM_TOKEN to the token of the bot.\n"),
-        ("1:wrong-token", 241, "telegram: getUpdates: Unauthorized\n"),
-    ],
-)
 @pytest.mark.parametrize("word", ["--help", "-h"])
 def test_it_helps_without_a_token(tmp_path: Path, word: str) -> None:
     env = {name: value for name, value in os.environ.items() if name != "TELEGRAM_TOKEN"}
@@ -194,6 +187,13 @@ def test_it_helps_without_a_token(tmp_path: Path, word: str) -> None:
     assert set(re.findall(r"--[a-z-]+", done.stdout)) - {"--help"} <= known
 
 
+@pytest.mark.parametrize(
+    ("token", "code", "told"),
+    [
+        ("", 1, "telegram: Set TELEGRAM_TOKEN to the token of the bot.\n"),
+        ("1:wrong-token", 241, "telegram: getUpdates: Unauthorized\n"),
+    ],
+)
 def test_without_a_right_token_it_ends_and_says_so(
     token: str, code: int, told: str, telegram: Telegram, tmp_path: Path
 ) -> None:
