@@ -33,14 +33,13 @@ from quoth.tools.errors import InvalidCallError, StoreError, UsageError
 from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import (
     LIMITS,
-    MARKS,
     Event,
     Kind,
     TranscriptError,
     digest_of,
     event_form,
+    is_marked,
     keep_texts,
-    read_event,
     result_text,
     with_marks,
     written_data,
@@ -53,31 +52,6 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Statement, Store
 
 PAGE, FEW = 200, 8
-
-
-def _is_marked(event: Event) -> bool:
-    """Whether the columns of an event agree with the fields in its form. A form in which they are
-    written otherwise than by us is read."""
-    return _as_we_write(event) or _as_read(event)
-
-
-def _as_we_write(event: Event) -> bool:
-    """Whether the form begins with the fields and says its status once. Tells nothing of a
-    call with a status, for what is said may be an argument. Ten times as fast as reading the form, where a
-    whole store is verified."""
-    marks = event_form(event.kind, event.seq, event.at, event.run, event.parent, event.key, {})[:-1]
-    status = f':status "{event.status}"' if event.status else ""
-    said_once = event.shown.count(":status") == bool(status) and status in event.shown
-    return event.shown.startswith(f"{marks} ") and said_once and not (status and event.kind == "call")
-
-
-def _as_read(event: Event) -> bool:
-    """The same, of any form."""
-    try:
-        said = read_event(event.session, event.shown, "")
-    except TranscriptError:  # that it cannot be read is another fault
-        return True
-    return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
 
 
 # The store
@@ -378,7 +352,7 @@ class Transcript:
         for event in self.events(session):
             if event.seq != place + 1:
                 yield f"Event {place + 1} of session {session} is missing."
-            elif event.digest != digest_of(before, event.shown) or not _is_marked(event):
+            elif event.digest != digest_of(before, event.shown) or not is_marked(event):
                 yield f"Event {event.id} was changed after it was written."
             before, place = event.digest, event.seq
 
